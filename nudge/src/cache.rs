@@ -1,0 +1,449 @@
+//! The store with its clock, limits and writer; the verbs stand in `method`.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+
+use crate::clock::{Clock, Millis, SystemClock};
+use crate::config::Config;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hint::{Hint, HintMeta, HintValue, check_name};
+use crate::method::{SetHint, Shown};
+use crate::safety::secrets::{Finding, SecretGuard};
+use crate::scope::{Scope, ScopeSpec};
+use crate::store::{Change, Store, Variants};
+use crate::view::{Match, pick};
+
+/// Where changes go before anyone can see them.
+///
+/// `append` is called by one writer at a time, before the change is applied. When it fails the call
+/// is refused and nothing changes.
+pub trait Log: Send + Sync {
+    /// Records post-images.
+    ///
+    /// # Errors
+    /// Whatever keeps the record from being made.
+    fn append(&self, changes: &[Change]) -> Result<()>;
+}
+
+/// The log of a store that lives in this process alone.
+struct NoLog;
+
+impl Log for NoLog {
+    fn append(&self, _: &[Change]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Compiled scopes kept by what they were given as.
+const MAX_CACHED_SCOPES: usize = 1024;
+
+/// The hint cache: thread-safe, in memory, explained. Reads never write, and a refused call changes
+/// nothing.
+///
+/// One method per verb; the same verbs by name and JSON through [`Service`](crate::Service).
+pub struct Nudge {
+    pub(crate) store: Store,
+    pub(crate) config: Config,
+    pub(crate) session_id: String,
+    pub(crate) created_at: Millis,
+    pub(crate) shown: Mutex<Shown>,
+    pub(crate) regexes: Mutex<Vec<regex::Regex>>,
+    clock: Arc<dyn Clock>,
+    log: Box<dyn Log>,
+    writer: Mutex<Writer>,
+    scopes: Mutex<HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>>,
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Nudge>();
+};
+
+/// What only the one writer at a time touches.
+#[derive(Default)]
+struct Writer {
+    /// Scopes in use by canonical text, with how many hints use each.
+    scopes: HashMap<Box<str>, (Arc<Scope>, usize), foldhash::fast::RandomState>,
+    /// Numbers of scopes that are no longer in use.
+    free_scopes: Vec<u32>,
+    /// Set when a number was given back; readers then forget what they knew by number.
+    recycled: bool,
+    /// Top-level keys of imports that Nudge does not know.
+    extra: Option<Arc<RawValue>>,
+}
+
+impl Writer {
+    /// The stored scope equal to `scope`; counts one more use.
+    fn acquire(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
+        if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
+            *uses += 1;
+            return Arc::clone(stored);
+        }
+        // Bounded by the number of hints.
+        let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
+        let id = self.free_scopes.pop().unwrap_or(next);
+        let stored = Arc::new(scope.numbered(id));
+        self.scopes.insert(scope.canonical_json().into(), (Arc::clone(&stored), 1));
+        stored
+    }
+
+    /// Counts one use less; the last one frees the number.
+    fn release(&mut self, scope: &Scope) {
+        let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.scopes.remove(scope.canonical_json());
+            self.free_scopes.push(scope.id);
+            self.recycled = true;
+        }
+    }
+}
+
+impl Default for Nudge {
+    /// An empty store with the specification's limits and the system's clock.
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Nudge {
+    /// An empty store with the system's clock.
+    pub fn new(config: Config) -> Self {
+        Self::with_clock(config, Arc::new(SystemClock))
+    }
+
+    /// An empty store with a clock of the caller's.
+    pub fn with_clock(config: Config, clock: Arc<dyn Clock>) -> Self {
+        Self::with_log(config, clock, Box::new(NoLog))
+    }
+
+    /// An empty store whose changes are recorded before they are visible.
+    pub fn with_log(config: Config, clock: Arc<dyn Clock>, log: Box<dyn Log>) -> Self {
+        Self {
+            store: Store::default(),
+            session_id: uuid::Uuid::new_v4().to_string(),
+            created_at: clock.now(),
+            config,
+            shown: Mutex::default(),
+            regexes: Mutex::default(),
+            clock,
+            log,
+            writer: Mutex::default(),
+            scopes: Mutex::default(),
+        }
+    }
+
+    /// The best eligible variant of a key, or `None`. For repeated lookups from one place use a
+    /// [`View`](crate::View).
+    pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
+        let variants = self.store.variants(component, key).1;
+        if variants.is_empty() {
+            return None;
+        }
+        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+    }
+
+    /// Drops what has expired, which no method shows any more; returns how many hints went.
+    pub fn sweep(&self) -> usize {
+        let mut writer = self.writer.lock();
+        self.sweep_locked(&mut writer, self.now())
+    }
+
+    /// The limits and switches.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The time by the store's clock.
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Compiles a scope, or finds it compiled.
+    pub(crate) fn compile_scope(&self, spec: &ScopeSpec) -> Result<Arc<Scope>> {
+        if let Some(scope) = self.scopes.lock().get(spec) {
+            return Ok(Arc::clone(scope));
+        }
+        let scope = Arc::new(Scope::new(spec)?);
+        let mut scopes = self.scopes.lock();
+        if scopes.len() >= MAX_CACHED_SCOPES {
+            scopes.clear();
+        }
+        scopes.insert(spec.clone(), Arc::clone(&scope));
+        Ok(scope)
+    }
+
+    /// Everything about a hint that can be checked without the store, in contract section 5's order.
+    pub(crate) fn check(
+        &self,
+        component: &str,
+        key: &str,
+        value: &mut HintValue,
+        meta: &mut HintMeta,
+        allow_secret: bool,
+    ) -> Result<Arc<Scope>> {
+        check_name("component", component)?;
+        check_name("key", key)?;
+        value.check()?;
+        meta.check()?;
+        let scope = self.compile_scope(&meta.scope)?;
+        value.normalize()?;
+        if self.config.secret_guard && !allow_secret {
+            guard(component, key, value, meta, &scope)?;
+        }
+        meta.ttl.get_or_insert_with(|| self.config.default_ttl.clone());
+        Ok(scope)
+    }
+
+    /// The retained top-level keys of imports, as one JSON object.
+    pub(crate) fn extra(&self) -> Option<Arc<RawValue>> {
+        self.writer.lock().extra.clone()
+    }
+
+    /// Plans changes, records them, then applies them; the only way anything changes.
+    ///
+    /// `enforce` checks the quotas: calls that add must, calls that only count need not.
+    pub(crate) fn write<T>(&self, enforce: bool, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
+        let mut writer = self.writer.lock();
+        let now = self.now();
+        let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
+        let planned = body(&mut plan);
+        let changes = plan.changes;
+        let recorded = planned.and_then(|out| {
+            if enforce {
+                self.check_quotas(&mut writer, &changes, now)?;
+            }
+            if !changes.is_empty() {
+                self.log.append(&changes)?;
+            }
+            Ok(out)
+        });
+        if recorded.is_err() {
+            for change in &changes {
+                if let Change::Put(hint) = change {
+                    writer.release(&hint.scope);
+                }
+            }
+            return recorded;
+        }
+        self.apply(&mut writer, &changes);
+        recorded
+    }
+
+    /// Applies changes whose scopes are acquired, and releases those of the hints that went.
+    fn apply(&self, writer: &mut Writer, changes: &[Change]) {
+        for change in changes {
+            if let Change::Extra(extra) = change {
+                writer.extra = Some(Arc::clone(extra));
+            }
+        }
+        for hint in self.store.apply(changes) {
+            writer.release(&hint.scope);
+        }
+        if std::mem::take(&mut writer.recycled) {
+            self.store.renumber();
+        }
+    }
+
+    fn sweep_locked(&self, writer: &mut Writer, now: Millis) -> usize {
+        let expired: Vec<_> = self.store.expired(now).into_iter().map(Change::Delete).collect();
+        if !expired.is_empty() {
+            self.apply(writer, &expired);
+        }
+        expired.len()
+    }
+
+    /// Refuses what would not fit, after dropping what has expired.
+    fn check_quotas(&self, writer: &mut Writer, changes: &[Change], now: Millis) -> Result<()> {
+        self.fits(writer, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
+            0 => Err(refusal),
+            _ => self.fits(writer, changes),
+        })
+    }
+
+    fn fits(&self, writer: &Writer, changes: &[Change]) -> Result<()> {
+        let mut sizes = self.store.sizes();
+        sizes.bytes += writer.extra.as_ref().map_or(0, |extra| extra.get().len());
+        // How many hints each touched component had and has.
+        let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
+        let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
+        for change in changes {
+            let (old, new) = match change {
+                Change::Put(hint) => (stored(&self.store, hint), Some(hint)),
+                Change::Delete(hint) => (Some(Arc::clone(hint)), None),
+                Change::Extra(extra) => {
+                    sizes.bytes += extra.get().len();
+                    continue;
+                }
+            };
+            let component: &str = match change {
+                Change::Put(hint) | Change::Delete(hint) => &hint.component,
+                Change::Extra(_) => continue,
+            };
+            let (_, count) = touched.entry(component).or_insert_with(|| {
+                let before = self.store.component_len(component);
+                (before, before)
+            });
+            if let Some(old) = old.filter(|old| gone.insert(Arc::as_ptr(old))) {
+                *count -= 1;
+                sizes.hints -= 1;
+                sizes.bytes -= old.bytes as usize;
+            }
+            if let Some(new) = new {
+                *count += 1;
+                sizes.hints += 1;
+                sizes.bytes += new.bytes as usize;
+            }
+        }
+        let (begun, ended) = touched.values().fold((0, 0), |(begun, ended), &(before, after)| {
+            (begun + usize::from(before == 0 && after > 0), ended + usize::from(before > 0 && after == 0))
+        });
+        let fullest = touched.values().map(|&(_, after)| after).max().unwrap_or_default();
+        let limits = [
+            ("components", sizes.components + begun - ended, self.config.max_components),
+            ("hints_per_component", fullest, self.config.max_hints_per_component),
+            ("hints", sizes.hints, self.config.max_hints),
+            ("bytes", sizes.bytes, self.config.max_bytes),
+        ];
+        match limits.into_iter().find(|(_, size, max)| size > max) {
+            None => Ok(()),
+            Some((limit, _, max)) => Err(Error::quota(limit, max)),
+        }
+    }
+}
+
+/// The hint that `hint` replaces.
+fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
+    store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
+}
+
+/// What a writer may look at and what it wants changed.
+pub(crate) struct Plan<'a> {
+    store: &'a Store,
+    writer: &'a mut Writer,
+    pub now: Millis,
+    changes: Vec<Change>,
+}
+
+impl Plan<'_> {
+    /// The live variants of a key.
+    pub fn variants(&self, component: &str, key: &str) -> Variants {
+        let mut variants = self.store.variants(component, key).1;
+        variants.retain(|hint| !hint.is_expired(self.now));
+        variants
+    }
+
+    /// Every live hint.
+    pub fn all(&self) -> Vec<Arc<Hint>> {
+        self.store.all().into_iter().filter(|hint| !hint.is_expired(self.now)).collect()
+    }
+
+    pub fn extra(&self) -> Option<&RawValue> {
+        self.writer.extra.as_deref()
+    }
+
+    /// Stores a hint, new or in place of the one with its scope.
+    pub fn put(&mut self, mut hint: Hint) -> Arc<Hint> {
+        hint.scope = self.writer.acquire(&hint.scope);
+        for tag in &mut hint.tags {
+            if let Some(stored) = self.store.intern(tag) {
+                *tag = stored;
+            }
+        }
+        if let Some(stored) = self.store.intern(&hint.component) {
+            hint.component = stored;
+        }
+        hint.measure();
+        let hint = Arc::new(hint);
+        self.changes.push(Change::Put(Arc::clone(&hint)));
+        hint
+    }
+
+    pub fn delete(&mut self, hint: &Arc<Hint>) {
+        self.changes.push(Change::Delete(Arc::clone(hint)));
+    }
+
+    pub fn set_extra(&mut self, extra: Arc<RawValue>) {
+        self.changes.push(Change::Extra(extra));
+    }
+}
+
+/// Scans every text of a hint (contract section 7).
+fn guard(component: &str, key: &str, value: &HintValue, meta: &HintMeta, scope: &Scope) -> Result<()> {
+    let scan = |name: Option<&str>, text: &str, path: &str| match SecretGuard::new().check(name, text) {
+        None => Ok(()),
+        Some(rule) => Err(rejected(&Finding { rule, path: path.to_owned() })),
+    };
+    scan(None, component, "component")?;
+    scan(None, key, "key")?;
+    if meta.sensitivity != Some(crate::hint::Sensitivity::Secret) {
+        match value {
+            // `env.DB_PASSWORD` names the variable its value belongs to; `reset-password` names a task.
+            HintValue::Text(text) => scan(Some(key).filter(|key| is_variable(key)), text, "value")?,
+            HintValue::Command(command) => scan(None, &command.cmd, "value.cmd")?,
+            HintValue::Path(path) => scan(None, &path.abs, "value.abs")?,
+            HintValue::Template(template) => {
+                scan(None, &template.body, "value.body")?;
+                let defaults =
+                    template.defaults.iter().map(|(name, text)| (name.clone(), text.clone().into())).collect();
+                check_json("value.defaults", &serde_json::Value::Object(defaults))?;
+            }
+            HintValue::Json(json) => {
+                let data = serde_json::from_str(json.get()).map_err(|_| Error::invalid("value.data must be JSON."))?;
+                check_json("value.data", &data)?;
+            }
+        }
+    }
+    scan(None, meta.reason.as_deref().unwrap_or_default(), "meta.reason")?;
+    meta.tags.iter().try_for_each(|tag| scan(None, tag, "meta.tags"))?;
+    scan(None, meta.added_by.as_deref().unwrap_or_default(), "meta.added_by")?;
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let scope = serde_json::from_str(scope.canonical_json()).map_err(|_| Error::invalid("meta.scope must be JSON."))?;
+    check_json("meta.scope", &scope)
+}
+
+fn is_variable(key: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name.contains(|c: char| c.is_ascii_uppercase()) && !name.contains(|c: char| c.is_lowercase())
+}
+
+/// Scans a JSON value on behalf of a write.
+pub(crate) fn check_json(path: &str, value: &serde_json::Value) -> Result<()> {
+    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(rejected(&finding)))
+}
+
+fn rejected(finding: &Finding) -> Error {
+    let Finding { rule, path } = finding;
+    let what = if *rule == "hex-32-64" {
+        "holds 32-64 hex digits, which look like a credential".into()
+    } else {
+        format!("looks like a credential ({rule})")
+    };
+    Error::new(
+        ErrorKind::SecretRejected,
+        format!("`{path}` {what}; store where to find it instead, pass allow_secret if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
+    )
+    .with("rule", *rule)
+    .with("path", path.as_str())
+}
+
+impl SetHint {
+    /// Starts a hint; see the fields for the rest.
+    pub fn new(component: impl Into<String>, key: impl Into<String>, value: impl Into<HintValue>) -> Self {
+        Self {
+            component: component.into(),
+            key: key.into(),
+            value: value.into(),
+            meta: HintMeta::default(),
+            if_match_version: None,
+            variant: None,
+            allow_secret: false,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Where the caller stands (specification section 4).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::scope::Os;
+use crate::scope::glob::Subject;
+use crate::scope::repo::Repo;
+use crate::wire;
+
+pub mod detect;
+
+const MAX_CWD_BYTES: usize = 4096;
+const MAX_ENV_NAMES: usize = 256;
+const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
+const MAX_FILES_OPEN: usize = 256;
+
+/// A context as given: every field optional, unknown fields tolerated. Also the builder of
+/// [`Context`].
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ContextSpec {
+    /// Absolute folder, at most 4 KiB.
+    #[serde(deserialize_with = "wire::given")]
+    pub cwd: Option<String>,
+    /// Repository, in any spelling.
+    #[serde(deserialize_with = "wire::given")]
+    pub repo: Option<String>,
+    /// Branch name.
+    #[serde(deserialize_with = "wire::given")]
+    pub branch: Option<String>,
+    /// Operating system.
+    #[serde(deserialize_with = "wire::given")]
+    pub os: Option<Os>,
+    /// Environment; only names some scope mentions are needed.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
+    pub env: Option<HashMap<String, Option<String>>>,
+    /// Files open in the editor; they raise hints of their component.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub files_open: Vec<String>,
+}
+
+impl ContextSpec {
+    /// Sets the folder; it must be absolute.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets the repository.
+    #[must_use]
+    pub fn repo(mut self, repo: impl Into<String>) -> Self {
+        self.repo = Some(repo.into());
+        self
+    }
+
+    /// Sets the branch.
+    #[must_use]
+    pub fn branch(mut self, branch: impl Into<String>) -> Self {
+        self.branch = Some(branch.into());
+        self
+    }
+
+    /// Sets the operating system.
+    #[must_use]
+    pub fn os(mut self, os: Os) -> Self {
+        self.os = Some(os);
+        self
+    }
+
+    /// Adds an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.get_or_insert_default().insert(name.into(), Some(value.into()));
+        self
+    }
+
+    /// Adds an open file.
+    #[must_use]
+    pub fn file_open(mut self, path: impl Into<String>) -> Self {
+        self.files_open.push(path.into());
+        self
+    }
+
+    /// Checks and prepares the context.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a relative cwd, one with `..`, an unreadable repo, or a size over contract
+    /// section 5's limits.
+    pub fn build(self) -> Result<Context> {
+        Context::new(self)
+    }
+}
+
+/// A checked, immutable context; cheap to clone. Its values never appear in `Debug`.
+///
+/// ```
+/// use nudge::{Context, Os};
+/// let context = Context::builder().cwd("/work/http-proxy").branch("dev").os(Os::Linux).build()?;
+/// assert!(Context::builder().cwd("work").build().is_err());
+/// # Ok::<(), nudge::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Context(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    cwd: Option<Subject>,
+    repo: Option<Repo>,
+    branch: Option<Subject>,
+    os: Option<Os>,
+    /// Upper-case names under Windows, where case does not count.
+    env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
+    files_open: Box<[String]>,
+}
+
+impl Context {
+    /// An empty context to fill in.
+    pub fn builder() -> ContextSpec {
+        ContextSpec::default()
+    }
+
+    /// Checks `spec`; see [`ContextSpec::build`].
+    ///
+    /// # Errors
+    /// `E_INVALID`, with what to correct.
+    pub fn new(spec: ContextSpec) -> Result<Self> {
+        let windows = spec.os == Some(Os::Windows);
+        let cwd = match spec.cwd {
+            None => None,
+            Some(cwd) if cwd.len() > MAX_CWD_BYTES => {
+                return Err(Error::invalid("context.cwd may have 4,096 bytes at most."));
+            }
+            Some(cwd) => Some(
+                Subject::cwd(&cwd, windows)
+                    .ok_or_else(|| Error::invalid("context.cwd must be an absolute folder without `..`."))?,
+            ),
+        };
+        let repo = match spec.repo.filter(|repo| !repo.is_empty()) {
+            None => None,
+            Some(repo) => Some(
+                Repo::parse(&repo)
+                    .map_err(|error| Error::invalid(format!("Correct context.repo: {}", error.message())))?,
+            ),
+        };
+        let branch = spec.branch.filter(|branch| !branch.is_empty());
+        if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
+            return Err(Error::invalid("context.branch may have 4,096 bytes at most."));
+        }
+        let env = spec.env.filter(|env| !env.is_empty());
+        if env.as_ref().is_some_and(|env| env.len() > MAX_ENV_NAMES) {
+            return Err(Error::invalid("context.env may have 256 names at most; send those that scopes mention."));
+        }
+        if env.iter().flat_map(HashMap::values).flatten().any(|value| value.len() > MAX_ENV_VALUE_BYTES) {
+            return Err(Error::invalid("A value in context.env may have 32 KiB at most."));
+        }
+        if spec.files_open.len() > MAX_FILES_OPEN || spec.files_open.iter().any(|path| path.len() > MAX_CWD_BYTES) {
+            return Err(Error::invalid("context.files_open may have 256 paths of 4,096 bytes at most."));
+        }
+        let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
+        let env = env.map(|env| env.into_iter().filter_map(|(key, value)| Some((name(key), value?))).collect());
+        Ok(Self(Arc::new(Inner {
+            cwd,
+            repo,
+            branch: branch.map(|branch| Subject::branch(&branch)),
+            os: spec.os,
+            env,
+            files_open: spec.files_open.into(),
+        })))
+    }
+
+    /// The folder in normal form.
+    pub fn cwd(&self) -> Option<&str> {
+        self.0.cwd.as_ref().map(Subject::as_str)
+    }
+
+    /// The repository in canonical form.
+    pub fn repo(&self) -> Option<String> {
+        self.0.repo.as_ref().map(Repo::to_string)
+    }
+
+    /// The branch.
+    pub fn branch(&self) -> Option<&str> {
+        self.0.branch.as_ref().map(Subject::as_str)
+    }
+
+    /// The operating system.
+    pub fn os(&self) -> Option<Os> {
+        self.0.os
+    }
+
+    /// The value of an environment variable, if it is set.
+    pub fn env(&self, name: &str) -> Option<&str> {
+        let env = self.0.env.as_ref()?;
+        let value =
+            if self.0.os == Some(Os::Windows) { env.get(name.to_ascii_uppercase().as_str()) } else { env.get(name) };
+        value.map(String::as_str)
+    }
+
+    /// Whether it says nothing at all.
+    pub fn is_empty(&self) -> bool {
+        let inner = &self.0;
+        inner.cwd.is_none()
+            && inner.repo.is_none()
+            && inner.branch.is_none()
+            && inner.os.is_none()
+            && inner.env.is_none()
+            && inner.files_open.is_empty()
+    }
+
+    /// The first open file that has `component` as a path segment.
+    pub(crate) fn open_file_in(&self, component: &str) -> Option<&str> {
+        let holds = |path: &&String| path.split(['/', '\\']).any(|segment| segment == component);
+        self.0.files_open.iter().find(holds).map(String::as_str)
+    }
+
+    pub(crate) fn has_open_files(&self) -> bool {
+        !self.0.files_open.is_empty()
+    }
+
+    pub(crate) fn has_env(&self) -> bool {
+        self.0.env.is_some()
+    }
+
+    pub(crate) fn cwd_subject(&self) -> Option<&Subject> {
+        self.0.cwd.as_ref()
+    }
+
+    pub(crate) fn branch_subject(&self) -> Option<&Subject> {
+        self.0.branch.as_ref()
+    }
+
+    pub(crate) fn repo_name(&self) -> Option<&Repo> {
+        self.0.repo.as_ref()
+    }
+}
+
+impl fmt::Debug for ContextSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContextSpec { .. }")
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Context { .. }")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        let context: ContextSpec =
+            serde_json::from_str(r#"{"cwd":"/a//b/","repo":"https://me:pw@h.example/o/r.git","os":"windows","env":{"Path":"x","Gone":null},"extra":1,"branch":null}"#)
+                .unwrap();
+        let context = context.build().unwrap();
+        assert_eq!(context.cwd(), Some("/a/b"));
+        assert_eq!(context.repo().as_deref(), Some("h.example/o/r"));
+        assert_eq!((context.env("PATH"), context.env("gone")), (Some("x"), None));
+        assert_eq!(context.branch(), None);
+        assert!(!context.is_empty());
+        assert!(Context::default().is_empty());
+        assert!(serde_json::from_str::<ContextSpec>("{\"env\":{},\"cwd\":[]}").unwrap().build().unwrap().is_empty());
+    }
+
+    #[test]
+    fn sizes() {
+        let spec = Context::builder;
+        assert!(spec().cwd(format!("/{}", "x".repeat(4095))).build().is_ok());
+        assert!(spec().cwd(format!("/{}", "x".repeat(4096))).build().is_err());
+        let env = |count: usize| (0..count).fold(spec(), |spec, n| spec.env(n.to_string(), "x")).build();
+        assert!(env(256).is_ok() && env(257).is_err());
+        assert!(spec().env("A", "x".repeat(32 << 10)).build().is_ok());
+        assert!(spec().env("A", "x".repeat((32 << 10) + 1)).build().is_err());
+        assert!((0..257).fold(spec(), |spec, _| spec.file_open("x")).build().is_err());
+        assert!(spec().repo("https://").build().is_err());
+    }
+}

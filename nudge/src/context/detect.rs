@@ -1,0 +1,230 @@
+//! What can be told about a folder without asking anyone: the repository it is
+//! in, the URL of its `origin` and its branch, read from git's own files.
+//!
+//! The measure is the real git: `git remote get-url origin` and
+//! `git rev-parse --abbrev-ref HEAD` run in the folder. Where the reader is
+//! not certain to say the same it says [`Git::Unsure`], and whoever can run
+//! git asks it; a different answer is a bug (`tests/git_context.rs` compares).
+//! The rules are those of git 2.47; where versions are known to differ the
+//! answer is `Unsure`.
+//!
+//! **Architecture invariant:** this module starts no process and no thread,
+//! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
+//! `packed-refs`) and follows a bounded number of includes and refs. Nothing
+//! in a repository can make it panic, block or run away.
+//!
+//! ```
+//! use nudge::context::detect::{Detector, Git, GitEnv};
+//! # fn main() -> std::io::Result<()> {
+//! # let dir = std::env::temp_dir().join(format!("nudge-doc-{}", std::process::id()));
+//! # for sub in [".git/objects", ".git/refs/heads"] { std::fs::create_dir_all(dir.join(sub))?; }
+//! # std::fs::write(dir.join(".git/HEAD"), "ref: refs/heads/dev\n")?;
+//! # std::fs::write(dir.join(".git/refs/heads/dev"), "0".repeat(39) + "1\n")?;
+//! # std::fs::write(dir.join(".git/config"),
+//! #     "[remote \"origin\"] url = https://host/org/app.git\n")?;
+//! # let mut env = GitEnv::empty();
+//! # env.assume_owned = true;
+//! // A program would say `Detector::new()`; a test hands in its environment.
+//! let mut detector = Detector::with_env(env);
+//! match detector.git(&dir) {
+//!     Git::Inside(info) => {
+//!         assert_eq!(info.remote.as_deref(), Some("https://host/org/app.git"));
+//!         assert_eq!(info.branch.as_deref(), Some("dev"));
+//!     }
+//!     Git::Outside => println!("not a repository"),
+//!     Git::Unsure(why) => println!("ask git: {why}"),
+//! }
+//! # std::fs::remove_dir_all(&dir)
+//! # }
+//! ```
+
+mod check;
+mod config;
+mod discover;
+mod env;
+mod glob;
+mod layers;
+mod probe;
+mod refs;
+mod remote;
+
+use std::path::{Path, PathBuf};
+
+pub use env::GitEnv;
+
+use check::boolean;
+use layers::{Layers, Scope, Subject};
+use probe::{Probe, Res, Sight, Stop, Witness};
+use refs::Refs;
+
+/// Folders a [`Detector`] remembers an answer for.
+const SLOTS_MAX: usize = 8;
+
+/// What git's files say about a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Git {
+    /// In no repository, or in one git refuses to touch (another owner, a
+    /// `.git` file that leads nowhere). Git commands fail here.
+    Outside,
+    /// In a repository.
+    Inside(GitInfo),
+    /// The reader does not know what git would say (reftable, an unknown
+    /// extension, `GIT_DIR` set, a file it does not parse, ...): ask git. The
+    /// text says why, in a few words without any content of the files.
+    Unsure(&'static str),
+}
+
+/// A repository as git sees it from one folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitInfo {
+    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. In
+    /// a bare repository, and inside `.git`, where that command fails, the
+    /// repository's own folder (`git rev-parse --absolute-git-dir`); remote
+    /// and branch hold there too.
+    pub root: PathBuf,
+    /// What `git remote get-url origin` prints, `url.<base>.insteadOf`
+    /// applied; `None` where there is no such remote. May hold credentials.
+    pub remote: Option<String>,
+    /// What `git rev-parse --abbrev-ref HEAD` prints: the branch, `HEAD` when
+    /// detached, `heads/v1` when a tag `v1` makes `v1` ambiguous. `None` where
+    /// that fails, which is before the first commit.
+    pub branch: Option<String>,
+}
+
+/// Reads git's files and remembers what it read.
+///
+/// A second call for the same folder looks at the stamps (time, length, inode)
+/// of the files that led to the first answer, present and absent, and reads
+/// only what changed. Answers for the last 8 folders are kept; `Unsure` is
+/// never kept. A file written within the last 20 ms is read again next time,
+/// because its stamp would not show a second change.
+///
+/// The environment is the one given at construction: make a new detector after
+/// changing variables or the user of the process.
+pub struct Detector {
+    env: GitEnv,
+    probe: Probe,
+    slots: Vec<Slot>,
+}
+
+/// An answer and what it rests on.
+struct Slot {
+    cwd: PathBuf,
+    answer: Git,
+    witnesses: Vec<Witness>,
+}
+
+impl Detector {
+    /// A detector with the variables of this process
+    /// ([`GitEnv::from_process`]).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_env(GitEnv::from_process())
+    }
+
+    /// A detector with the given environment.
+    #[must_use]
+    pub fn with_env(env: GitEnv) -> Self {
+        Self { env, probe: Probe::new(), slots: Vec::new() }
+    }
+
+    /// What git would say in `cwd`, an absolute path of a folder. Links in it
+    /// are resolved; a path that is not a folder is [`Git::Outside`].
+    pub fn git(&mut self, cwd: &Path) -> Git {
+        if let Some(at) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
+            let slot = self.slots.remove(at);
+            if slot.witnesses.iter().all(Witness::holds) {
+                let answer = slot.answer.clone();
+                self.slots.push(slot);
+                return answer;
+            }
+        }
+        self.probe.begin();
+        let answer = match read(&mut self.probe, &self.env, cwd) {
+            Ok(info) => Git::Inside(info),
+            Err(Stop::Outside) => Git::Outside,
+            Err(Stop::Unsure(why)) => return Git::Unsure(why),
+        };
+        if self.probe.lasting {
+            if self.slots.len() >= SLOTS_MAX {
+                self.slots.remove(0);
+            }
+            self.slots.push(Slot {
+                cwd: cwd.to_owned(),
+                answer: answer.clone(),
+                witnesses: std::mem::take(&mut self.probe.witnesses),
+            });
+        }
+        answer
+    }
+}
+
+impl Default for Detector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Detector {
+    /// Without the files it remembers: a URL may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Detector").field("folders", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+/// What git would say in `cwd`, with the variables of this process. For one
+/// question; whoever asks again keeps a [`Detector`].
+#[must_use]
+pub fn git(cwd: &Path) -> Git {
+    Detector::new().git(cwd)
+}
+
+/// The same with a given environment.
+#[must_use]
+pub fn git_with(env: &GitEnv, cwd: &Path) -> Git {
+    Detector::with_env(env.clone()).git(cwd)
+}
+
+/// One answer, from the files alone.
+fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
+    if env.redirected_by.is_some() {
+        return Err(Stop::Unsure("a variable like GIT_DIR is set"));
+    }
+    let Some(real) = probe.real(cwd) else {
+        return match probe.stat(cwd) {
+            Sight::Absent | Sight::NotDir => Err(Stop::Outside),
+            _ => Err(Stop::Unsure("the folder cannot be seen")),
+        };
+    };
+    let repo = discover::discover(probe, env, &real, real != cwd)?;
+    let mut layers = Layers::new(
+        env,
+        Some(Subject {
+            git_dir: &repo.git_dir,
+            git_dir_as_given: &repo.git_dir_as_given,
+            other_spellings: repo.other_spellings,
+            common: &repo.common,
+            hex_len: repo.hex_len,
+        }),
+    );
+    layers.add_outer(probe)?;
+    let file = repo.common.join("config");
+    layers.add(probe, Scope::Repository, &file, repo.config, 0)?;
+    let file = repo.git_dir.join("config.worktree");
+    layers.add(probe, Scope::Repository, &file, repo.worktree_config, 0)?;
+    let entries = layers.entries;
+
+    let remote = remote::origin_url(probe, &repo.common, &entries)?;
+    let strict = entries
+        .iter()
+        .rev()
+        .find(|(_, entry)| entry.name == b"core.warnambiguousrefs")
+        .is_none_or(|(_, entry)| boolean(entry.value.as_deref()) == Some(true));
+    let mut refs = Refs::new(&repo.git_dir, &repo.common, repo.hex_len);
+    let mut branch = refs.abbreviated_head(probe, strict)?;
+    // Without a commit git takes `HEAD` for a file's name, if there is one.
+    if branch.is_none() && probe.lstat(&real.join("HEAD")).kind().is_some() {
+        branch = Some("HEAD".to_owned());
+    }
+    Ok(GitInfo { root: repo.top.unwrap_or(repo.git_dir), remote, branch })
+}

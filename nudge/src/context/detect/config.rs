@@ -1,0 +1,334 @@
+//! The syntax of git's configuration files: bytes in, flat entries out.
+//!
+//! The grammar is that of `git_parse_source` in git's `config.c`, quirks
+//! included: a section may share a line with its first key, `[a.b]` names the
+//! same keys as `[a "b"]` in lower case, a carriage return before a line feed
+//! vanishes, a lone one stays. Nothing is interpreted here.
+
+/// One `name = value`, in the order of the file.
+///
+/// `name` is flat, as git keeps it: `section.key` or `section.sub.key`, with
+/// section and key in lower case and the subsection as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: Vec<u8>,
+    /// `None` for a key without `=`, which git reads as true where a boolean
+    /// is wanted and refuses elsewhere.
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// Section, subsection (`None` where there is none, which differs from an
+/// empty one) and key of an [`Entry`].
+pub(super) type Parts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
+
+impl Entry {
+    /// Takes the flat name apart (git's `parse_config_key`). `None` when it
+    /// has no section, which the parser never lets through.
+    pub(super) fn parts(&self) -> Option<Parts<'_>> {
+        let first = self.name.iter().position(|&b| b == b'.')?;
+        let last = self.name.iter().rposition(|&b| b == b'.')?;
+        let sub = self.name.get(first + 1..last);
+        Some((self.name.get(..first)?, sub, self.name.get(last + 1..)?))
+    }
+}
+
+/// The file does not parse; git would die of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// What git calls a space (`sane_ctype`): no vertical tab, no form feed.
+pub(super) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+const fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+/// Parses one file.
+///
+/// A NUL byte anywhere is refused: git's own answer depends on C strings that
+/// end at it.
+pub(super) fn parse(text: &[u8]) -> Result<Vec<Entry>, Malformed> {
+    if text.contains(&0) {
+        return Err(Malformed);
+    }
+    let mut source = Source::new(text)?;
+    let mut entries = Vec::new();
+    let mut section = Vec::new();
+    while let Some(byte) = source.next() {
+        match byte {
+            b'#' | b';' => source.skip_line(),
+            b'[' => section = source.section()?,
+            byte if is_space(byte) => {}
+            byte if byte.is_ascii_alphabetic() && !section.is_empty() => {
+                entries.push(source.entry(&section, byte)?);
+            }
+            _ => return Err(Malformed),
+        }
+    }
+    Ok(entries)
+}
+
+/// The bytes of a file with git's idea of line ends.
+struct Source<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Source<'a> {
+    /// Skips a byte order mark; part of one is an error.
+    fn new(text: &'a [u8]) -> Result<Self, Malformed> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let at = if text.starts_with(MARK) {
+            MARK.len()
+        } else if text.first() == MARK.first() {
+            return Err(Malformed);
+        } else {
+            0
+        };
+        Ok(Self { text, at })
+    }
+
+    /// The next byte with CRLF folded into LF; `None` at the end.
+    fn next(&mut self) -> Option<u8> {
+        let byte = *self.text.get(self.at)?;
+        self.at += 1;
+        if byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return Some(b'\n');
+        }
+        Some(byte)
+    }
+
+    /// The next byte; the end of the file reads as an end of line.
+    fn next_or_newline(&mut self) -> u8 {
+        self.next().unwrap_or(b'\n')
+    }
+
+    fn skip_line(&mut self) {
+        while self.next_or_newline() != b'\n' {}
+    }
+
+    /// What follows `[`, up to and with `]`, as `section.` or `section.sub.`.
+    fn section(&mut self) -> Result<Vec<u8>, Malformed> {
+        let mut name = Vec::new();
+        loop {
+            match self.next().ok_or(Malformed)? {
+                b']' if name.is_empty() => return Err(Malformed),
+                b']' => break,
+                byte if is_space(byte) => {
+                    self.subsection(&mut name, byte)?;
+                    break;
+                }
+                byte if is_key_byte(byte) || byte == b'.' => {
+                    name.push(byte.to_ascii_lowercase());
+                }
+                _ => return Err(Malformed),
+            }
+        }
+        name.push(b'.');
+        Ok(name)
+    }
+
+    /// The quoted part of `[section "sub"]`, `space` being what came before.
+    fn subsection(&mut self, name: &mut Vec<u8>, space: u8) -> Result<(), Malformed> {
+        let mut byte = space;
+        while is_space(byte) {
+            if byte == b'\n' {
+                return Err(Malformed);
+            }
+            byte = self.next_or_newline();
+        }
+        if byte != b'"' {
+            return Err(Malformed);
+        }
+        name.push(b'.');
+        loop {
+            let mut byte = self.next_or_newline();
+            if byte == b'"' {
+                break;
+            }
+            if byte == b'\\' {
+                byte = self.next_or_newline();
+            }
+            if byte == b'\n' {
+                return Err(Malformed);
+            }
+            name.push(byte);
+        }
+        if self.next() == Some(b']') { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// A key that starts with `first`, and its value.
+    fn entry(&mut self, section: &[u8], first: u8) -> Result<Entry, Malformed> {
+        let mut name = section.to_vec();
+        name.push(first.to_ascii_lowercase());
+        let mut byte = self.next_or_newline();
+        while is_key_byte(byte) {
+            name.push(byte.to_ascii_lowercase());
+            byte = self.next_or_newline();
+        }
+        while byte == b' ' || byte == b'\t' {
+            byte = self.next_or_newline();
+        }
+        let value = match byte {
+            b'\n' => None,
+            b'=' => Some(self.value()?),
+            _ => return Err(Malformed),
+        };
+        Ok(Entry { name, value })
+    }
+
+    /// What follows `=`: quotes, escapes, comments, continued lines.
+    fn value(&mut self) -> Result<Vec<u8>, Malformed> {
+        let mut value: Vec<u8> = Vec::new();
+        // Length up to the trailing white space that may have to go.
+        let mut trim: Option<usize> = None;
+        let mut quoted = false;
+        loop {
+            let byte = self.next_or_newline();
+            match byte {
+                b'\n' if quoted => return Err(Malformed),
+                b'\n' => break,
+                byte if is_space(byte) && !quoted => {
+                    if !value.is_empty() {
+                        trim.get_or_insert(value.len());
+                        value.push(byte);
+                    }
+                    continue;
+                }
+                b';' | b'#' if !quoted => {
+                    self.skip_line();
+                    break;
+                }
+                _ => {}
+            }
+            trim = None;
+            match byte {
+                b'\\' => match self.next_or_newline() {
+                    b'\n' => {}
+                    b't' => value.push(b'\t'),
+                    b'b' => value.push(b'\x08'),
+                    b'n' => value.push(b'\n'),
+                    escaped @ (b'\\' | b'"') => value.push(escaped),
+                    _ => return Err(Malformed),
+                },
+                b'"' => quoted = !quoted,
+                byte => value.push(byte),
+            }
+        }
+        if let Some(len) = trim {
+            value.truncate(len);
+        }
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Malformed, parse};
+
+    fn shown(text: &[u8]) -> Result<String, Malformed> {
+        let lines: Vec<String> = parse(text)?
+            .iter()
+            .map(|entry| {
+                let name = String::from_utf8_lossy(&entry.name);
+                match &entry.value {
+                    Some(value) => format!("{name}={}", String::from_utf8_lossy(value)),
+                    None => name.into_owned(),
+                }
+            })
+            .collect();
+        Ok(lines.join("|"))
+    }
+
+    #[test]
+    fn well_formed_files() {
+        let table: &[(&[u8], &str)] = &[
+            (b"", ""),
+            (b"\xef\xbb\xbf[a]\nb=c\n", "a.b=c"),
+            (b"[remote \"origin\"] url=x", "remote.origin.url=x"),
+            (b"[Remote \"Origin\"]\nURL = x", "remote.Origin.url=x"),
+            (b"[remote.Origin]\nurl = x", "remote.origin.url=x"),
+            (b"[a \t \"b\"]c", "a.b.c"),
+            (b"[a \"\"]c=", "a..c="),
+            (b"[a \"b\\\"\\\\\\c\"]d=1", "a.b\"\\c.d=1"),
+            (b"[a]\r\nb = c\r\nd\r\n", "a.b=c|a.d"),
+            (b"[a]b=c\rd\n", "a.b=c\rd"),
+            (b"[a]b= \"x  y\" ; no\n", "a.b=x  y"),
+            (b"[a]b=x  y  # no\n", "a.b=x  y"),
+            (b"[a]b=x\"#\"y\n", "a.b=x#y"),
+            (b"[a]b=x\\\n  y\n", "a.b=x  y"),
+            (b"[a]b=x\\\r\ny", "a.b=xy"),
+            (b"[a]b=\"x\\\ny\"\n", "a.b=xy"),
+            (b"[a]b=\\t\\n\\\\\\\"\\b\n", "a.b=\t\n\\\"\x08"),
+            (b"[a]b=c\\", "a.b=c"),
+            (b"[a]b=\" c \" \n", "a.b= c "),
+            (b"# x\n;y\n[a]b-1=c", "a.b-1=c"),
+            (b"[a]\n[b]c=1\n[a]d=2", "b.c=1|a.d=2"),
+            (b"[a]b\t \t=\t c", "a.b=c"),
+            (b"[a] b = [c]", "a.b=[c]"),
+        ];
+        for (text, expected) in table {
+            let got = shown(text);
+            assert_eq!(got.as_deref(), Ok(*expected), "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn malformed_files() {
+        let table: &[&[u8]] = &[
+            b"\xef\xbb[a]b=c",
+            b"a=b",
+            b"[a",
+            b"[]b=c",
+            b"[ \"x\"",
+            b"[a \"b\" ]c=d",
+            b"[a b]c=d",
+            b"[a \"b]\nc=d",
+            b"[a \"b\\\n\"]c=d",
+            b"[a_b]c=d",
+            b"[a]1=b",
+            b"[a]b c",
+            b"[a]b:c",
+            b"[a]b_c=d",
+            b"[a]b=\"c\n",
+            b"[a]b=\"c",
+            b"[a]b=\\x",
+            b"[a]b=\\",
+            b"[a]b=c\0d",
+            b"[a]\n=b",
+            b"\xff\xfe[\0a\0]\0",
+        ];
+        for text in table {
+            let expected = if *text == b"[a]b=\\" { Ok("a.b=".to_owned()) } else { Err(Malformed) };
+            assert_eq!(shown(text), expected, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    /// No input may panic or loop: every prefix, and every single-byte change,
+    /// of a file that uses the whole grammar.
+    #[test]
+    fn hostile_files() {
+        let text: &[u8] = b"\xef\xbb\xbf# c\r\n[a.B \"c\\\"d\"] e = \"f\\n\" g ; h\n\tI\\\n[j]\nk=l\\\nm";
+        for end in 0..text.len() {
+            let _ = parse(&text[..end]);
+            for byte in [0, b'\n', b'\r', b'"', b'\\', b'[', b']', b'=', b'.', 0xff] {
+                let mut copy = text.to_vec();
+                copy[end] = byte;
+                let _ = parse(&copy);
+            }
+        }
+        let _ = parse(&vec![b'['; 1 << 20]);
+        let _ = parse(&b"[a]b=\\\n".repeat(1 << 16));
+    }
+
+    #[test]
+    fn names_come_apart() {
+        let entries = parse(b"[a]b=1\n[a \"\"]b=2\n[a \"x.y\"]b=3").unwrap_or_default();
+        let parts: Vec<_> = entries.iter().filter_map(super::Entry::parts).collect();
+        let (a, b): (&[u8], &[u8]) = (b"a", b"b");
+        assert_eq!(parts, [(a, None, b), (a, Some(&b""[..]), b), (a, Some(&b"x.y"[..]), b)]);
+    }
+}

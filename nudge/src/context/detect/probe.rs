@@ -1,0 +1,356 @@
+//! Every look at the file system, bounded and written down.
+//!
+//! What was seen (a stamp, an absence, a resolved path) is kept as a
+//! [`Witness`]. An answer stays true as long as all its witnesses see the
+//! same again, so the cache needs no rules of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Why there is no answer from the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// git would not run here.
+    Outside,
+    /// git has to be asked.
+    Unsure(&'static str),
+}
+
+pub(super) type Res<T> = Result<T, Stop>;
+
+/// The largest configuration file, `HEAD`, `.git` file or ref that is read.
+pub(super) const FILE_MAX_BYTES: u64 = 1 << 20;
+/// The largest `packed-refs` that is read.
+pub(super) const PACKED_MAX_BYTES: u64 = 8 << 20;
+/// Files read for one answer; includes cannot fan out past this.
+const READS_MAX: u32 = 128;
+/// Files whose bytes a detector remembers.
+const KEPT_FILES_MAX: usize = 64;
+/// A file this young may change again without its time stamp moving.
+const RACY: Duration = Duration::from_millis(20);
+/// The same where the file system keeps whole seconds.
+const RACY_COARSE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Dir,
+    Link,
+    Other,
+}
+
+/// What identifies one state of a file. Of a folder only its identity counts,
+/// not its time: folders are never listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) kind: Kind,
+    pub(super) uid: u32,
+    /// The permission bits let everybody search (folders).
+    pub(super) open_to_all: bool,
+    /// They let the owner.
+    pub(super) open_to_owner: bool,
+    pub(super) device: u64,
+    inode: u64,
+    len: u64,
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn new(meta: &Metadata) -> Self {
+        let kind = if meta.is_dir() {
+            Kind::Dir
+        } else if meta.is_file() {
+            Kind::File
+        } else if meta.is_symlink() {
+            Kind::Link
+        } else {
+            Kind::Other
+        };
+        let mut stamp = Self {
+            kind,
+            uid: 0,
+            open_to_all: true,
+            open_to_owner: true,
+            device: 0,
+            inode: 0,
+            len: 0,
+            modified: None,
+            changed: (0, 0),
+        };
+        if kind != Kind::Dir {
+            stamp.len = meta.len();
+            stamp.modified = meta.modified().ok();
+        }
+        stamp.identify(meta);
+        stamp
+    }
+
+    #[cfg(unix)]
+    fn identify(&mut self, meta: &Metadata) {
+        use std::os::unix::fs::MetadataExt;
+        self.uid = meta.uid();
+        self.open_to_all = meta.mode() & 0o111 == 0o111;
+        self.open_to_owner = meta.mode() & 0o100 != 0;
+        self.device = meta.dev();
+        self.inode = meta.ino();
+        if self.kind != Kind::Dir {
+            self.changed = (meta.ctime(), meta.ctime_nsec());
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn identify(&mut self, _meta: &Metadata) {}
+}
+
+/// What a path showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    There(Stamp),
+    /// No such entry.
+    Absent,
+    /// A parent is not a folder.
+    NotDir,
+    /// No permission.
+    Denied,
+    /// Another error, a loop of links for one.
+    Broken,
+}
+
+impl Sight {
+    fn of(result: std::io::Result<Metadata>) -> Self {
+        match result {
+            Ok(meta) => Self::There(Stamp::new(&meta)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => Self::Absent,
+                ErrorKind::NotADirectory => Self::NotDir,
+                ErrorKind::PermissionDenied => Self::Denied,
+                _ => Self::Broken,
+            },
+        }
+    }
+
+    pub(super) fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::There(stamp) => Some(stamp.kind),
+            _ => None,
+        }
+    }
+}
+
+/// One look and what it showed.
+#[derive(Debug)]
+pub(super) enum Witness {
+    Stat(PathBuf, Sight),
+    Lstat(PathBuf, Sight),
+    Real(PathBuf, Option<PathBuf>),
+}
+
+impl Witness {
+    /// Whether a second look shows the same.
+    pub(super) fn holds(&self) -> bool {
+        match self {
+            Self::Stat(path, saw) => Sight::of(fs::metadata(path)) == *saw,
+            Self::Lstat(path, saw) => Sight::of(fs::symlink_metadata(path)) == *saw,
+            Self::Real(path, saw) => fs::canonicalize(path).ok() == *saw,
+        }
+    }
+}
+
+/// What reading a file came to.
+pub(super) enum Text {
+    Absent,
+    Denied,
+    Bytes(Arc<[u8]>),
+}
+
+/// Looks and reads for one answer.
+pub(super) struct Probe {
+    pub(super) witnesses: Vec<Witness>,
+    /// Nothing seen was too young to be trusted later.
+    pub(super) lasting: bool,
+    reads_left: u32,
+    begun: SystemTime,
+    kept: HashMap<OsString, (Stamp, Arc<[u8]>)>,
+}
+
+impl Probe {
+    pub(super) fn new() -> Self {
+        Self {
+            witnesses: Vec::new(),
+            lasting: true,
+            reads_left: READS_MAX,
+            begun: SystemTime::UNIX_EPOCH,
+            kept: HashMap::new(),
+        }
+    }
+
+    /// Starts over for another answer; the bytes of files are kept.
+    pub(super) fn begin(&mut self) {
+        self.witnesses = Vec::with_capacity(32);
+        self.lasting = true;
+        self.reads_left = READS_MAX;
+        self.begun = SystemTime::now();
+        if self.kept.len() > KEPT_FILES_MAX {
+            self.kept.clear();
+        }
+    }
+
+    /// Looks at what `path` leads to.
+    pub(super) fn stat(&mut self, path: &Path) -> Sight {
+        let sight = Sight::of(fs::metadata(path));
+        self.witnesses.push(Witness::Stat(path.to_owned(), sight));
+        self.note_age(&sight);
+        sight
+    }
+
+    /// Looks at `path` itself. A second look in one answer is the first one:
+    /// parts of an answer cannot contradict each other.
+    pub(super) fn lstat(&mut self, path: &Path) -> Sight {
+        for witness in &self.witnesses {
+            if let Witness::Lstat(seen, sight) = witness
+                && seen.as_os_str() == path.as_os_str()
+            {
+                return *sight;
+            }
+        }
+        let sight = Sight::of(fs::symlink_metadata(path));
+        self.witnesses.push(Witness::Lstat(path.to_owned(), sight));
+        self.note_age(&sight);
+        sight
+    }
+
+    /// The absolute path without links; `None` when there is none.
+    pub(super) fn real(&mut self, path: &Path) -> Option<PathBuf> {
+        let real = fs::canonicalize(path).ok();
+        let witness = Witness::Real(path.to_owned(), real.clone());
+        self.witnesses.push(witness);
+        real.map(without_verbatim_prefix)
+    }
+
+    /// Where the link at `path` points, as text.
+    pub(super) fn link(path: &Path) -> Res<String> {
+        let target = fs::read_link(path).map_err(|_| Stop::Unsure("a link changed while read"))?;
+        let target = target.into_os_string().into_string();
+        target.map_err(|_| Stop::Unsure("a link is not UTF-8"))
+    }
+
+    /// Reads a regular file of at most `max` bytes. Anything else that exists
+    /// (a FIFO would block) is not opened.
+    pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<Text> {
+        match self.stat(path) {
+            Sight::There(stamp) => self.read_seen(path, &stamp, max),
+            Sight::Absent | Sight::NotDir => Ok(Text::Absent),
+            Sight::Denied => Ok(Text::Denied),
+            Sight::Broken => Err(Stop::Unsure("a file cannot be looked at")),
+        }
+    }
+
+    /// Reads a file already seen as `stamp`.
+    pub(super) fn read_seen(&mut self, path: &Path, stamp: &Stamp, max: u64) -> Res<Text> {
+        if stamp.kind != Kind::File {
+            return Err(Stop::Unsure("a file of git's is not a regular file"));
+        }
+        if stamp.len > max {
+            return Err(Stop::Unsure("a file of git's is too large"));
+        }
+        if let Some((kept, bytes)) = self.kept.get(path.as_os_str())
+            && kept == stamp
+        {
+            return Ok(Text::Bytes(Arc::clone(bytes)));
+        }
+        let Some(bytes) = self.fetch(path, stamp.len, max)? else {
+            return Ok(Text::Denied);
+        };
+        let bytes: Arc<[u8]> = Arc::from(bytes);
+        if !self.racy(stamp) && stamp.len <= FILE_MAX_BYTES {
+            self.kept.insert(path.as_os_str().to_owned(), (*stamp, Arc::clone(&bytes)));
+        }
+        Ok(Text::Bytes(bytes))
+    }
+
+    /// Opens and reads; `None` without permission.
+    fn fetch(&mut self, path: &Path, len: u64, max: u64) -> Res<Option<Vec<u8>>> {
+        let Some(left) = self.reads_left.checked_sub(1) else {
+            return Err(Stop::Unsure("too many files"));
+        };
+        self.reads_left = left;
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
+            Err(_) => return Err(Stop::Unsure("a file changed while read")),
+        };
+        // One byte more than the stamp says: a file that is as long as it was
+        // takes a single read.
+        let expected = usize::try_from(len).unwrap_or(0);
+        let mut bytes = vec![0; expected + 1];
+        let failed = Err(Stop::Unsure("a file of git's cannot be read"));
+        let Ok(first) = file.read(&mut bytes) else {
+            return failed;
+        };
+        bytes.truncate(first);
+        if first != expected && file.take(max + 1).read_to_end(&mut bytes).is_err() {
+            return failed;
+        }
+        if bytes.len() as u64 > max {
+            return failed;
+        }
+        Ok(Some(bytes))
+    }
+
+    fn note_age(&mut self, sight: &Sight) {
+        if let Sight::There(stamp) = sight
+            && self.racy(stamp)
+        {
+            self.lasting = false;
+        }
+    }
+
+    /// Whether the file may have changed within the grain of its time stamp.
+    fn racy(&self, stamp: &Stamp) -> bool {
+        if stamp.kind == Kind::Dir {
+            return false;
+        }
+        let Some(modified) = stamp.modified else {
+            return true;
+        };
+        let whole_second = modified.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|age| age.subsec_nanos() == 0);
+        let grain = if whole_second { RACY_COARSE } else { RACY };
+        modified.checked_add(grain).is_none_or(|until| until >= self.begun)
+    }
+}
+
+/// Windows answers `\\?\C:\x` where git says `C:/x`.
+pub(super) fn without_verbatim_prefix(path: PathBuf) -> PathBuf {
+    if !cfg!(windows) {
+        return path;
+    }
+    let Some(text) = path.to_str() else {
+        return path;
+    };
+    if let Some(share) = text.strip_prefix(r"\\?\UNC\") {
+        return PathBuf::from(format!(r"\\{share}"));
+    }
+    text.strip_prefix(r"\\?\").map(PathBuf::from).unwrap_or(path)
+}
+
+/// The user this process acts as: the owner of a pipe made just now, the one
+/// thing the standard library tells it by. `None` where that says nothing.
+#[cfg(unix)]
+pub(super) fn effective_uid() -> Option<u32> {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::MetadataExt;
+    let (reader, _writer) = std::io::pipe().ok()?;
+    let meta = File::from(OwnedFd::from(reader)).metadata().ok()?;
+    Some(meta.uid())
+}
+
+#[cfg(not(unix))]
+pub(super) fn effective_uid() -> Option<u32> {
+    None
+}

@@ -1,0 +1,354 @@
+//! Refs kept as files: `HEAD`, loose refs, `packed-refs`, and the short name
+//! `git rev-parse --abbrev-ref HEAD` prints (git's `refs.c` and
+//! `refs/files-backend.c`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::config::is_space;
+use super::probe::{FILE_MAX_BYTES, Kind, PACKED_MAX_BYTES, Probe, Res, Sight, Stop, Text};
+
+/// git follows this many symbolic refs.
+const HOPS_MAX: usize = 5;
+
+/// Where a short name may stand for a full one, in git's order: what comes
+/// before the name and what after.
+const RULES: [(&str, &str); 6] = [
+    ("", ""),
+    ("refs/", ""),
+    ("refs/tags/", ""),
+    ("refs/heads/", ""),
+    ("refs/remotes/", ""),
+    ("refs/remotes/", "/HEAD"),
+];
+
+/// What one ref file holds.
+enum Raw {
+    Missing,
+    /// There, but not readable as a ref.
+    Broken,
+    Object,
+    Symbolic(String),
+}
+
+/// Where a chain of symbolic refs ends.
+pub(super) struct Resolved {
+    pub(super) name: String,
+    /// The last ref is there.
+    pub(super) exists: bool,
+    /// At least one ref on the way was symbolic.
+    pub(super) symbolic: bool,
+}
+
+/// The refs of one repository, for one answer.
+pub(super) struct Refs<'a> {
+    git_dir: &'a Path,
+    common: &'a Path,
+    /// Digits of an object name: 40 or 64.
+    hex_len: usize,
+    packed: Option<Packed>,
+    /// Refs under `refs/remotes` without a file: nor has any ref below them.
+    fileless: Vec<String>,
+}
+
+impl<'a> Refs<'a> {
+    pub(super) fn new(git_dir: &'a Path, common: &'a Path, hex_len: usize) -> Self {
+        Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
+    }
+
+    /// What `git rev-parse --abbrev-ref HEAD` prints; `None` where it fails
+    /// because no commit is there yet. `strict` is `core.warnAmbiguousRefs`.
+    pub(super) fn abbreviated_head(&mut self, probe: &mut Probe, strict: bool) -> Res<Option<String>> {
+        let head = self.resolve(probe, "HEAD")?.filter(|head| head.exists);
+        if strict || head.is_none() {
+            for (before, after) in &RULES[1..] {
+                if self.exists(probe, &format!("{before}HEAD{after}"))? {
+                    return Err(Stop::Unsure("a second ref is called HEAD"));
+                }
+            }
+        }
+        match head {
+            Some(head) => self.shorten(probe, &head.name, strict).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// git's `refs_shorten_unambiguous_ref`.
+    fn shorten(&mut self, probe: &mut Probe, full: &str, strict: bool) -> Res<String> {
+        for (rule, (before, after)) in RULES.iter().enumerate().skip(1).rev() {
+            let short = full.strip_prefix(before).and_then(|s| s.strip_suffix(after));
+            let Some(short) = short else {
+                continue;
+            };
+            let rivals = if strict { RULES.len() } else { rule };
+            let mut taken = false;
+            for (rival, (before, after)) in RULES.iter().enumerate().take(rivals) {
+                if rival != rule && self.exists(probe, &format!("{before}{short}{after}"))? {
+                    taken = true;
+                    break;
+                }
+            }
+            if !taken {
+                return Ok(short.to_owned());
+            }
+        }
+        Ok(full.to_owned())
+    }
+
+    fn exists(&mut self, probe: &mut Probe, name: &str) -> Res<bool> {
+        Ok(self.resolve(probe, name)?.is_some_and(|found| found.exists))
+    }
+
+    /// Follows `name`; `None` where git finds something it cannot take for a
+    /// ref on the way.
+    pub(super) fn resolve(&mut self, probe: &mut Probe, name: &str) -> Res<Option<Resolved>> {
+        let mut found = Resolved { name: name.to_owned(), exists: false, symbolic: false };
+        for _ in 0..HOPS_MAX {
+            if !valid_name(&found.name) {
+                return Ok(None);
+            }
+            match self.raw(probe, &found.name)? {
+                Raw::Missing => return Ok(Some(found)),
+                Raw::Broken => return Ok(None),
+                Raw::Object => {
+                    found.exists = true;
+                    return Ok(Some(found));
+                }
+                Raw::Symbolic(next) => {
+                    found.symbolic = true;
+                    found.name = next;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The file of a ref: per worktree or shared.
+    fn path(&self, name: &str) -> Res<PathBuf> {
+        if name.starts_with("worktrees/") || name.starts_with("main-worktree/") {
+            return Err(Stop::Unsure("a ref of another worktree"));
+        }
+        let root = |b: u8| b.is_ascii_uppercase() || b == b'-' || b == b'_';
+        let own = name.bytes().all(root)
+            || ["refs/worktree/", "refs/bisect/", "refs/rewritten/"].iter().any(|prefix| name.starts_with(prefix));
+        Ok(if own { self.git_dir } else { self.common }.join(name))
+    }
+
+    fn raw(&mut self, probe: &mut Probe, name: &str) -> Res<Raw> {
+        let path = self.path(name)?;
+        let below = |upper: &String| name.strip_prefix(upper.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        if self.fileless.iter().any(below) {
+            return self.packed(probe, name);
+        }
+        let stamp = match probe.lstat(&path) {
+            Sight::Absent => {
+                if name.starts_with("refs/remotes/") {
+                    self.fileless.push(name.to_owned());
+                }
+                return self.packed(probe, name);
+            }
+            // git does not turn to the packed refs here.
+            Sight::NotDir => return Ok(Raw::Missing),
+            Sight::Denied | Sight::Broken => {
+                return Err(Stop::Unsure("a ref cannot be looked at"));
+            }
+            Sight::There(stamp) => stamp,
+        };
+        let text = match stamp.kind {
+            Kind::Dir => return self.packed(probe, name),
+            Kind::Link => {
+                let target = Probe::link(&path)?;
+                if target.starts_with("refs/") && valid_name(&target) {
+                    return Ok(Raw::Symbolic(target));
+                }
+                probe.read(&path, FILE_MAX_BYTES)?
+            }
+            // A branch called `index` makes git look at `.git/index`.
+            Kind::File if !name.starts_with("refs/") && name != "HEAD" => {
+                probe.read_seen(&path, &stamp, PACKED_MAX_BYTES)?
+            }
+            Kind::File | Kind::Other => probe.read_seen(&path, &stamp, FILE_MAX_BYTES)?,
+        };
+        match text {
+            Text::Bytes(bytes) => self.parse(&bytes),
+            Text::Absent | Text::Denied => Err(Stop::Unsure("a ref cannot be read")),
+        }
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Res<Raw> {
+        let text = trim_end(bytes);
+        if let Some(target) = text.strip_prefix(b"ref:") {
+            let start = target.iter().position(|&b| !is_space(b));
+            let target = target.get(start.unwrap_or(target.len())..).unwrap_or(&[]);
+            if target.contains(&0) {
+                return Err(Stop::Unsure("a NUL byte in a ref"));
+            }
+            return match str::from_utf8(target) {
+                Ok(target) => Ok(Raw::Symbolic(target.to_owned())),
+                Err(_) => Err(Stop::Unsure("a ref name is not UTF-8")),
+            };
+        }
+        let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let ends = |at: usize| text.get(at).is_none_or(|&b| b == 0 || is_space(b));
+        Ok(if digits >= self.hex_len && ends(self.hex_len) { Raw::Object } else { Raw::Broken })
+    }
+
+    fn packed(&mut self, probe: &mut Probe, name: &str) -> Res<Raw> {
+        if self.packed.is_none() {
+            self.packed = Some(Packed::open(probe, self.common, self.hex_len)?);
+        }
+        let holds = match &self.packed {
+            Some(packed) => packed.holds(name.as_bytes())?,
+            None => false,
+        };
+        Ok(if holds { Raw::Object } else { Raw::Missing })
+    }
+}
+
+/// The `packed-refs` file.
+struct Packed {
+    bytes: Arc<[u8]>,
+    /// Where the records start, past the header.
+    start: usize,
+    sorted: bool,
+    hex_len: usize,
+}
+
+impl Packed {
+    fn open(probe: &mut Probe, common: &Path, hex_len: usize) -> Res<Self> {
+        let bytes = match probe.read(&common.join("packed-refs"), PACKED_MAX_BYTES)? {
+            Text::Bytes(bytes) => bytes,
+            Text::Absent => Arc::from([]),
+            Text::Denied => return Err(Stop::Unsure("packed-refs cannot be read")),
+        };
+        let mut packed = Self { bytes, start: 0, sorted: false, hex_len };
+        let malformed = Err(Stop::Unsure("packed-refs is malformed"));
+        if packed.bytes.first() == Some(&b'#') {
+            let Some(end) = packed.bytes.iter().position(|&b| b == b'\n') else {
+                return malformed;
+            };
+            let Some(traits) = packed.bytes[..end].strip_prefix(b"# pack-refs with:") else {
+                return malformed;
+            };
+            packed.sorted = traits.split(|&b| b == b' ').any(|word| word == b"sorted");
+            packed.start = end + 1;
+        }
+        let whole = packed.bytes.len() == packed.start || packed.bytes.last() == Some(&b'\n');
+        if whole { Ok(packed) } else { malformed }
+    }
+
+    fn holds(&self, name: &[u8]) -> Res<bool> {
+        let records = self.bytes.get(self.start..).unwrap_or(&[]);
+        if self.sorted { self.search(records, name) } else { self.scan(records, name) }
+    }
+
+    /// The name in the record `line` (without its line feed).
+    fn name_in<'l>(&self, line: &'l [u8]) -> Res<&'l [u8]> {
+        let hex = line.get(..self.hex_len).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
+        match line.get(self.hex_len..) {
+            Some([b' ', name @ ..]) if hex => Ok(name),
+            _ => Err(Stop::Unsure("packed-refs is malformed")),
+        }
+    }
+
+    /// git's own binary search, so that a file that only claims to be sorted
+    /// gives git's own answer.
+    fn search(&self, records: &[u8], name: &[u8]) -> Res<bool> {
+        let starts = |at: usize| at == 0 || (records[at - 1] == b'\n' && records.get(at) != Some(&b'^'));
+        let (mut low, mut high) = (0, records.len());
+        while low != high {
+            let middle = low + (high - low) / 2;
+            let mut record = middle;
+            while record > low && !starts(record) {
+                record -= 1;
+            }
+            let rest = &records[record..];
+            let end = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+            match self.name_in(&rest[..end])?.cmp(name) {
+                std::cmp::Ordering::Equal => return Ok(true),
+                std::cmp::Ordering::Greater => high = record,
+                std::cmp::Ordering::Less => {
+                    low = middle + 1;
+                    while low < high && !starts(low) {
+                        low += 1;
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn scan(&self, records: &[u8], name: &[u8]) -> Res<bool> {
+        let mut found = false;
+        for line in records.split(|&b| b == b'\n') {
+            if line.is_empty() || line[0] == b'^' {
+                continue;
+            }
+            found |= self.name_in(line)? == name;
+        }
+        Ok(found)
+    }
+}
+
+/// git's `check_refname_format` with one level allowed.
+pub(super) fn valid_name(name: &str) -> bool {
+    name != "@" && !name.ends_with('.') && name.split('/').all(valid_component)
+}
+
+fn valid_component(part: &str) -> bool {
+    let forbidden = |b: u8| b <= b' ' || b == 0x7f || b"*:?[\\^~".contains(&b);
+    !part.is_empty()
+        && !part.starts_with('.')
+        && part.strip_suffix(".lock").is_none()
+        && !part.contains("..")
+        && !part.contains("@{")
+        && !part.bytes().any(forbidden)
+}
+
+/// Without the white space at the end (git's `strbuf_rtrim`).
+fn trim_end(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&b| !is_space(b)).map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Packed, valid_name};
+
+    #[test]
+    fn names() {
+        for good in ["HEAD", "a/b", "refs/heads/feature/x", "ünï", "a-b", "@x", "x@", "a.b"] {
+            assert!(valid_name(good), "{good}");
+        }
+        for bad in [
+            "", "@", "/a", "a/", "a//b", ".a", "a/.b", "a..b", "a.lock", "a.lock/b", "a b", "a~b", "a^", "a:b", "a?",
+            "a*", "[a", "a\\b", "a@{b", "a.", "a\u{7f}", "a\nb", "../x",
+        ] {
+            assert!(!valid_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn packed_search() {
+        let object = "0123456789abcdef0123456789abcdef01234567";
+        let mut names: Vec<String> = (0..50).map(|n| format!("refs/heads/b{}", n * 7)).collect();
+        names.sort();
+        for sorted in [true, false] {
+            let mut text = String::new();
+            for (at, name) in names.iter().enumerate() {
+                text.push_str(&[object, " ", name, "\n"].concat());
+                if at % 3 == 0 {
+                    text.push_str(&["^", object, "\n"].concat());
+                }
+            }
+            let packed = Packed { bytes: text.as_bytes().into(), start: 0, sorted, hex_len: 40 };
+            for name in &names {
+                assert_eq!(packed.holds(name.as_bytes()), Ok(true), "{name}");
+                assert_eq!(packed.holds(format!("{name}x").as_bytes()), Ok(false));
+            }
+            assert_eq!(packed.holds(b""), Ok(false));
+            assert_eq!(packed.holds(b"a"), Ok(false));
+            assert_eq!(packed.holds(b"z"), Ok(false));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What `git remote get-url origin` prints (git's `remote.c`).
+
+use std::path::Path;
+
+use super::config::Entry;
+use super::layers::Scope;
+use super::probe::{Probe, Res, Sight, Stop};
+
+/// The URL of `origin`; `None` when the repository has no such remote.
+pub(super) fn origin_url(probe: &mut Probe, common: &Path, entries: &[(Scope, Entry)]) -> Res<Option<String>> {
+    let mut configured = false;
+    let mut first: Option<&[u8]> = None;
+    for (scope, entry) in entries {
+        let Some((b"remote", Some(b"origin"), key)) = entry.parts() else {
+            continue;
+        };
+        configured |= *scope == Scope::Repository;
+        if let (b"url", Some(value)) = (key, entry.value.as_deref()) {
+            if value.is_empty() {
+                return Err(Stop::Unsure("an empty URL, which versions of git take differently"));
+            }
+            first = first.or(Some(value));
+        }
+    }
+    let Some(url) = first else {
+        return without_url(probe, common, configured);
+    };
+    if !configured {
+        return Ok(None);
+    }
+    let url = rewritten(url, entries);
+    match String::from_utf8(url) {
+        Ok(url) => Ok(Some(url)),
+        Err(_) => Err(Stop::Unsure("the URL is not UTF-8")),
+    }
+}
+
+/// No `url` anywhere: git looks for its oldest ways to name a remote.
+fn without_url(probe: &mut Probe, common: &Path, configured: bool) -> Res<Option<String>> {
+    for folder in ["remotes", "branches"] {
+        match probe.lstat(&common.join(folder).join("origin")) {
+            Sight::Absent | Sight::NotDir => {}
+            _ => return Err(Stop::Unsure("a remote in a file of its own")),
+        }
+    }
+    if configured {
+        return Err(Stop::Unsure("origin without a URL"));
+    }
+    Ok(None)
+}
+
+/// `url.<base>.insteadOf`: the longest prefix wins, the first of equals; bases
+/// keep the order in which they first appear (git's `alias_url`).
+fn rewritten(url: &[u8], entries: &[(Scope, Entry)]) -> Vec<u8> {
+    let mut bases: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
+    for (_, entry) in entries {
+        let (Some((b"url", Some(base), b"insteadof")), Some(prefix)) = (entry.parts(), entry.value.as_deref()) else {
+            continue;
+        };
+        match bases.iter_mut().find(|known| known.0 == base) {
+            Some(known) => known.1.push(prefix),
+            None => bases.push((base, vec![prefix])),
+        }
+    }
+    let mut best: Option<(&[u8], &[u8])> = None;
+    for (base, prefixes) in &bases {
+        for prefix in prefixes {
+            if url.starts_with(prefix) && best.is_none_or(|(_, old)| old.len() < prefix.len()) {
+                best = Some((base, prefix));
+            }
+        }
+    }
+    match best {
+        Some((base, prefix)) => [base, &url[prefix.len()..]].concat(),
+        None => url.to_vec(),
+    }
+}

@@ -1,0 +1,222 @@
+//! The error model (specification section 5, contract section 6).
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde_json::{Map, Value, json};
+
+/// What kind of refusal an [`Error`] is. Every kind has one JSON-RPC code and one reason string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such component, key or variant, or none fits the context (40401).
+    NotFound,
+    /// A type, size, range or schema rule is broken (40001).
+    Invalid,
+    /// `if_match_version` differs from the stored version (40901).
+    Conflict,
+    /// The secret guard refused a text (40002).
+    SecretRejected,
+    /// An illegal glob, or a path that could escape (40003).
+    ScopeInvalid,
+    /// A limit of the store is reached (42901).
+    Quota,
+    /// The PRIMARY, or its journal, cannot be reached (50301).
+    Unavailable,
+    /// JSON-RPC: there is no such method (-32601).
+    UnknownMethod,
+    /// JSON-RPC: `params` is not an object (-32602).
+    ParamsNotObject,
+}
+
+impl ErrorKind {
+    /// Every kind; bindings compare their exception classes with it.
+    pub const ALL: [Self; 9] = [
+        Self::NotFound,
+        Self::Invalid,
+        Self::Conflict,
+        Self::SecretRejected,
+        Self::ScopeInvalid,
+        Self::Quota,
+        Self::Unavailable,
+        Self::UnknownMethod,
+        Self::ParamsNotObject,
+    ];
+
+    /// The JSON-RPC error code.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::NotFound => 40401,
+            Self::Invalid => 40001,
+            Self::Conflict => 40901,
+            Self::SecretRejected => 40002,
+            Self::ScopeInvalid => 40003,
+            Self::Quota => 42901,
+            Self::Unavailable => 50301,
+            Self::UnknownMethod => -32601,
+            Self::ParamsNotObject => -32602,
+        }
+    }
+
+    /// The stable name that travels as `data.reason`.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "E_NOT_FOUND",
+            Self::Invalid | Self::ParamsNotObject => "E_INVALID",
+            Self::Conflict => "E_CONFLICT",
+            Self::SecretRejected => "E_SECRET_REJECTED",
+            Self::ScopeInvalid => "E_SCOPE_INVALID",
+            Self::Quota => "E_QUOTA",
+            Self::Unavailable => "E_UNAVAILABLE",
+            Self::UnknownMethod => "E_UNKNOWN_METHOD",
+        }
+    }
+
+    /// The kind with this JSON-RPC code, if any; how a client reads an error back.
+    pub fn from_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// A refused call: nothing was changed, and [`Error::message`] says what to do.
+///
+/// Serializes as a JSON-RPC error object, `{"code", "message", "data": {"reason", ...}}`.
+#[derive(Clone, PartialEq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    data: Map<String, Value>,
+}
+
+/// The library's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Makes an error. `message` is one plain sentence that says what to do and holds no secret.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let mut data = Map::new();
+        data.insert("reason".into(), kind.reason().into());
+        Self(Box::new(Inner { kind, message: message.into(), data }))
+    }
+
+    /// Adds a field to `data`.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.data.insert(name.into(), value.into());
+        self
+    }
+
+    /// Reads an error object back, as a client of a remote [`Service`](crate::Service) does.
+    /// An unknown code reads as [`ErrorKind::Unavailable`] with its message kept.
+    pub fn from_json(object: &Value) -> Self {
+        let code = object["code"].as_i64().and_then(|code| i32::try_from(code).ok());
+        let kind = code.and_then(ErrorKind::from_code).unwrap_or(ErrorKind::Unavailable);
+        let message = object["message"].as_str().unwrap_or("the server gave no reason");
+        let mut error = Self::new(kind, message);
+        if let Some(data) = object["data"].as_object() {
+            error.0.data.extend(data.clone());
+        }
+        error
+    }
+
+    /// What kind of refusal this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The JSON-RPC code, for example 40401.
+    pub fn code(&self) -> i32 {
+        self.0.kind.code()
+    }
+
+    /// The stable name, for example `E_NOT_FOUND`.
+    pub fn reason(&self) -> &'static str {
+        self.0.kind.reason()
+    }
+
+    /// One plain sentence that says what to do.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The machine-readable part: `reason` and what the kind adds (`near_misses`, `limit`, ...).
+    pub fn data(&self) -> &Map<String, Value> {
+        &self.0.data
+    }
+
+    /// The whole error as a JSON-RPC error object.
+    pub fn to_json(&self) -> Value {
+        json!({"code": self.code(), "message": self.message(), "data": self.data()})
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn scope(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::ScopeInvalid, message)
+    }
+
+    pub(crate) fn quota(limit: &'static str, max: usize) -> Self {
+        let what = match limit {
+            "components" => "components",
+            "hints_per_component" => "hints in this component",
+            "hints" => "hints",
+            _ => "bytes of hints",
+        };
+        Self::new(
+            ErrorKind::Quota,
+            format!(
+                "The store is full ({max} {what} at most); delete hints that are no longer needed or raise the limit."
+            ),
+        )
+        .with("limit", limit)
+        .with("max", max)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.reason(), self.code(), self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Error", 3)?;
+        object.serialize_field("code", &self.code())?;
+        object.serialize_field("message", self.message())?;
+        object.serialize_field("data", self.data())?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_read_back() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::from_code(kind.code()), Some(kind));
+            let error = Error::new(kind, "do that").with("more", 1);
+            assert_eq!(Error::from_json(&error.to_json()), error);
+        }
+        assert_eq!(Error::from_json(&json!({"code": 7})).kind(), ErrorKind::Unavailable);
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a hint matched, in contract section 3's words.
+
+use serde::Serialize;
+
+use crate::clock::Millis;
+use crate::context::Context;
+use crate::hint::Hint;
+use crate::scoring::Parts;
+
+/// The explanation beside every hint that a read returns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MatchExplain {
+    /// Whether every condition of the scope is met.
+    pub matched: bool,
+    /// 0 to 1; four decimals on the wire.
+    #[serde(serialize_with = "crate::scoring::four_decimals")]
+    pub score: f64,
+    /// The addends of the score.
+    pub parts: Parts,
+    /// What speaks for the hint; for one that did not match, the condition that failed.
+    pub reasons: Vec<String>,
+}
+
+/// What speaks for an eligible hint.
+pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String> {
+    let mut out: Vec<_> = hint.scope().conditions(context).into_iter().map(|condition| condition.reason).collect();
+    if hint.scope().is_empty() {
+        out.push("no scope: applies everywhere".into());
+    }
+    if let (Some(at), true) = (hint.last_used_at(), hint.use_count() > 0) {
+        let minutes = now.saturating_sub(at).max(0) / 60_000;
+        out.push(if minutes < 60 {
+            format!("recently used ({minutes}m ago)")
+        } else {
+            format!("used {}h ago", minutes / 60)
+        });
+    }
+    match hint.use_count() {
+        0 => {}
+        1 => out.push("used once".into()),
+        count => out.push(format!("used {count} times")),
+    }
+    if let Some(priority) = hint.priority().filter(|&priority| priority >= 8) {
+        out.push(format!("priority {priority}/10"));
+    }
+    if let Some(confidence) = hint.confidence().filter(|&confidence| confidence >= 0.8) {
+        out.push(format!("confidence {}", (confidence * 1e4).round() / 1e4));
+    }
+    if let Some(path) = context.open_file_in(hint.component()) {
+        out.push(format!("open file {path} is in {}", hint.component()));
+    }
+    match hint.failure_count() {
+        0 => {}
+        1 => out.push("failed once since it last worked".into()),
+        count => out.push(format!("failed {count} times since it last worked")),
+    }
+    out
+}
+
+/// The one reason of a hint that did not match: its first failed condition.
+pub(crate) fn failed_reason(hint: &Hint, context: &Context) -> Vec<String> {
+    let failed = hint.scope().conditions(context).into_iter().find(|condition| !condition.met);
+    failed.map(|condition| condition.reason).into_iter().collect()
+}

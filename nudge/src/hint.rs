@@ -1,0 +1,471 @@
+//! Hints: what is stored, and its shape on the wire (specification section 3).
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::clock::{Millis, rfc3339};
+use crate::error::{Error, Result};
+use crate::scope::{Scope, ScopeSpec};
+use crate::ttl::Ttl;
+use crate::wire;
+
+mod value;
+
+pub use value::{Command, Format, HintValue, PathValue, Shell, Template};
+
+/// Longest component or key.
+const MAX_NAME_BYTES: usize = 256;
+const MAX_TAGS: usize = 32;
+const MAX_TAG_BYTES: usize = 64;
+const MAX_REASON_BYTES: usize = 2 << 10;
+
+/// From how many failures on a hint is doubtful (contract section 10).
+const DOUBTFUL: u32 = 3;
+
+/// Whether a value is a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sensitivity {
+    /// The value is a secret: redacted wherever people look, never written to disk.
+    Secret,
+    /// An ordinary value.
+    Normal,
+}
+
+/// Who a hint comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A person.
+    User,
+    /// A coding agent.
+    Agent,
+    /// The output of a tool.
+    ToolOutput,
+    /// An import.
+    FileImport,
+}
+
+/// What a caller says about a hint, besides its value.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HintMeta {
+    /// Why it is worth knowing, at most 2 KiB.
+    #[serde(deserialize_with = "wire::given")]
+    pub reason: Option<String>,
+    /// At most 32 tags of 1 to 64 bytes.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub tags: Vec<String>,
+    /// 1 to 10, 5 when absent.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 10))]
+    pub priority: Option<u8>,
+    /// 0 to 1, 0.5 when absent.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: Option<f64>,
+    /// `session`, or a duration such as `PT2H` that counts from the last set.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(with = "Option<String>")]
+    pub ttl: Option<Ttl>,
+    /// `secret` exempts the value from the guard and hides it.
+    #[serde(deserialize_with = "wire::given")]
+    pub sensitivity: Option<Sensitivity>,
+    /// Where it applies; everywhere when absent.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub scope: ScopeSpec,
+    /// Who it comes from.
+    #[serde(deserialize_with = "wire::given")]
+    pub source: Option<Source>,
+    /// Free text such as `agent:codex`, at most 256 bytes.
+    #[serde(deserialize_with = "wire::given")]
+    pub added_by: Option<String>,
+}
+
+impl HintMeta {
+    /// Sizes and ranges (contract section 5).
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
+            return Err(Error::invalid("meta.reason may have 2 KiB at most."));
+        }
+        if self.tags.len() > MAX_TAGS || self.tags.iter().any(|tag| !(1..=MAX_TAG_BYTES).contains(&tag.len())) {
+            return Err(Error::invalid("meta.tags may have 32 tags at most, each of 1 to 64 bytes."));
+        }
+        if self.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
+            return Err(Error::invalid("meta.priority must be a whole number from 1 to 10."));
+        }
+        if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+            return Err(Error::invalid("meta.confidence must be a number from 0 to 1."));
+        }
+        if self.added_by.as_ref().is_some_and(|name| name.len() > MAX_NAME_BYTES) {
+            return Err(Error::invalid("meta.added_by may have 256 bytes at most."));
+        }
+        self.scope.check_sizes()
+    }
+}
+
+/// Checks a component or key: 1 to 256 bytes without control characters.
+pub(crate) fn check_name(field: &str, name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!("`{field}` must have 1 to 256 bytes and no control characters.")));
+    }
+    Ok(())
+}
+
+/// A stored hint. Immutable: every change makes a new one, so a reader's copy never moves.
+///
+/// Serializes as the full wire shape, value included; [`Hint::redacted`] hides secrets.
+#[derive(Clone)]
+pub struct Hint {
+    pub(crate) component: Arc<str>,
+    pub(crate) key: Box<str>,
+    pub(crate) value: HintValue,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) reason: Option<Box<str>>,
+    pub(crate) tags: Box<[Arc<str>]>,
+    pub(crate) ttl: Ttl,
+    /// NaN for "not given": half the size of an option.
+    confidence: f64,
+    /// 0 for "not given".
+    priority: u8,
+    sensitivity: Option<Sensitivity>,
+    source: Option<Source>,
+    pub(crate) version: u64,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+    /// `NEVER` for "not used".
+    last_used_at: Millis,
+    pub(crate) use_count: u64,
+    /// Imported without `updated_at`: loses against a stored hint.
+    pub(crate) undated: bool,
+    /// Length in an export, key included; see [`Hint::measure`].
+    pub(crate) bytes: u32,
+    /// Fields that few hints have.
+    rare: Option<Box<Rare>>,
+}
+
+const NEVER: Millis = Millis::MIN;
+
+#[derive(Clone, Default)]
+struct Rare {
+    added_by: Option<Box<str>>,
+    failure_count: u32,
+    last_failed_at: Option<Millis>,
+}
+
+/// Counters and times of a hint.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Use {
+    pub count: u64,
+    pub last: Option<Millis>,
+    pub failures: u32,
+    pub last_failed: Option<Millis>,
+}
+
+impl Hint {
+    /// Puts a checked hint together at version 1, never used.
+    pub(crate) fn new(
+        component: Arc<str>,
+        key: &str,
+        value: HintValue,
+        meta: HintMeta,
+        scope: Arc<Scope>,
+        now: Millis,
+    ) -> Self {
+        Self {
+            component,
+            key: key.into(),
+            value,
+            scope,
+            reason: meta.reason.map(Into::into),
+            tags: meta.tags.into_iter().map(Into::into).collect(),
+            ttl: meta.ttl.unwrap_or_default(),
+            confidence: meta.confidence.unwrap_or(f64::NAN),
+            priority: meta.priority.unwrap_or_default(),
+            sensitivity: meta.sensitivity,
+            source: meta.source,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            last_used_at: NEVER,
+            use_count: 0,
+            undated: false,
+            bytes: 0,
+            rare: meta.added_by.map(|name| Box::new(Rare { added_by: Some(name.into()), ..Rare::default() })),
+        }
+    }
+
+    /// The component it belongs to.
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Digest of its scope, `""` when it applies everywhere.
+    pub fn variant(&self) -> &str {
+        self.scope.variant()
+    }
+
+    /// Its value, even when secret.
+    pub fn value(&self) -> &HintValue {
+        &self.value
+    }
+
+    /// The value's text: see [`HintValue::text`].
+    pub fn text(&self) -> &str {
+        self.value.text()
+    }
+
+    /// Its scope.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Why it is worth knowing.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Its tags.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().map(|tag| &**tag)
+    }
+
+    /// 1 to 10, if given.
+    pub fn priority(&self) -> Option<u8> {
+        (self.priority > 0).then_some(self.priority)
+    }
+
+    /// 0 to 1, if given.
+    pub fn confidence(&self) -> Option<f64> {
+        (!self.confidence.is_nan()).then_some(self.confidence)
+    }
+
+    /// How long it lives after `updated_at`.
+    pub fn ttl(&self) -> &Ttl {
+        &self.ttl
+    }
+
+    /// Whether its value is a secret.
+    pub fn is_secret(&self) -> bool {
+        self.sensitivity == Some(Sensitivity::Secret)
+    }
+
+    /// Who it comes from, if given.
+    pub fn source(&self) -> Option<Source> {
+        self.source
+    }
+
+    /// Who added it, if given.
+    pub fn added_by(&self) -> Option<&str> {
+        self.rare.as_ref()?.added_by.as_deref()
+    }
+
+    /// Grows by one with every set.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When it was first set.
+    pub fn created_at(&self) -> Millis {
+        self.created_at
+    }
+
+    /// When it was last set.
+    pub fn updated_at(&self) -> Millis {
+        self.updated_at
+    }
+
+    /// When it was last bumped.
+    pub fn last_used_at(&self) -> Option<Millis> {
+        (self.last_used_at != NEVER).then_some(self.last_used_at)
+    }
+
+    /// How often it was bumped.
+    pub fn use_count(&self) -> u64 {
+        self.use_count
+    }
+
+    /// Failures since it last worked (contract section 10).
+    pub fn failure_count(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.failure_count)
+    }
+
+    /// When it last failed.
+    pub fn last_failed_at(&self) -> Option<Millis> {
+        self.rare.as_ref().and_then(|rare| rare.last_failed_at)
+    }
+
+    /// Whether it has failed so often that every other hint goes first.
+    pub fn is_doubtful(&self) -> bool {
+        self.failure_count() >= DOUBTFUL
+    }
+
+    /// Whether it is invisible at `now`.
+    pub fn is_expired(&self, now: Millis) -> bool {
+        now >= self.expires_at()
+    }
+
+    pub(crate) fn expires_at(&self) -> Millis {
+        self.ttl.expires_at(self.updated_at)
+    }
+
+    pub(crate) fn usage(&self) -> Use {
+        Use {
+            count: self.use_count,
+            last: self.last_used_at(),
+            failures: self.failure_count(),
+            last_failed: self.last_failed_at(),
+        }
+    }
+
+    pub(crate) fn set_usage(&mut self, usage: Use) {
+        self.use_count = usage.count;
+        self.last_used_at = usage.last.unwrap_or(NEVER);
+        if self.rare.is_some() || usage.failures > 0 || usage.last_failed.is_some() {
+            let rare = self.rare.get_or_insert_default();
+            (rare.failure_count, rare.last_failed_at) = (usage.failures, usage.last_failed);
+        }
+    }
+
+    /// Notes how long the hint is in an export: what the store's size limit counts.
+    pub(crate) fn measure(&mut self) {
+        struct Count(usize);
+        impl std::io::Write for Count {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0 += bytes.len();
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut count = Count(self.key.len() + 4);
+        // Writing to a counter cannot fail.
+        let _ = serde_json::to_writer(&mut count, &Exported(self));
+        self.bytes = u32::try_from(count.0).unwrap_or(u32::MAX);
+    }
+
+    /// As [`Hint`] itself, with a secret value shown as `"[secret]"`.
+    pub fn redacted(&self) -> Redacted<'_> {
+        Redacted(self)
+    }
+
+    fn fields<M: SerializeMap>(&self, map: &mut M, redact: bool, named: bool) -> Result<(), M::Error> {
+        if named {
+            map.serialize_entry("component", &*self.component)?;
+            map.serialize_entry("key", &*self.key)?;
+            if !self.scope.is_empty() {
+                map.serialize_entry("variant", self.scope.variant())?;
+            }
+        }
+        if redact && self.is_secret() {
+            map.serialize_entry("value", "[secret]")?;
+        } else {
+            map.serialize_entry("value", &self.value)?;
+        }
+        map.serialize_entry("meta", &Meta(self))?;
+        map.serialize_entry("version", &self.version)?;
+        map.serialize_entry("created_at", &rfc3339::text(self.created_at))?;
+        map.serialize_entry("updated_at", &rfc3339::text(self.updated_at))?;
+        if let Some(at) = self.last_used_at() {
+            map.serialize_entry("last_used_at", &rfc3339::text(at))?;
+        }
+        if self.use_count > 0 {
+            map.serialize_entry("use_count", &self.use_count)?;
+        }
+        if self.failure_count() > 0 {
+            map.serialize_entry("failure_count", &self.failure_count())?;
+        }
+        if let Some(at) = self.last_failed_at() {
+            map.serialize_entry("last_failed_at", &rfc3339::text(at))?;
+        }
+        Ok(())
+    }
+}
+
+struct Meta<'a>(&'a Hint);
+
+impl Serialize for Meta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hint = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(reason) = &hint.reason {
+            map.serialize_entry("reason", reason)?;
+        }
+        if !hint.tags.is_empty() {
+            struct Tags<'a>(&'a Hint);
+            impl Serialize for Tags<'_> {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.collect_seq(self.0.tags())
+                }
+            }
+            map.serialize_entry("tags", &Tags(hint))?;
+        }
+        if let Some(priority) = hint.priority() {
+            map.serialize_entry("priority", &priority)?;
+        }
+        if let Some(confidence) = hint.confidence() {
+            map.serialize_entry("confidence", &confidence)?;
+        }
+        map.serialize_entry("ttl", &hint.ttl)?;
+        if let Some(sensitivity) = hint.sensitivity {
+            map.serialize_entry("sensitivity", &sensitivity)?;
+        }
+        if !hint.scope.is_empty() {
+            map.serialize_entry("scope", &*hint.scope)?;
+        }
+        if let Some(source) = hint.source {
+            map.serialize_entry("source", &source)?;
+        }
+        if let Some(name) = hint.added_by() {
+            map.serialize_entry("added_by", name)?;
+        }
+        map.end()
+    }
+}
+
+fn serialize<S: Serializer>(hint: &Hint, serializer: S, redact: bool, named: bool) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    hint.fields(&mut map, redact, named)?;
+    map.end()
+}
+
+impl Serialize for Hint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self, serializer, false, true)
+    }
+}
+
+/// A hint whose secret value serializes as `"[secret]"`.
+pub struct Redacted<'a>(&'a Hint);
+
+impl Serialize for Redacted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, serializer, true, true)
+    }
+}
+
+/// A hint as it stands in an export, under its component and key.
+pub(crate) struct Exported<'a>(pub &'a Hint);
+
+impl Serialize for Exported<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, serializer, false, false)
+    }
+}
+
+impl fmt::Debug for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hint({}/{} {} v{})", self.component, self.key, self.scope.variant(), self.version)
+    }
+}

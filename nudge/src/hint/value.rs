@@ -1,0 +1,398 @@
+//! The five kinds of value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::safety::paths;
+use crate::scope::Os;
+use crate::wire;
+
+/// Longest value text.
+const MAX_BYTES: usize = 64 << 10;
+
+/// What a hint says. Commands are data: nothing here ever runs one.
+#[derive(Clone)]
+pub enum HintValue {
+    /// A plain string.
+    Text(Box<str>),
+    /// `{"type":"command", ...}`
+    Command(Command),
+    /// `{"type":"path", ...}`
+    Path(Box<PathValue>),
+    /// `{"type":"template", ...}`
+    Template(Box<Template>),
+    /// `{"type":"json", "data": ...}`, as compact JSON with its key order kept.
+    Json(Box<RawValue>),
+}
+
+/// A command line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The shell it is written for, if it matters.
+    pub shell: Option<Shell>,
+    /// The line.
+    pub cmd: Box<str>,
+}
+
+/// A shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Shell {
+    Bash,
+    Sh,
+    Powershell,
+    Cmd,
+}
+
+/// An absolute path.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PathValue {
+    /// For which systems it is meant; informative, never a condition.
+    pub os: Vec<Os>,
+    /// POSIX or drive form, without `.`, `//` and a trailing slash once stored.
+    pub abs: String,
+}
+
+/// A text with holes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The language of the holes.
+    pub format: Format,
+    /// The text.
+    pub body: String,
+    /// Values for holes that the caller leaves open.
+    pub defaults: BTreeMap<String, String>,
+}
+
+/// A template language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Format {
+    Mustache,
+    Handlebars,
+    Jinja,
+    Interpolate,
+}
+
+impl HintValue {
+    /// A command for any shell.
+    pub fn command(cmd: &str) -> Self {
+        Self::Command(Command { shell: None, cmd: cmd.into() })
+    }
+
+    /// An absolute path.
+    pub fn path(abs: &str) -> Self {
+        Self::Path(Box::new(PathValue { os: Vec::new(), abs: abs.into() }))
+    }
+
+    /// Any JSON.
+    ///
+    /// # Errors
+    /// `E_INVALID` for duplicate keys and integers beyond 2^53 - 1.
+    pub fn json(json: &str) -> Result<Self> {
+        wire::compact(json).map(Self::Json).map_err(|why| Error::invalid(format!("Correct the JSON value: {why}.")))
+    }
+
+    /// The string, `cmd`, `abs`, `body`, or the compact JSON of `data`.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Command(command) => &command.cmd,
+            Self::Path(path) => &path.abs,
+            Self::Template(template) => &template.body,
+            Self::Json(json) => json.get(),
+        }
+    }
+
+    /// What an agent would run: `cmd`, or a plain string (contract section 10).
+    pub fn command_line(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Command(command) => Some(&command.cmd),
+            _ => None,
+        }
+    }
+
+    /// Sizes (`E_INVALID`).
+    pub(crate) fn check(&self) -> Result<()> {
+        let defaults: usize = match self {
+            Self::Template(template) => template.defaults.iter().map(|(name, value)| name.len() + value.len()).sum(),
+            _ => 0,
+        };
+        if self.text().len() > MAX_BYTES || defaults > MAX_BYTES {
+            return Err(Error::invalid("A value may have 64 KiB of text at most; store where to find it instead."));
+        }
+        Ok(())
+    }
+
+    /// Normalises a path value.
+    ///
+    /// # Errors
+    /// `E_SCOPE_INVALID` for a path that is not absolute or could escape.
+    pub(crate) fn normalize(&mut self) -> Result<()> {
+        if let Self::Path(path) = self {
+            path.abs = paths::normalize(&path.abs)?;
+        }
+        Ok(())
+    }
+}
+
+impl From<&str> for HintValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for HintValue {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl PartialEq for HintValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Command(a), Self::Command(b)) => a == b,
+            (Self::Path(a), Self::Path(b)) => a == b,
+            (Self::Template(a), Self::Template(b)) => a == b,
+            (Self::Json(a), Self::Json(b)) => a.get() == b.get(),
+            _ => false,
+        }
+    }
+}
+
+/// The kind alone: a value may be a secret.
+impl fmt::Debug for HintValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Text(_) => "Text",
+            Self::Command(_) => "Command",
+            Self::Path(_) => "Path",
+            Self::Template(_) => "Template",
+            Self::Json(_) => "Json",
+        };
+        write!(f, "{kind}(..)")
+    }
+}
+
+impl Serialize for HintValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = match self {
+            Self::Text(text) => return serializer.serialize_str(text),
+            _ => serializer.serialize_map(None)?,
+        };
+        match self {
+            Self::Text(_) => {}
+            Self::Command(command) => {
+                map.serialize_entry("type", "command")?;
+                if let Some(shell) = command.shell {
+                    map.serialize_entry("shell", &shell)?;
+                }
+                map.serialize_entry("cmd", &command.cmd)?;
+            }
+            Self::Path(path) => {
+                map.serialize_entry("type", "path")?;
+                if !path.os.is_empty() {
+                    map.serialize_entry("os", &path.os)?;
+                }
+                map.serialize_entry("abs", &path.abs)?;
+            }
+            Self::Template(template) => {
+                map.serialize_entry("type", "template")?;
+                map.serialize_entry("format", &template.format)?;
+                map.serialize_entry("body", &template.body)?;
+                if !template.defaults.is_empty() {
+                    map.serialize_entry("defaults", &template.defaults)?;
+                }
+            }
+            Self::Json(json) => {
+                map.serialize_entry("type", "json")?;
+                map.serialize_entry("data", json)?;
+            }
+        }
+        map.end()
+    }
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Command,
+    Path,
+    Template,
+    Json,
+}
+
+/// Every field of every kind; which belong together is checked at the end, because `type` may
+/// stand last.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    r#type: Kind,
+    #[serde(default, deserialize_with = "wire::given")]
+    shell: Option<Shell>,
+    cmd: Option<String>,
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    os: Vec<Os>,
+    abs: Option<String>,
+    format: Option<Format>,
+    body: Option<String>,
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    defaults: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "some_raw")]
+    data: Option<Box<RawValue>>,
+}
+
+/// `data: null` is a value, not an absent field.
+fn some_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Fields {
+    fn into_value(self) -> Result<HintValue, String> {
+        let (kind, required, allowed): (_, &[&str], &[&str]) = match self.r#type {
+            Kind::Command => ("command", &["cmd"], &["shell"]),
+            Kind::Path => ("path", &["abs"], &["os"]),
+            Kind::Template => ("template", &["format", "body"], &["defaults"]),
+            Kind::Json => ("json", &["data"], &[]),
+        };
+        let present = [
+            ("shell", self.shell.is_some()),
+            ("cmd", self.cmd.is_some()),
+            ("os", !self.os.is_empty()),
+            ("abs", self.abs.is_some()),
+            ("format", self.format.is_some()),
+            ("body", self.body.is_some()),
+            ("defaults", !self.defaults.is_empty()),
+            ("data", self.data.is_some()),
+        ];
+        for (name, is_present) in present {
+            if is_present && !required.contains(&name) && !allowed.contains(&name) {
+                return Err(format!("a value of type {kind} has no field `{name}`"));
+            }
+            if !is_present && required.contains(&name) {
+                return Err(format!("a value of type {kind} needs the field `{name}`"));
+            }
+        }
+        Ok(match self.r#type {
+            Kind::Command => {
+                HintValue::Command(Command { shell: self.shell, cmd: self.cmd.unwrap_or_default().into() })
+            }
+            Kind::Path => HintValue::Path(Box::new(PathValue { os: self.os, abs: self.abs.unwrap_or_default() })),
+            Kind::Template => HintValue::Template(Box::new(Template {
+                format: self.format.unwrap_or(Format::Interpolate),
+                body: self.body.unwrap_or_default(),
+                defaults: self.defaults,
+            })),
+            Kind::Json => HintValue::Json(wire::compact(self.data.as_deref().map_or("null", RawValue::get))?),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for HintValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = HintValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or an object with a type (command, path, template, json)")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<HintValue, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<HintValue, E> {
+        Ok(text.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HintValue, A::Error> {
+        let fields = Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        fields.into_value().map_err(de::Error::custom)
+    }
+}
+
+/// The schema says what each kind looks like; kept short, because hosts load it into a prompt.
+impl JsonSchema for HintValue {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HintValue".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A plain string, or an object: {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}.",
+            "type": ["string", "object"]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_read_back() {
+        for json in [
+            r#""docker compose build router""#,
+            r#"{"type":"command","shell":"bash","cmd":"make"}"#,
+            r#"{"type":"command","cmd":"make"}"#,
+            r#"{"type":"path","os":["linux","darwin"],"abs":"/srv"}"#,
+            r#"{"type":"template","format":"jinja","body":"{{x}}","defaults":{"x":"1"}}"#,
+            r#"{"type":"json","data":{"b":1,"a":[null,true,0.5]}}"#,
+            r#"{"type":"json","data":null}"#,
+        ] {
+            let value: HintValue = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&value).unwrap(), json);
+            assert!(!format!("{value:?}").contains("make"));
+        }
+        let late: HintValue = serde_json::from_str(r#"{"data":[1],"type":"json"}"#).unwrap();
+        assert_eq!(late.text(), "[1]");
+    }
+
+    #[test]
+    fn refused() {
+        for json in [
+            "1",
+            "null",
+            "[]",
+            "true",
+            "{}",
+            r#"{"type":"command"}"#,
+            r#"{"type":"command","cmd":1}"#,
+            r#"{"cmd":"x"}"#,
+            r#"{"type":"shell","cmd":"x"}"#,
+            r#"{"type":"command","cmd":"x","data":1}"#,
+            r#"{"type":"command","cmd":"x","extra":1}"#,
+            r#"{"type":"command","cmd":"x","shell":"zsh"}"#,
+            r#"{"type":"path","abs":"/x","os":["beos"]}"#,
+            r#"{"type":"json"}"#,
+            r#"{"type":"template","body":"x"}"#,
+            r#"{"type":"json","data":{"a":1,"a":2}}"#,
+            r#"{"type":"json","data":9007199254740993}"#,
+        ] {
+            assert!(serde_json::from_str::<HintValue>(json).is_err(), "{json}");
+        }
+        assert!(HintValue::from("x".repeat(65_536)).check().is_ok());
+        assert!(HintValue::from("x".repeat(65_537)).check().is_err());
+    }
+}

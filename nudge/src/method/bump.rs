@@ -1,0 +1,99 @@
+//! `nudge.bump`
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::context::ContextSpec;
+use crate::error::{Error, Result};
+use crate::hint::{Hint, Use, check_name};
+use crate::service::{ContextUse, Method};
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.bump",
+        title: "Report success",
+        description: "Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.",
+        tool: true,
+        frequent: true,
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        context: ContextUse::InferredIfGiven,
+        params: schema::<Bump>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.bump(params)),
+};
+
+/// Params of [`Nudge::bump`].
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bump {
+    /// The component.
+    pub component: String,
+    /// The key.
+    pub key: String,
+    /// How many uses to add, 1 to 1,000; 1 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub delta: Option<u64>,
+    /// The context that `get_hint` was called with.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub context: ContextSpec,
+    /// This variant, whatever the context.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub variant: Option<String>,
+}
+
+/// Result of [`Nudge::bump`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Bumped {
+    /// The hint with its new counts; a secret value is redacted on the wire.
+    #[serde(serialize_with = "super::set::redacted")]
+    pub hint: Arc<Hint>,
+}
+
+impl Nudge {
+    /// Counts a use (contract section 1).
+    ///
+    /// # Errors
+    /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
+    pub fn bump(&self, params: Bump) -> Result<Bumped> {
+        let Bump { component, key, delta, context, variant } = params;
+        check_name("component", &component)?;
+        check_name("key", &key)?;
+        let delta = delta.unwrap_or(1);
+        if !(1..=1000).contains(&delta) {
+            return Err(Error::invalid("delta must be a whole number from 1 to 1,000."));
+        }
+        let context = context.build()?;
+        self.write(false, |plan| {
+            let hints = plan.variants(&component, &key);
+            let chosen = match variant.as_deref() {
+                Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),
+                None if context.is_empty() && hints.len() > 1 => {
+                    return Err(Error::invalid(
+                        "The key has several variants; pass the context used for get, or `variant`.",
+                    ));
+                }
+                None if context.is_empty() => hints.first().cloned(),
+                None => Some(Arc::clone(self.choose(&component, &key, &context, None)?.hint())),
+            };
+            let chosen =
+                chosen.ok_or_else(|| Error::not_found("No such hint is stored; query lists what there is."))?;
+            Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
+        })
+    }
+}
+
+/// The hint after `delta` more uses at `now`.
+pub(super) fn used(hint: &Hint, delta: u64, now: i64) -> Hint {
+    let mut hint = hint.clone();
+    let usage = hint.usage();
+    hint.set_usage(Use { count: usage.count.saturating_add(delta), last: Some(now), ..usage });
+    hint
+}

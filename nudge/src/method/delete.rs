@@ -1,0 +1,91 @@
+//! `nudge.delete_hint`
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::error::{Error, Result};
+use crate::hint::{Hint, check_name};
+use crate::scoring;
+use crate::service::{ContextUse, Method};
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.delete_hint",
+        title: "Delete a hint",
+        description: "Forget a hint that is wrong or no longer needed. A key with several variants needs `variant` (one of them) or `all`.",
+        tool: true,
+        frequent: false,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        context: ContextUse::None,
+        params: schema::<Delete>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.delete(&params)),
+};
+
+/// Params of [`Nudge::delete`].
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    /// The component.
+    pub component: String,
+    /// The key.
+    pub key: String,
+    /// This variant only; `""` is the one without a scope.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub variant: Option<String>,
+    /// Every variant.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub all: bool,
+}
+
+/// Result of [`Nudge::delete`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Deleted {
+    /// Always true: what is not there is `E_NOT_FOUND`.
+    pub deleted: bool,
+    /// The best of the deleted variants, eligibility ignored; a secret value is redacted on the wire.
+    #[serde(serialize_with = "super::set::redacted")]
+    pub previous: Arc<Hint>,
+    /// How many variants went.
+    pub deleted_count: usize,
+}
+
+impl Nudge {
+    /// Deletes a hint (contract section 1).
+    ///
+    /// # Errors
+    /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.
+    pub fn delete(&self, params: &Delete) -> Result<Deleted> {
+        let Delete { component, key, variant, all } = params;
+        check_name("component", component)?;
+        check_name("key", key)?;
+        if variant.is_some() && *all {
+            return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
+        }
+        self.write(false, |plan| {
+            let now = plan.now;
+            let mut hints = plan.variants(component, key);
+            if variant.is_none() && !all && hints.len() > 1 {
+                return Err(Error::invalid(format!(
+                    "The key has {} variants; name one with `variant` or pass `all`.",
+                    hints.len()
+                )));
+            }
+            hints.retain(|hint| variant.as_deref().is_none_or(|variant| hint.variant() == variant));
+            let score = |hint: &Hint| scoring::score(hint, false, now);
+            let best = hints.iter().max_by(|a, b| scoring::compare_specific((a, score(a)), (b, score(b))));
+            let Some(previous) = best.cloned() else {
+                return Err(Error::not_found("No such hint is stored; query lists what there is."));
+            };
+            hints.iter().for_each(|hint| plan.delete(hint));
+            Ok(Deleted { deleted: true, previous, deleted_count: hints.len() })
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! `nudge.export`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::error::{Error, Result};
+use crate::hint::check_name;
+use crate::service::{ContextUse, Method};
+use crate::snapshot::Payload;
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.export",
+        title: "Export hints",
+        description: "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.",
+        tool: true,
+        frequent: false,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::None,
+        params: schema::<Export>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.export(&params)),
+};
+
+/// Params of [`Nudge::export`].
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Export {
+    /// `json`, the only one.
+    #[serde(deserialize_with = "wire::given")]
+    pub format: Option<String>,
+    /// This component only.
+    #[serde(deserialize_with = "wire::given")]
+    pub component: Option<String>,
+    /// Secret hints too, in full.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub include_secrets: bool,
+}
+
+/// Result of [`Nudge::export`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Exported {
+    /// The store, in the specification's section 3 shape.
+    pub payload: Payload,
+    /// How many secret hints were left out.
+    pub omitted_secrets: usize,
+}
+
+impl Nudge {
+    /// Exports the store or a component (contract section 6): components and keys in byte order.
+    ///
+    /// # Errors
+    /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.
+    pub fn export(&self, params: &Export) -> Result<Exported> {
+        if params.format.as_deref().is_some_and(|format| format != "json") {
+            return Err(Error::invalid("format must be `json`."));
+        }
+        let now = self.now();
+        let mut hints = match &params.component {
+            None => self.store.all(),
+            Some(component) => {
+                check_name("component", component)?;
+                self.store.component(component)
+            }
+        };
+        hints.retain(|hint| !hint.is_expired(now));
+        if hints.is_empty() && params.component.is_some() {
+            return Err(Error::not_found("No such component is stored; list_components names them."));
+        }
+        let all = hints.len();
+        hints.retain(|hint| params.include_secrets || !hint.is_secret());
+        let omitted_secrets = all - hints.len();
+        let extra = if params.component.is_none() { self.extra() } else { None };
+        Ok(Exported { payload: Payload::new(hints, &self.session_id, self.created_at, extra), omitted_secrets })
+    }
+}

@@ -1,0 +1,205 @@
+//! `nudge.import`
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Row, answer, schema};
+use crate::cache::{Nudge, Plan, check_json};
+use crate::error::{Error, Result};
+use crate::hint::{Hint, Use};
+use crate::service::{ContextUse, Method};
+use crate::snapshot::{Document, Entry, Extra, HintDocument};
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.import",
+        title: "Import hints",
+        description: "Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: value or hint}}}}.",
+        tool: true,
+        frequent: false,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        context: ContextUse::None,
+        params: schema::<Import>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.import(&params)),
+};
+
+/// Params of [`Nudge::import`].
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// The store.
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
+    pub payload: Box<RawValue>,
+    /// `merge` (the later `updated_at` wins) when absent.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub mode: ImportMode,
+    /// The secret guard's findings are false alarms.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub allow_secret: bool,
+}
+
+/// What happens to hints that are already stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ImportMode {
+    /// The later `updated_at` wins.
+    #[default]
+    Merge,
+    /// The store is emptied first.
+    Replace,
+}
+
+/// Result of [`Nudge::import`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Hints stored, variants counted.
+    pub imported: usize,
+    /// Hints not stored: kept as they were, expired, or wrong.
+    pub skipped: usize,
+    /// The wrong ones.
+    pub errors: Vec<ImportError>,
+}
+
+/// A hint that was not imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImportError {
+    /// Its component.
+    pub component: String,
+    /// Its key; empty where the whole component is wrong.
+    pub key: String,
+    /// `E_...`
+    pub reason: &'static str,
+}
+
+/// Checked hints by component, key and variant, in document order; of equal scopes the last.
+struct Incoming {
+    hints: Vec<Hint>,
+    errors: Vec<ImportError>,
+}
+
+impl Nudge {
+    /// Imports a payload (contract section 6). A wrong hint is skipped; a wrong payload, a secret in
+    /// a retained key, and a quota refuse the whole.
+    ///
+    /// # Errors
+    /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.
+    pub fn import(&self, params: &Import) -> Result<Imported> {
+        let document = Document::read(&params.payload)?;
+        if self.config().secret_guard && !params.allow_secret {
+            check_extra(&document.extra)?;
+        }
+        let incoming = self.incoming(&document.hints, params.allow_secret);
+        self.write(true, |plan| {
+            let replace = params.mode == ImportMode::Replace;
+            if replace {
+                plan.all().iter().for_each(|hint| plan.delete(hint));
+            }
+            let (mut imported, mut skipped) = (0, incoming.errors.len());
+            for hint in incoming.hints {
+                match merge(plan, hint, replace) {
+                    Some(hint) => {
+                        plan.put(hint);
+                        imported += 1;
+                    }
+                    None => skipped += 1,
+                }
+            }
+            plan_extra(plan, document.extra, replace)?;
+            Ok(Imported { imported, skipped, errors: incoming.errors })
+        })
+    }
+
+    fn incoming(&self, entries: &[Entry<'_>], allow_secret: bool) -> Incoming {
+        let mut out = Incoming { hints: Vec::with_capacity(entries.len()), errors: Vec::new() };
+        let mut names: HashMap<&str, Arc<str>> = HashMap::new();
+        let mut places: HashMap<(Arc<str>, &str, String), usize> = HashMap::with_capacity(entries.len());
+        let now = self.now();
+        for entry in entries {
+            let component =
+                Arc::clone(names.entry(&entry.component).or_insert_with(|| entry.component.as_str().into()));
+            match self.read_hint(entry, &component, allow_secret, now) {
+                Err(error) => out.errors.push(ImportError {
+                    component: entry.component.clone(),
+                    key: entry.key.clone(),
+                    reason: error.reason(),
+                }),
+                Ok(hint) => match places.entry((component, &entry.key, hint.variant().to_owned())) {
+                    std::collections::hash_map::Entry::Occupied(place) => out.hints[*place.get()] = hint,
+                    std::collections::hash_map::Entry::Vacant(place) => {
+                        place.insert(out.hints.len());
+                        out.hints.push(hint);
+                    }
+                },
+            }
+        }
+        out
+    }
+
+    fn read_hint(&self, entry: &Entry<'_>, component: &Arc<str>, allow_secret: bool, now: i64) -> Result<Hint> {
+        let raw = entry.hint.ok_or_else(|| Error::invalid("A component must be an object."))?;
+        let (mut value, document) = HintDocument::read(raw)?;
+        let mut meta = document.meta;
+        let scope = self.check(&entry.component, &entry.key, &mut value, &mut meta, allow_secret)?;
+        let mut hint = Hint::new(Arc::clone(component), &entry.key, value, meta, scope, now);
+        hint.version = document.version.unwrap_or(1);
+        hint.updated_at = document.updated_at.unwrap_or(now);
+        hint.created_at = document.created_at.unwrap_or(hint.updated_at);
+        hint.set_usage(Use {
+            count: document.use_count,
+            last: document.last_used_at,
+            failures: document.failure_count,
+            last_failed: document.last_failed_at,
+        });
+        // Absent loses against whatever is stored.
+        hint.undated = document.updated_at.is_none();
+        Ok(hint)
+    }
+}
+
+/// The hint to store, or `None` when it has expired or the stored one stays.
+fn merge(plan: &Plan<'_>, mut hint: Hint, replace: bool) -> Option<Hint> {
+    if hint.is_expired(plan.now) {
+        return None;
+    }
+    let stored =
+        plan.variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
+    let Some(stored) = stored.filter(|_| !replace) else { return Some(hint) };
+    if hint.undated || hint.updated_at <= stored.updated_at {
+        return None;
+    }
+    hint.version = hint.version.max(stored.version).saturating_add(1);
+    hint.created_at = stored.created_at;
+    let (new, old) = (hint.usage(), stored.usage());
+    hint.set_usage(Use { count: new.count.max(old.count), last: new.last.max(old.last), ..new });
+    Some(hint)
+}
+
+fn check_extra(extra: &Extra) -> Result<()> {
+    for (name, value) in extra {
+        let value: serde_json::Value =
+            serde_json::from_str(value.get()).map_err(|_| Error::invalid("payload must be JSON."))?;
+        check_json("payload", &serde_json::json!({ name.as_str(): value }))?;
+    }
+    Ok(())
+}
+
+/// `replace` replaces what was retained, `merge` overwrites by key.
+fn plan_extra(plan: &mut Plan<'_>, extra: Extra, replace: bool) -> Result<()> {
+    let old = plan.extra().map(|raw| serde_json::from_str::<Extra>(raw.get())).transpose();
+    let mut kept = old.ok().flatten().filter(|_| !replace).unwrap_or_default();
+    if extra.is_empty() && !replace {
+        return Ok(());
+    }
+    kept.extend(extra);
+    let raw = to_raw_value(&kept).map_err(|_| Error::invalid("payload must be JSON."))?;
+    plan.set_extra(raw.into());
+    Ok(())
+}

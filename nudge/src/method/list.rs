@@ -1,0 +1,50 @@
+//! `nudge.list_components`
+
+use serde::Serialize;
+
+use super::{NoParams, Row, answer, schema};
+use crate::cache::Nudge;
+use crate::service::{ContextUse, Method};
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.list_components",
+        title: "List components",
+        description: "Every component with how many hints it has.",
+        tool: true,
+        frequent: false,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::None,
+        params: schema::<NoParams>,
+    },
+    run: |nudge, params| answer(params, |_: NoParams| Ok(nudge.components())),
+};
+
+/// Result of [`Nudge::components`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Components {
+    /// In byte order of their names.
+    pub components: Vec<ComponentCount>,
+}
+
+/// A component and its size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComponentCount {
+    /// Its name.
+    pub name: String,
+    /// Its live hints, variants counted.
+    pub hint_count: usize,
+}
+
+impl Nudge {
+    /// Lists the components that have live hints.
+    pub fn components(&self) -> Components {
+        let counts = self.store.counts(self.now()).into_iter();
+        let mut components: Vec<_> =
+            counts.map(|(name, hint_count)| ComponentCount { name: String::from(&*name), hint_count }).collect();
+        components.sort_by(|a, b| a.name.cmp(&b.name));
+        Components { components }
+    }
+}

@@ -1,0 +1,102 @@
+//! `nudge.outcome`
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bump::used;
+use super::set::redacted;
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::context::ContextSpec;
+use crate::error::{Error, Result};
+use crate::hint::{Hint, Use};
+use crate::scoring;
+use crate::service::{ContextUse, Method};
+use crate::wire;
+
+const MAX_COMMAND_BYTES: usize = 64 << 10;
+/// What a command that is not found, or not executable, counts for.
+const CANNOT_RUN: u32 = 3;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.outcome",
+        title: "Report an outcome",
+        description: "How a command ended: success raises the hints that say it, repeated failure puts them last.",
+        tool: false,
+        frequent: false,
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        context: ContextUse::Inferred,
+        params: schema::<Outcome>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.outcome(params)),
+};
+
+/// Params of [`Nudge::outcome`].
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// The command that ran.
+    pub command: String,
+    /// Whether it worked.
+    pub ok: bool,
+    /// Its exit code, if known.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub exit_code: Option<i64>,
+    /// Where it ran.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of [`Nudge::outcome`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Matched {
+    /// The hints it changed, in order of component, key and variant.
+    pub matched: Vec<MatchedHint>,
+}
+
+/// A changed hint; a secret value is redacted on the wire.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct MatchedHint(#[serde(serialize_with = "redacted")] pub Arc<Hint>);
+
+impl Nudge {
+    /// Counts how a command ended, for the eligible hints that say it (contract section 10).
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn outcome(&self, params: Outcome) -> Result<Matched> {
+        if params.command.len() > MAX_COMMAND_BYTES {
+            return Err(Error::invalid("command may have 64 KiB at most."));
+        }
+        let context = params.context.build()?;
+        let ran: Vec<_> = params.command.split_whitespace().collect();
+        let failures = if matches!(params.exit_code, Some(126 | 127)) { CANNOT_RUN } else { 1 };
+        let says_it = |hint: &Arc<Hint>| {
+            hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
+                && hint.scope.matches(&context)
+        };
+        self.write(false, |plan| {
+            let mut hints: Vec<_> = plan.all().into_iter().filter(|hint| !ran.is_empty() && says_it(hint)).collect();
+            hints.sort_by(|a, b| scoring::compare_names(b, a));
+            let changed = hints.iter().map(|hint| {
+                let hint = if params.ok { used(hint, 1, plan.now) } else { Hint::clone(hint) };
+                let usage = hint.usage();
+                let usage = match params.ok {
+                    true => Use { failures: 0, ..usage },
+                    false => {
+                        Use { failures: usage.failures.saturating_add(failures), last_failed: Some(plan.now), ..usage }
+                    }
+                };
+                let mut hint = hint;
+                hint.set_usage(usage);
+                MatchedHint(plan.put(hint))
+            });
+            Ok(Matched { matched: changed.collect() })
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! `nudge.query`
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::context::{Context, ContextSpec};
+use crate::error::{Error, Result};
+use crate::explain::{self, MatchExplain};
+use crate::hint::{Hint, check_name};
+use crate::scoring;
+use crate::service::{ContextUse, Method};
+use crate::store::{Filter, Found, Verdicts};
+use crate::wire;
+
+const DEFAULT_LIMIT: u64 = 10;
+const MAX_LIMIT: u64 = 1000;
+const MAX_REGEX_BYTES: usize = 1 << 10;
+const MAX_REGEX_SIZE: usize = 1 << 20;
+/// Compiled regexes kept: compiling costs more than a search.
+const MAX_CACHED_REGEXES: usize = 32;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.query",
+        title: "Search hints",
+        description: "Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters combine with and; keys and tags are any-of; regex searches key, value and reason.",
+        tool: true,
+        frequent: true,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::Inferred,
+        params: schema::<Query>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.query(params)),
+};
+
+/// Params of [`Nudge::query`].
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Query {
+    /// This component only.
+    #[serde(deserialize_with = "wire::given")]
+    pub component: Option<String>,
+    /// Any of these keys.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub keys: Vec<String>,
+    /// Any of these tags.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub tags: Vec<String>,
+    /// Unanchored, case-sensitive, at most 1 KiB.
+    #[serde(deserialize_with = "wire::given")]
+    pub regex: Option<String>,
+    /// Where you are.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub context: ContextSpec,
+    /// Most rows, 1 to 1,000; 10 when absent.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u64>,
+    /// Add hints whose scope does not fit, after the others, with the reason.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    pub include_ineligible: bool,
+}
+
+/// Result of [`Nudge::query`].
+#[derive(Debug, Clone, Serialize)]
+pub struct QueryRows {
+    /// Best first.
+    pub hints: Vec<QueryRow>,
+}
+
+/// One hint of a [`QueryRows`].
+#[derive(Debug, Clone, Serialize)]
+pub struct QueryRow {
+    /// The hint; a secret value is redacted on the wire.
+    #[serde(serialize_with = "super::set::redacted")]
+    pub hint: Arc<Hint>,
+    /// 0 to 1; four decimals on the wire.
+    #[serde(serialize_with = "scoring::four_decimals")]
+    pub score: f64,
+    /// Why it is here.
+    pub match_explain: MatchExplain,
+}
+
+impl Nudge {
+    /// Searches (contract section 6). An unknown component gives an empty list.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn query(&self, params: Query) -> Result<QueryRows> {
+        if let Some(component) = &params.component {
+            check_name("component", component)?;
+        }
+        let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Error::invalid("limit must be a whole number from 1 to 1,000."));
+        }
+        let context = params.context.build()?;
+        let regex = params.regex.as_deref().map(|regex| self.regex(regex)).transpose()?;
+        let now = self.now();
+        let filter = Filter {
+            component: params.component.as_deref(),
+            keys: &params.keys,
+            tags: &params.tags,
+            context: &context,
+            include_ineligible: params.include_ineligible,
+            now,
+        };
+        // At most 1,000.
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let found = self.search(&filter, limit, |hint| regex.as_ref().is_none_or(|regex| hit(regex, hint)));
+        Ok(QueryRows { hints: found.into_iter().map(|found| row(found, &context, now)).collect() })
+    }
+
+    /// The `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: it is
+    /// asked in batches, best first, until there are enough.
+    pub(super) fn search(&self, filter: &Filter<'_>, limit: usize, accept: impl Fn(&Hint) -> bool) -> Vec<Found> {
+        let mut verdicts = Verdicts::default();
+        let (mut out, mut last, mut batch) = (Vec::new(), None::<Found>, limit.max(1));
+        loop {
+            let found = self.store.top(filter, &mut verdicts, last.as_ref(), batch);
+            let exhausted = found.len() < batch;
+            last = found.last().cloned().or(last);
+            out.extend(found.into_iter().filter(|found| accept(&found.hint)));
+            if exhausted || out.len() >= limit {
+                out.truncate(limit);
+                return out;
+            }
+            // Each batch is a pass over the rows, so the batches grow fast.
+            batch = (batch * 4).max(64);
+        }
+    }
+
+    /// A compiled regex, from the last few.
+    fn regex(&self, pattern: &str) -> Result<Regex> {
+        if pattern.len() > MAX_REGEX_BYTES {
+            return Err(Error::invalid("regex may have 1 KiB at most."));
+        }
+        let mut cached = self.regexes.lock();
+        if let Some(at) = cached.iter().position(|regex| regex.as_str() == pattern) {
+            let regex = cached.remove(at);
+            cached.push(regex.clone());
+            return Ok(regex);
+        }
+        drop(cached);
+        let built = RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).build();
+        let regex = built.map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => Error::invalid("regex is too large once compiled (1 MiB at most); use fewer repetitions."),
+            _ => Error::invalid("regex does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references."),
+        })?;
+        let mut cached = self.regexes.lock();
+        if cached.len() >= MAX_CACHED_REGEXES {
+            cached.remove(0);
+        }
+        cached.push(regex.clone());
+        Ok(regex)
+    }
+}
+
+/// Whether the regex is found in key, value text or reason; a secret value is not searched.
+fn hit(regex: &Regex, hint: &Hint) -> bool {
+    regex.is_match(hint.key())
+        || (!hint.is_secret() && regex.is_match(hint.text()))
+        || hint.reason().is_some_and(|reason| regex.is_match(reason))
+}
+
+/// A found hint with its explanation.
+pub(super) fn row(found: Found, context: &Context, now: i64) -> QueryRow {
+    let Found { hint, eligible, rank } = found;
+    let open = context.open_file_in(hint.component()).is_some();
+    let reasons = if eligible { explain::reasons(&hint, context, now) } else { explain::failed_reason(&hint, context) };
+    let match_explain =
+        MatchExplain { matched: eligible, score: rank.score, parts: scoring::parts(&hint, open, now), reasons };
+    QueryRow { hint, score: rank.score, match_explain }
+}

@@ -1,0 +1,108 @@
+//! `nudge.set_hint`
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hint::{Hint, HintMeta, HintValue, Use};
+use crate::scope::ScopeSpec;
+use crate::service::{ContextUse, Method};
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.set_hint",
+        title: "Store a hint",
+        description: "Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it (cwd_glob, branch, os, ...) when it holds only somewhere: each scope is a variant of its own, and an equal scope is updated. Never store credentials.",
+        tool: true,
+        frequent: true,
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        context: ContextUse::None,
+        params: schema::<SetHint>,
+    },
+    run: |nudge, params| answer(params, |params| nudge.set(params)),
+};
+
+/// Params of [`Nudge::set`].
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetHint {
+    /// A service, module or folder name, at most 256 bytes.
+    pub component: String,
+    /// What it is about, such as `build`, at most 256 bytes.
+    pub key: String,
+    /// At most 64 KiB of text.
+    pub value: HintValue,
+    /// Everything else.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub meta: HintMeta,
+    /// Refuse unless this is the stored version; 0: unless there is none.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub if_match_version: Option<u64>,
+    /// Update this variant and keep its scope; `""` is the one without a scope.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub variant: Option<String>,
+    /// The secret guard's finding is a false alarm.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub allow_secret: bool,
+}
+
+/// Result of [`Nudge::set`].
+#[derive(Debug, Clone, Serialize)]
+pub struct SetResult {
+    /// The hint as stored; a secret value is redacted on the wire.
+    #[serde(serialize_with = "redacted")]
+    pub hint: Arc<Hint>,
+    /// How many variants the key has now.
+    pub variants: usize,
+}
+
+pub(super) fn redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
+    hint.redacted().serialize(serializer)
+}
+
+impl Nudge {
+    /// Stores a hint, or updates the variant with an equal scope (contract section 1).
+    ///
+    /// # Errors
+    /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown
+    /// `variant`), `E_CONFLICT`, `E_QUOTA`.
+    pub fn set(&self, mut params: SetHint) -> Result<SetResult> {
+        if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
+            return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
+        }
+        let scope =
+            self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
+        let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
+        self.write(true, |plan| {
+            let variants = plan.variants(&component, &key);
+            let wanted = variant.as_deref().unwrap_or(scope.variant());
+            let old = variants.iter().find(|hint| hint.variant() == wanted);
+            if variant.is_some() && old.is_none() {
+                return Err(Error::not_found("There is no such variant; query lists the variants of a key."));
+            }
+            let current = old.map_or(0, |hint| hint.version);
+            if if_match_version.is_some_and(|version| version != current) {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "The hint has another version; read it again, then set it with its current version.",
+                )
+                .with("current_version", current));
+            }
+            let scope = old.map_or(scope, |hint| Arc::clone(&hint.scope));
+            let mut hint = Hint::new(component.into(), &key, value, meta, scope, plan.now);
+            if let Some(old) = old {
+                hint.version = old.version.saturating_add(1);
+                hint.created_at = old.created_at;
+                hint.set_usage(Use { count: old.use_count, last: old.last_used_at(), ..Use::default() });
+            }
+            Ok(SetResult { variants: variants.len() + usize::from(old.is_none()), hint: plan.put(hint) })
+        })
+    }
+}

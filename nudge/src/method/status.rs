@@ -1,0 +1,79 @@
+//! `nudge.status`
+
+use serde::Serialize;
+
+use super::{NoParams, Row, answer, schema};
+use crate::cache::Nudge;
+use crate::clock::rfc3339;
+use crate::service::{ContextUse, Method};
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.status",
+        title: "Status",
+        description: "What is stored, and the limits.",
+        tool: false,
+        frequent: false,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::None,
+        params: schema::<NoParams>,
+    },
+    run: |nudge, params| answer(params, |_: NoParams| Ok(nudge.status())),
+};
+
+/// Result of [`Nudge::status`]. A server adds what it knows of itself: `pid`, `port`, its role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Version of this library.
+    pub version: &'static str,
+    /// Random, one per session.
+    pub session_id: String,
+    /// `library` in process; a server says `primary` or `proxy`.
+    pub role: &'static str,
+    /// When the store was made.
+    pub started: String,
+    /// Live hints, variants counted.
+    pub hints: usize,
+    /// Components with live hints.
+    pub components: usize,
+    /// The limits in force.
+    pub limits: Limits,
+    /// Seconds since `started`.
+    pub uptime_s: i64,
+}
+
+/// The limits of contract section 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Limits {
+    pub components: usize,
+    pub hints_per_component: usize,
+    pub hints: usize,
+    pub bytes: usize,
+}
+
+impl Nudge {
+    /// Says what is stored and what the limits are.
+    pub fn status(&self) -> Status {
+        let now = self.now();
+        let counts = self.store.counts(now);
+        let config = self.config();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            session_id: self.session_id.clone(),
+            role: "library",
+            started: rfc3339::text(self.created_at),
+            hints: counts.iter().map(|(_, count)| count).sum(),
+            components: counts.len(),
+            limits: Limits {
+                components: config.max_components,
+                hints_per_component: config.max_hints_per_component,
+                hints: config.max_hints,
+                bytes: config.max_bytes,
+            },
+            uptime_s: (now - self.created_at).max(0) / 1000,
+        }
+    }
+}

@@ -1,0 +1,691 @@
+//! Judging one value: reference, placeholder, plain words, or something that
+//! could be a credential. All functions look at each byte a fixed number of
+//! times and never allocate for more than a short value.
+
+/// Letter pairs that are common inside English words and identifiers: bit `b`
+/// of row `a` is set when `b` often follows `a`. About 93 % of the words in
+/// technical text are made of such pairs, against 40 % of random letters.
+const COMMON_PAIRS: [u32; 26] = [
+    0x013e_bd6f,
+    0x0016_4917,
+    0x001e_5d9d,
+    0x0016_493f,
+    0x01ee_b97f,
+    0x001e_4939,
+    0x0016_6991,
+    0x001a_4111,
+    0x02ae_f87f,
+    0x0000_0011,
+    0x0004_4111,
+    0x011c_c91d,
+    0x0014_d913,
+    0x03ce_d97d,
+    0x007e_fd6f,
+    0x011e_c991,
+    0x0010_0000,
+    0x013e_fd5d,
+    0x011c_ddb5,
+    0x011e_d9bd,
+    0x000e_b97f,
+    0x0000_4111,
+    0x0002_6111,
+    0x0008_8114,
+    0x0004_a000,
+    0x0000_0010,
+];
+
+/// Values people write where a secret belongs. Compared in lower case, with
+/// everything but letters and digits removed.
+const PLACEHOLDERS: &[&str] = &[
+    "",
+    "password",
+    "passwd",
+    "passwort",
+    "pass",
+    "passw0rd",
+    "p4ssw0rd",
+    "password1",
+    "password123",
+    "pass123",
+    "pwd",
+    "pw",
+    "secret",
+    "secret123",
+    "secretkey",
+    "secrettoken",
+    "mysecret",
+    "mysecretkey",
+    "mypassword",
+    "mysecretpassword",
+    "mytoken",
+    "token",
+    "token123",
+    "apikey",
+    "apitoken",
+    "accesstoken",
+    "key",
+    "changeme",
+    "changeit",
+    "changethis",
+    "changemenow",
+    "changeme123",
+    "changemeplease",
+    "replaceme",
+    "replacethis",
+    "fixme",
+    "todo",
+    "tbd",
+    "example",
+    "sample",
+    "dummy",
+    "fake",
+    "foo",
+    "bar",
+    "foobar",
+    "baz",
+    "test",
+    "test123",
+    "testing",
+    "test1234",
+    "tests3cret",
+    "demo",
+    "dev",
+    "local",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "redis",
+    "root",
+    "toor",
+    "admin",
+    "admin123",
+    "administrator",
+    "user",
+    "username",
+    "guest",
+    "minio",
+    "minioadmin",
+    "minio123",
+    "rabbitmq",
+    "mongo",
+    "mongodb",
+    "elastic",
+    "default",
+    "none",
+    "null",
+    "nil",
+    "undefined",
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "prompt",
+    "ask",
+    "stdin",
+    "env",
+    "file",
+    "string",
+    "str",
+    "text",
+    "value",
+    "required",
+    "optional",
+    "redacted",
+    "masked",
+    "hidden",
+    "removed",
+    "secretvalue",
+    "empty",
+    "unset",
+    "123",
+    "1234",
+    "12345",
+    "123456",
+    "1234567",
+    "12345678",
+    "123456789",
+    "1234567890",
+    "abc",
+    "abc123",
+    "abcdef",
+    "qwerty",
+    "letmein",
+    "insertyourtokenhere",
+    "pat",
+    "bearer",
+    "basic",
+    "xoauth2",
+];
+
+/// How a placeholder that is not a fixed word begins, and which words give
+/// one away wherever they stand.
+const PLACEHOLDER_STARTS: &[&str] = &[
+    "your",
+    "<your",
+    "my-",
+    "insert",
+    "replace",
+    "enter",
+    "put-",
+    "put_",
+    "add-your",
+    "changeme",
+    "change-me",
+    "change_me",
+    "example",
+    "dummy",
+    "fake",
+    "sample",
+    "placeholder",
+    "todo",
+    "not-a-",
+    "not_a_",
+    "notasecret",
+    "some-",
+    "some_",
+    "redacted",
+    "test-only",
+    "xxx",
+    "...",
+    "***",
+];
+const PLACEHOLDER_PARTS: &[&str] = &[
+    "your-",
+    "your_",
+    "yourtoken",
+    "yourkey",
+    "yourpass",
+    "-here",
+    "_here",
+    "goes-here",
+    "placeholder",
+    "change-me",
+    "change_me",
+    "changeme",
+    "replace-me",
+    "replace_me",
+    "xxxxxx",
+    "******",
+    "redacted",
+    "dummy",
+    "not-real",
+    "notreal",
+    "......",
+    "00000000000000",
+];
+
+/// What a value that only names a secret begins with (compared in lower case).
+const REFERENCE_STARTS: &[&str] = &[
+    "${",
+    "$(",
+    "$[",
+    "$<",
+    "{{",
+    "{%",
+    "<%",
+    "#{",
+    "@{",
+    "%{",
+    "%(",
+    "`",
+    "op://",
+    "vault:",
+    "vault://",
+    "ssm:",
+    "ssm://",
+    "arn:",
+    "enc[",
+    "enc(",
+    "{cipher}",
+    "secret:",
+    "secretsmanager:",
+    "secretmanager:",
+    "asm:",
+    "awssm:",
+    "aws-sm:",
+    "gcpsm:",
+    "gcp-sm:",
+    "sm://",
+    "akv://",
+    "akv:",
+    "keyvault:",
+    "ref+",
+    "ref:",
+    "!ref",
+    "!sub",
+    "!getatt",
+    "!vault",
+    "!secret",
+    "!env",
+    "@microsoft.keyvault",
+    "doppler:",
+    "doppler://",
+    "bws:",
+    "infisical:",
+    "keyring:",
+    "keychain:",
+    "pass://",
+    "env:",
+    "env(",
+    "file:",
+    "file(",
+    "process.env",
+    "import.meta.env",
+    "os.environ",
+    "os.getenv",
+    "getenv",
+    "std::env",
+    "env::var",
+    "env.",
+    "env[",
+    "secrets.",
+    "secrets[",
+    "vars.",
+    "var.",
+    "local.",
+    "data.",
+    "module.",
+    "self.",
+    "this.",
+    "config.",
+    "settings.",
+    "req.",
+    "request.",
+    "ctx.",
+    "context.",
+    "params.",
+    "props.",
+    "args.",
+    "options.",
+    "opts.",
+    "github.",
+    "steps.",
+    "needs.",
+    "inputs.",
+    "process.",
+    "projects/",
+    "$ansible_vault",
+    "lookup(",
+    "cmd:",
+    "exec:",
+    "sops:",
+    "kms:",
+    "kms://",
+    "berglas://",
+    "chamber:",
+    "1password:",
+    "bitwarden:",
+    "lastpass:",
+    "k8s:",
+    "kubernetes:",
+    "system.getenv",
+    "rails.application",
+    "new ",
+    "func",
+    "fn(",
+    "async ",
+    "await ",
+    "(get-",
+    "(read",
+    "(convert",
+    "[system",
+    "[environment",
+    "[string",
+    "readonly",
+    "sha256:",
+    "sha384-",
+    "sha512-",
+    "sha256-",
+    "sha512:",
+    "ssh-rsa ",
+    "ssh-ed25519 ",
+    "age1",
+    "…",
+];
+
+/// Whether the value stands for a secret kept elsewhere.
+pub(super) fn is_reference(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let Some(&first) = bytes.first() else {
+        return true;
+    };
+    if REFERENCE_STARTS.iter().any(|start| starts_with_lower(bytes, start)) {
+        return true;
+    }
+    match first {
+        b'$' => is_variable(&bytes[1..]),
+        b'%' => bytes.len() > 2 && bytes[bytes.len() - 1] == b'%' && bytes[1..bytes.len() - 1].iter().all(is_word_byte),
+        b'/' | b'~' | b'.' | b'@' | b'\\' => is_path(value),
+        b'*' | b'&' => bytes[1..].iter().all(|b| is_word_byte(b) || *b == b'-') && wordy_share(&bytes[1..]) > 60,
+        b'<' => bytes.contains(&b'>') || wordy_share(bytes) > 50,
+        b'(' | b'[' | b'{' => bytes.len() < 32 || wordy_share(bytes) >= 30,
+        _ => is_call_or_url(value),
+    }
+}
+
+/// `$NAME`, `$1`, `$env:NAME`, `$obj.field`, `$obj->field`: the rest of the value after `$`.
+fn is_variable(rest: &[u8]) -> bool {
+    let name = rest.iter().take_while(|b| is_word_byte(b)).count();
+    match (name, rest.get(name)) {
+        (0, _) => rest.first().is_some_and(|b| matches!(b, b'$' | b'@' | b'?' | b'!')) && rest.len() == 1,
+        (_, None) => rest[0].is_ascii_alphabetic() || rest[0] == b'_' || name == 1,
+        (_, Some(next)) => {
+            (rest[0].is_ascii_alphabetic() || rest[0] == b'_')
+                && matches!(
+                    next,
+                    b':' | b'.' | b'-' | b'[' | b'/' | b'"' | b'\'' | b'}' | b')' | b',' | b';' | b'\\' | b'@' | b'$'
+                )
+                && rest.iter().all(|b| {
+                    is_word_byte(b)
+                        || matches!(
+                            b,
+                            b':' | b'.'
+                                | b'-'
+                                | b'>'
+                                | b'['
+                                | b']'
+                                | b'/'
+                                | b'"'
+                                | b'\''
+                                | b'{'
+                                | b'}'
+                                | b'('
+                                | b')'
+                                | b','
+                                | b';'
+                                | b'\\'
+                                | b'@'
+                                | b'$'
+                        )
+                })
+        }
+    }
+}
+
+fn is_path(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let rooted = ["/", "./", "../", "~/", "@/", "@./", "@~/", "\\\\", ".\\"].iter().any(|p| value.starts_with(p));
+    let named = bytes[0] == b'.' || (bytes[0] == b'@' && bytes[1..].contains(&b'.') && wordy_share(bytes) > 50);
+    let mix = Mix::of(bytes);
+    let base64 = bytes.len() >= 32
+        && mix.digit > 3
+        && mix.upper > 3
+        && mix.lower > 3
+        && !bytes.iter().any(|b| matches!(b, b'.' | b'-' | b'_' | b':'));
+    (rooted || named)
+        && !base64
+        && (bytes.len() < 16 || wordy_share(bytes) >= 35 || value.matches('/').count() * 12 > bytes.len())
+}
+
+/// `getToken()`, `a::b(c)`, `https://…`, `C:\…`, `user@host`, `a->b`.
+fn is_call_or_url(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    if let Some(at) = value.find("://") {
+        return bytes[..at].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    }
+    if bytes.len() > 2 && bytes[1] == b':' && bytes[0].is_ascii_alphabetic() && matches!(bytes[2], b'\\' | b'/') {
+        return true;
+    }
+    let head = bytes.iter().take_while(|b| is_word_byte(b) || matches!(b, b'.' | b':')).count();
+    let call = head > 0 && matches!(bytes.get(head), Some(b'(' | b'['));
+    (call
+        && (bytes[head..].iter().any(|b| matches!(b, b')' | b']')) || head + 1 == bytes.len())
+        && (wordy_share(&bytes[..head]) >= 50 || (head <= 4 && bytes.len() < 24)))
+        || (value.contains("->") && wordy_share(bytes) > 60)
+}
+
+/// Whether the value is a stand-in such as `changeme`, `xxxx` or `your-token-here`.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    if distinct(bytes, 4) <= 3 {
+        return true;
+    }
+    if bytes.len() > 96 {
+        return false;
+    }
+    let lower = value.to_ascii_lowercase();
+    let bare: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+    PLACEHOLDERS.contains(&bare.as_str())
+        || PLACEHOLDER_STARTS.iter().any(|s| lower.starts_with(s) && wordy_share(bytes) >= 50)
+        || PLACEHOLDER_PARTS.iter().any(|s| lower.contains(s))
+        || lower.contains("...")
+        || lower.contains('…')
+        || has_angle_name(&lower)
+        || lower.contains("abcdefghijklmnopqrstuvwxyz")
+        || is_shouted_name(bytes)
+        || (lower.contains("${") || lower.contains("{{") || lower.contains("$("))
+}
+
+/// `<name>` somewhere in the value.
+fn has_angle_name(value: &str) -> bool {
+    value.split('<').skip(1).any(|rest| {
+        rest.split_once('>').is_some_and(|(name, _)| {
+            !name.is_empty() && name.bytes().all(|b| is_word_byte(&b) || matches!(b, b' ' | b'-' | b'.' | b':' | b'/'))
+        })
+    })
+}
+
+/// `MYTOKEN1`, `API-KEY`: capitals that spell what belongs here.
+fn is_shouted_name(bytes: &[u8]) -> bool {
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let shouted =
+        digits <= 2 && bytes.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'));
+    shouted
+        && [&b"TOKEN"[..], b"PASS", b"SECRET", b"KEY"].iter().any(|word| bytes.windows(word.len()).any(|w| w == *word))
+}
+
+/// How often a letter and a digit stand side by side.
+pub(super) fn digit_changes(bytes: &[u8]) -> usize {
+    let change = |a: u8, b: u8| {
+        (a.is_ascii_digit() && b.is_ascii_alphabetic()) || (a.is_ascii_alphabetic() && b.is_ascii_digit())
+    };
+    bytes.windows(2).filter(|w| change(w[0], w[1])).count()
+}
+
+/// Number of different bytes, counted up to `stop`.
+pub(super) fn distinct(bytes: &[u8], stop: usize) -> usize {
+    let mut seen = [false; 256];
+    let mut count = 0;
+    for &b in bytes {
+        if !seen[usize::from(b)] {
+            seen[usize::from(b)] = true;
+            count += 1;
+            if count >= stop {
+                break;
+            }
+        }
+    }
+    count
+}
+
+/// Percentage of the letters and digits that belong to word-like runs of at
+/// least three letters (split at case changes and anything that is no letter).
+pub(super) fn wordy_share(bytes: &[u8]) -> usize {
+    let (mut wordy, mut total, mut i) = (0, 0, 0);
+    while i < bytes.len() {
+        if !bytes[i].is_ascii_alphabetic() {
+            total += usize::from(bytes[i].is_ascii_digit());
+            i += 1;
+            continue;
+        }
+        let start = i;
+        i += 1;
+        // A capital begins a new word after a small letter; in "HTTPServer" the last capital does too.
+        while i < bytes.len() && bytes[i].is_ascii_alphabetic() {
+            let lower_before = bytes[i - 1].is_ascii_lowercase();
+            if bytes[i].is_ascii_uppercase() && lower_before {
+                break;
+            }
+            let acronym_ends = bytes[i].is_ascii_lowercase() && bytes[i - 1].is_ascii_uppercase() && i - start > 1;
+            if acronym_ends {
+                i -= 1;
+                break;
+            }
+            i += 1;
+        }
+        let run = &bytes[start..i];
+        total += run.len();
+        if is_wordlike(run) {
+            wordy += run.len();
+        }
+    }
+    if total == 0 { 0 } else { wordy * 100 / total }
+}
+
+/// Whether a run of letters reads like a word.
+pub(super) fn is_wordlike(run: &[u8]) -> bool {
+    if run.len() < 3 {
+        return false;
+    }
+    let common = run.windows(2).filter(|pair| common_pair(pair[0], pair[1])).count();
+    common * 100 >= (run.len() - 1) * 70
+}
+
+fn common_pair(a: u8, b: u8) -> bool {
+    let (a, b) = (a.to_ascii_lowercase().wrapping_sub(b'a'), b.to_ascii_lowercase().wrapping_sub(b'a'));
+    b < 26 && COMMON_PAIRS.get(usize::from(a)).is_some_and(|row| row >> b & 1 == 1)
+}
+
+/// Kinds of characters a value is made of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mix {
+    pub lower: usize,
+    pub upper: usize,
+    pub digit: usize,
+    pub symbol: usize,
+    pub space: usize,
+}
+
+impl Mix {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let mut mix = Self::default();
+        for b in bytes {
+            match b {
+                b'a'..=b'z' => mix.lower += 1,
+                b'A'..=b'Z' => mix.upper += 1,
+                b'0'..=b'9' => mix.digit += 1,
+                b' ' | b'\t' | b'\n' | b'\r' => mix.space += 1,
+                _ => mix.symbol += 1,
+            }
+        }
+        mix
+    }
+
+    pub(super) const fn letters(self) -> usize {
+        self.lower + self.upper
+    }
+
+    pub(super) fn classes(self) -> usize {
+        usize::from(self.lower > 0) + usize::from(self.upper > 0) + usize::from(self.digit > 0)
+    }
+}
+
+/// Whether the value looks machine-generated: at least `min` bytes, no blank,
+/// several kinds of characters and few word-like stretches.
+pub(super) fn is_random(value: &str, min: usize) -> bool {
+    let bytes = value.as_bytes();
+    if bytes.len() < min || !value.is_ascii() {
+        return false;
+    }
+    let mix = Mix::of(bytes);
+    if mix.space > 0 || mix.letters() < 3 || mix.symbol * 3 > bytes.len() || distinct(bytes, 7) < 7 {
+        return false;
+    }
+    if mix.classes() < 2 && (mix.digit > 0 || mix.letters() < 16) {
+        return false;
+    }
+    if mix.digit == 0 && mix.symbol * 10 > bytes.len() && bytes.len() < 32 {
+        return mix.lower > 3 && mix.upper > 3 && wordy_share(bytes) < 30;
+    }
+    // Long values can afford more chance words, short ones hardly any; digits strewn about outweigh them.
+    let share = wordy_share(bytes);
+    if share < 78 && digit_changes(bytes) >= 5 {
+        return true;
+    }
+    share < if bytes.len() >= 24 { 52 } else { 42 }
+}
+
+/// Whether the value looks like a password somebody chose or generated, as
+/// opposed to a plain word, an identifier, a version or a sentence.
+pub(super) fn is_passwordish(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    if bytes.len() < 6 || is_version_or_number(bytes) || is_env_name(bytes) {
+        return false;
+    }
+    let mix = Mix::of(bytes);
+    if mix.space > 0 {
+        return is_spaced_code(value);
+    }
+    let odd = bytes
+        .iter()
+        .filter(|b| matches!(b, b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'+' | b'=' | b'~'))
+        .count();
+    let shares = wordy_share(bytes);
+    if mix.letters() == 0 {
+        return odd > 0 && mix.digit > 3;
+    }
+    if mix.digit > 0 {
+        // word + digits: `hunter2`, `maple5961.qda`, `Summer2024!`; not `web-v2` or `api_2`.
+        return mix.digit >= 3 || odd > 0 || shares < 60 || (mix.symbol == 0 && mix.digit * 10 >= bytes.len());
+    }
+    odd > 0 && (shares < 90 || odd * 4 < bytes.len())
+        || (shares < 40 && bytes.len() >= 8 && mix.letters() * 10 >= bytes.len() * 8)
+}
+
+/// Codes written in groups: `abcd efgh ijkl mnop` with letters that make no words.
+fn is_spaced_code(value: &str) -> bool {
+    let groups: Vec<&str> = value.split(' ').collect();
+    groups.len() >= 4
+        && groups.iter().all(|g| g.len() == 4 && g.bytes().all(|b| b.is_ascii_alphanumeric()))
+        && groups.iter().filter(|g| is_wordlike(g.as_bytes())).count() * 2 <= groups.len()
+}
+
+/// `1.2.3-beta`, `v2`, `10.0.0.1:80`, `300s`, `2026-03-15`: digits and marks with few letters.
+pub(super) fn is_version_or_number(bytes: &[u8]) -> bool {
+    let mix = Mix::of(bytes);
+    let marks = bytes.iter().filter(|b| matches!(b, b'.' | b'-' | b':' | b',' | b'/' | b'_')).count();
+    let number =
+        mix.upper + mix.lower <= 2 && mix.symbol == marks && (mix.symbol > 0 || mix.letters() == 0 || bytes.len() < 12);
+    number || is_package_version(bytes)
+}
+
+/// `1:4.13+dfsg1-1+deb12u1`, `v2.0.0-rc.1`: digits, a point or colon, more digits, small letters.
+fn is_package_version(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"v").unwrap_or(bytes);
+    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    (1..=4).contains(&digits)
+        && matches!(bytes.get(digits), Some(b'.' | b':'))
+        && bytes.get(digits + 1).is_some_and(u8::is_ascii_digit)
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'~' | b':'))
+}
+
+/// `DB_PASSWORD`: the name of a variable rather than its value.
+pub(super) fn is_env_name(bytes: &[u8]) -> bool {
+    bytes.contains(&b'_')
+        && bytes[0].is_ascii_alphabetic()
+        && bytes.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+        && bytes.iter().filter(|b| b.is_ascii_digit()).count() * 5 <= bytes.len()
+}
+
+/// `8-4-4-4-12` hex digits.
+pub(super) fn is_uuid(bytes: &[u8]) -> bool {
+    bytes.len() == 36
+        && bytes
+            .iter()
+            .enumerate()
+            .all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
+}
+
+pub(super) const fn is_word_byte(b: &u8) -> bool {
+    b.is_ascii_alphanumeric() || *b == b'_'
+}
+
+/// ASCII case-insensitive `starts_with`; `start` is lower case.
+pub(super) fn starts_with_lower(bytes: &[u8], start: &str) -> bool {
+    bytes.len() >= start.len() && bytes[..start.len()].eq_ignore_ascii_case(start.as_bytes())
+}

@@ -1,0 +1,402 @@
+//! Credentials that can be told by their shape alone: a table of prefixes, found
+//! in one pass by an Aho-Corasick automaton, and a few formats with a mark in the middle.
+//! Every hit looks at a bounded number of bytes, so the scan is linear.
+
+use super::classify::{digit_changes, distinct, is_uuid, is_word_byte, wordy_share};
+use Body::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Word};
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::sync::LazyLock;
+
+/// The characters a format's body consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    /// `0-9a-fA-F`
+    Hex,
+    /// `A-Z0-9`, ended by anything that is no letter or digit; exactly as long as the minimum.
+    ExactUpper,
+    /// `0-9a-zA-Z`
+    Alnum,
+    /// `0-9a-zA-Z_-`
+    Word,
+    /// `0-9a-zA-Z_-.=`
+    Dotted,
+    /// `0-9a-zA-Z+/=_-.%`
+    Base64,
+    /// A URL path: `0-9a-zA-Z/_-@`
+    Path,
+    /// A dashed UUID follows.
+    Uuid,
+    /// A mark inside a longer token: see [`special`].
+    Special,
+}
+
+/// `(rule, body, shortest body, prefixes)`. Lengths are a little below the issuers' own,
+/// so that a token cut short by a character or two is still caught.
+#[rustfmt::skip]
+const FORMATS: &[(&str, Body, usize, &str)] = &[
+    ("aws-access-key", ExactUpper, 16, "AKIA ASIA ABIA ACCA"),
+    ("aws-access-key", ExactUpper, 17, "A3T"),
+    ("aws-bedrock-key", Base64, 60, "ABSK"),
+    ("aws-bedrock-key", Base64, 16, "bedrock-api-key-"),
+    ("github-token", Word, 30, "ghp_ gho_ ghu_ ghs_ ghr_"),
+    ("github-token", Word, 36, "github_pat_"),
+    ("gitlab-token", Dotted, 18, "glpat- glrt-"),
+    ("gitlab-token", Word, 18, "gldt- glcbt- glft- glsoat- glffct- glwt- glrtr- GR1348941"),
+    ("gitlab-token", Word, 30, "glptt- glagent- gloas-"),
+    ("gitlab-token", Word, 20, "glimt-"),
+    ("gitlab-token", Alnum, 20, "_gitlab_session="),
+    ("slack-token", Word, 20, "xoxb- xoxp- xoxe- xwfp-"),
+    ("slack-token", Word, 16, "xoxa- xoxr- xoxs- xoxo- xoxc-"),
+    ("slack-token", Base64, 16, "xoxd-"),
+    ("slack-token", Dotted, 24, "xoxe."),
+    ("slack-token", Word, 24, "xapp-"),
+    ("slack-webhook", Path, 24, "hooks.slack.com/services/ hooks.slack.com/workflows/ hooks.slack-gov.com/services/"),
+    ("slack-webhook", Path, 20, "hooks.slack.com/triggers/"),
+    ("stripe-key", Alnum, 10, "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_"),
+    ("stripe-key", Base64, 20, "whsec_"),
+    ("stripe-key", Word, 16, "sk_sbox_"),
+    ("stripe-key", Word, 20, "sk_org_"),
+    ("openai-key", Word, 20, "sk-proj- sk-svcacct- sk-admin- sk-None- sk-service-"),
+    ("openai-key", Alnum, 36, "sess-"),
+    ("anthropic-key", Word, 30, "sk-ant-"),
+    ("llm-key", Word, 30, "sk-or- tgp_v1_ lsv2_pt_ lsv2_sk_ wandb_v1_ sk-kimi-"),
+    ("llm-key", Uuid, 36, "sk-lf-"),
+    ("llm-key", Word, 16, "sk-helicone- unkey_"),
+    ("llm-key", Alnum, 28, "sk- ls__"),
+    ("llm-key", Alnum, 40, "sk_ gsk_ xai- dtn_ crsr_"),
+    ("llm-key", Alnum, 32, "pplx-"),
+    ("llm-key", Alnum, 30, "r8_ hf_ api_org_ rpa_ e2b_"),
+    ("llm-key", Alnum, 20, "fw_ fpk_ esecret_"),
+    ("llm-key", Word, 40, "nvapi- pcsk_ jina_ pa-"),
+    ("llm-key", Alnum, 36, "csk-"),
+    ("llm-key", Word, 24, "tvly-"),
+    ("llm-key", Hex, 28, "fc-"),
+    ("llm-key", Word, 20, "vck_ bb_live_ bb_test_ sk-lc- salad_cloud_"),
+    ("llm-key", Hex, 60, "key_"),
+    ("llm-key", Dotted, 30, "AQ.Ab"),
+    ("llm-key", Path, 24, "bce-v3/ALTAK-"),
+    ("llm-key", Word, 36, "llx-"),
+    ("saas-token", Alnum, 30, "lin_api_ lin_oauth_ key- NF- apify_api_ AGE-PLUGIN-YUBIKEY-1"),
+    ("saas-token", Alnum, 20, "lin_wh_ hcxlk_"),
+    ("saas-token", Alnum, 36, "ntn_ dG9rO secret-"),
+    ("saas-token", Alnum, 38, "secret_"),
+    ("saas-token", Word, 32, "figd_ figo_ figu_ figoh_ CFPAT-"),
+    ("saas-token", Dotted, 32, "figp_"),
+    ("saas-token", Dotted, 36, "tfp_ VF.DM. VF.WS. VF."),
+    ("saas-token", Word, 40, "PMAK- fio-u- wrkaus- wrkeus- EAAA"),
+    ("saas-token", Word, 20, "PMAT- md- NRSP-"),
+    ("saas-token", Alnum, 50, "rdme_ AGE-SECRET-KEY-1"),
+    ("saas-token", Word, 60, "sl.u. dnkey- tb.eyJ"),
+    ("saas-token", Word, 90, "sl."),
+    ("saas-token", Dotted, 50, "SG."),
+    ("saas-token", Word, 50, "xkeysib- xsmtpsib-"),
+    ("saas-token", Word, 28, "re_ scp-live-"),
+    ("saas-token", Alnum, 40, "os_v2_app_ os_v2_org_ hcxik_ ramp_sec_"),
+    ("saas-token", Word, 36, "sec-c- phx_ phs_ glsa_ sha256~"),
+    ("saas-token", Base64, 40, "sntrys_"),
+    ("saas-token", Hex, 40, "sntryu_ sntrya_ sntryi_ rootly_ s-s4t2ud- s-s4t2af-"),
+    ("saas-token", Alnum, 24, "NRAK- aio_ vtwn_"),
+    ("saas-token", Word, 24, "NRII- NRIQ-"),
+    ("saas-token", Hex, 36, "NRRA-"),
+    ("saas-token", Hex, 16, "NRJS-"),
+    ("saas-token", Base64, 32, "glc_"),
+    ("saas-token", Base64, 50, "eyJrIjoi AAAAAAAAAAAAAAAAAAAAA"),
+    ("saas-token", Word, 30, "hcxmk_ pco_ nyk_ polar_oat_ polar_pat_ n8n_api_ A3-"),
+    ("saas-token", Uuid, 36, "xaat- xapt- sdk- api- mob- rel- pat-na1- pat-na2- pat-eu1- rh-api-"),
+    ("saas-token", Word, 16, "pdus+"),
+    ("saas-token", Word, 18, "u+"),
+    ("saas-token", Alnum, 18, "ser. flb_live_"),
+    ("saas-token", Alnum, 28, "p8e- BBFF- cal_live_ tly-"),
+    ("saas-token", Alnum, 14, "sm_aat_ sm_pat_ sm_sat_"),
+    ("saas-token", Word, 26, "retool_"),
+    ("saas-token", Base64, 60, "ops_eyJ v4.local. v2.local. v3.local."),
+    ("saas-token", Dotted, 60, "3MVG9 5AEP861 p.eyJ"),
+    ("saas-token", Special, 60, "00D"),
+    ("saas-token", Dotted, 40, "sk.eyJ tk.eyJ act."),
+    ("saas-token", Alnum, 60, "IGQV IGAA EAAC EAAG EAAM EAA"),
+    ("saas-token", Dotted, 20, "WPL_AP1. WPL_AP0."),
+    ("saas-token", Hex, 30, "oauth2v2_"),
+    ("saas-token", Hex, 60, "SEC"),
+    ("saas-token", Base64, 80, "v4.public."),
+    ("google-key", Word, 30, "AIza"),
+    ("google-key", Word, 20, "GOCSPX-"),
+    ("google-key", Dotted, 20, "ya29."),
+    ("google-key", Word, 24, "1//0 1//1"),
+    ("google-key", Alnum, 40, "GOOG1E"),
+    ("npm-token", Alnum, 30, "npm_"),
+    ("pypi-token", Word, 40, "pypi-AgE pypi-AgN"),
+    ("package-token", Hex, 40, "rubygems_"),
+    ("package-token", Alnum, 32, "cio"),
+    ("package-token", Word, 20, "dckr_pat_ dckr_oat_"),
+    ("package-token", Alnum, 40, "oy2 CLOJARS_"),
+    ("package-token", Alnum, 30, "ddp_ ddo_ ddw_ jsrp_"),
+    ("package-token", Alnum, 50, "AKCp"),
+    ("package-token", Alnum, 36, "cmVmdGtu"),
+    ("package-token", Alnum, 56, "cmVmd"),
+    ("package-token", Alnum, 24, "hexpm_"),
+    ("cloud-token", Hex, 40, "dop_v1_ doo_v1_ dor_v1_"),
+    ("cloud-token", Word, 30, "HRKU- sbp_ mdb_sa_sk_ ory_at_"),
+    ("cloud-token", Word, 36, "fo1_"),
+    ("cloud-token", Base64, 60, "fm1a_ fm1r_ fm2_"),
+    ("cloud-token", Word, 20, "vcp_ vci_ vca_ vcr_ sb_secret_ ory_pat_ ory_st_"),
+    ("cloud-token", Word, 24, "vercel_ akab- tskey- zpka_"),
+    ("cloud-token", Alnum, 30, "nfp_ nfc_ nfb_ nfo_ nfu_ AKID"),
+    ("cloud-token", Alnum, 20, "rnd_ AKLT"),
+    ("cloud-token", Alnum, 36, "cfut_ cfat_ cfk_ napi_"),
+    ("cloud-token", Word, 100, "v1.0-"),
+    ("cloud-token", Dotted, 28, "pscale_tkn_ pscale_oauth_ pscale_pw_"),
+    ("cloud-token", Hex, 30, "dapi dkea dose dsapi"),
+    ("cloud-token", Alnum, 16, "LTAI"),
+    ("cloud-token", Word, 34, "YCA YCM YCN YCP AQVN"),
+    ("cloud-token", Dotted, 60, "t1."),
+    ("cloud-token", Word, 40, "y0_ ocp_ hcaik_"),
+    ("cloud-token", Word, 16, "AVNS_"),
+    ("cloud-token", ExactUpper, 17, "SCW"),
+    ("cloud-token", Hex, 24, "EXO"),
+    ("cloud-token", ExactUpper, 24, "EXO"),
+    ("cloud-token", Word, 50, "SWMTKN-"),
+    ("cloud-token", Uuid, 36, "RGAPI-"),
+    ("vault-token", Dotted, 20, "hvs."),
+    ("vault-token", Dotted, 40, "hvb. hvr."),
+    ("vault-token", Special, 24, "s."),
+    ("vault-token", Word, 60, "b."),
+    ("doppler-token", Dotted, 30, "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit."),
+    ("ci-token", Word, 30, "CCIPAT_ CCIPRJ_ bkaj_ bkct_ bkat_ bkrt_ dbtc_ dbtu_ shltm_ codecov_"),
+    ("ci-token", Alnum, 30, "bkua_ pnu_ pnb_"),
+    ("ci-token", Alnum, 32, "sqp_ squ_ sqa_"),
+    ("ci-token", Dotted, 40, "snyk_uat. snyk_sat. dt0c01. dt0s01. dt0s02. dt0s03. dt0s08. dt0s16. perm-"),
+    ("ci-token", Hex, 36, "pul-"),
+    ("ci-token", Alnum, 28, "ico-"),
+    ("ci-token", Dotted, 56, "pat. sat."),
+    ("ci-token", ExactUpper, 25, "API-"),
+    ("ci-token", ExactUpper, 26, "API-"),
+    ("ci-token", ExactUpper, 27, "API-"),
+    ("ci-token", Word, 36, "sgp_"),
+    ("ci-token", Hex, 40, "slk_"),
+    ("ci-token", Word, 16, "tr_dev_ tr_prod_"),
+    ("ci-token", Hex, 30, "signkey-prod- signkey-test-"),
+    ("ci-token", Dotted, 30, "perm:"),
+    ("ci-token", Word, 12, "endr+"),
+    ("ci-token", Word, 24, "depot_project_ depot_org_ depot_user_ tss_"),
+    ("ci-token", Uuid, 36, "pat-"),
+    ("atlassian-token", Base64, 40, "ATATT3 ATCTT3 ATSTT ATOA"),
+    ("atlassian-token", Alnum, 24, "ATBB"),
+    ("atlassian-token", Base64, 36, "BBDC-"),
+    ("atlassian-token", Alnum, 40, "ATTA"),
+    ("payment-key", Alnum, 28, "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_ shpcp_ shprt_ shpit_ shpct_ live_ test_"),
+    ("payment-key", Hex, 60, "atkn_"),
+    ("payment-key", Hex, 28, "prtapi_"),
+    ("payment-key", Word, 20, "sq0atp- persona_production_ persona_sandbox_"),
+    ("payment-key", Word, 36, "sq0csp-"),
+    ("payment-key", Alnum, 40, "sqco_"),
+    ("payment-key", Path, 20, "access_token$production$ access_token$sandbox$ secret-token:"),
+    ("payment-key", Alnum, 12, "rzp_live_ rzp_test_"),
+    ("payment-key", Word, 14, "FLWSECK"),
+    ("payment-key", Uuid, 36, "access-sandbox- access-development- access-production-"),
+    ("payment-key", Alnum, 50, "EZAK EZTK nsec1"),
+    ("payment-key", Hex, 36, "shippo_live_ shippo_test_"),
+    ("payment-key", Dotted, 36, "duffel_live_ duffel_test_"),
+    ("payment-key", Word, 40, "pdl_live_ pdl_sdbx_ pdl_ntfset_"),
+    ("payment-key", Word, 28, "xnd_production_ xnd_development_"),
+    ("payment-key", Word, 30, "bxt_"),
+    ("payment-key", Alnum, 24, "ak_live_ ak_test_"),
+    ("payment-key", Base64, 40, "$aact_"),
+    ("payment-key", Dotted, 24, "api_live. api_sandbox."),
+    ("payment-key", Alnum, 36, "4b1d"),
+    ("payment-key", Alnum, 90, "xprv tprv zprv yprv"),
+    ("social-token", Alnum, 26, "oauth:"),
+    ("webhook-url", Path, 60, "discord.com/api/webhooks/ discordapp.com/api/webhooks/ webhook.office.com/webhookb2/ \
+        outlook.office.com/webhook/ media.guilded.gg/webhooks/ hooks.airtable.com/"),
+    ("webhook-url", Path, 12, "hooks.zapier.com/hooks/catch/"),
+    ("webhook-url", Alnum, 24, "hook.eu1.make.com/ hook.eu2.make.com/ hook.us1.make.com/ hook.integromat.com/"),
+    ("webhook-url", Path, 16, "maker.ifttt.com/use/"),
+    ("webhook-url", Path, 30, "open.feishu.cn/open-apis/bot/v2/hook/ open.larksuite.com/open-apis/bot/v2/hook/ \
+        qyapi.weixin.qq.com/cgi-bin/webhook/send?key="),
+    ("webhook-url", Uuid, 36, "hc-ping.com/"),
+    ("webhook-url", Alnum, 20, "betteruptime.com/api/v1/heartbeat/ uptime.betterstack.com/api/v1/heartbeat/"),
+    ("webhook-url", Alnum, 16, "events.hookdeck.com/e/"),
+    ("webhook-url", Path, 28, "integrations.pagerduty.com/integration/ events.pagerduty.com/integration/"),
+    ("webhook-url", Path, 40, "alert.victorops.com/integrations/generic/"),
+    ("marked-format", Special, 30, "Q~"),
+    ("marked-format", Special, 40, ".atlasv1."),
+    ("marked-format", Special, 33, ":A"),
+    ("marked-format", Special, 29, "_mmk"),
+    ("marked-format", Special, 26, "FFFFNRAL |"),
+    ("marked-format", Special, 36, ":fx"),
+    ("marked-format", Special, 16, "T3BlbkFJ"),
+    ("marked-format", Special, 20, "_secret_"),
+    ("okta-token", Special, 40, "00"),
+    ("saas-token", Special, 28, "pk_"),
+    ("secret-assignment", Special, 24, "django-insecure-"),
+    ("payment-key", Word, 36, "live_"),
+];
+
+struct Table {
+    automaton: Option<AhoCorasick>,
+    /// `(rule, body, shortest body)` of each pattern.
+    entries: Vec<(&'static str, Body, usize)>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut prefixes = Vec::new();
+    let mut entries = Vec::new();
+    for &(rule, body, shortest, list) in FORMATS {
+        for prefix in list.split_ascii_whitespace() {
+            prefixes.push(prefix);
+            entries.push((rule, body, shortest));
+        }
+    }
+    // Building fails only beyond billions of patterns; the tests run every pattern.
+    let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(&prefixes).ok();
+    Table { automaton, entries }
+});
+
+/// How far a body is read: longer ones are judged by their beginning.
+const BODY_LIMIT: usize = 128;
+
+/// The rule of the first prefixed or marked format in `text`.
+pub(super) fn find(text: &str) -> Option<&'static str> {
+    let bytes = text.as_bytes();
+    let table = &*TABLE;
+    let automaton = table.automaton.as_ref()?;
+    automaton.find_overlapping_iter(bytes).find_map(|hit| {
+        let (rule, body, shortest) = table.entries[hit.pattern().as_usize()];
+        let found = if body == Special {
+            special(bytes, hit.start(), hit.end(), shortest)
+        } else {
+            starts_token(bytes, hit.start()) && body_matches(bytes, hit.start(), hit.end(), body, shortest)
+        };
+        found.then_some(rule)
+    })
+}
+
+/// Whether a token may begin at `at`: no letter or digit before it, except the
+/// letter of an escape such as `\n`.
+pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
+    match at.checked_sub(1).map(|i| bytes[i]) {
+        None => true,
+        Some(b) if !b.is_ascii_alphanumeric() => true,
+        Some(b'n' | b'r' | b't') => at >= 2 && bytes[at - 2] == b'\\',
+        // Percent-encoded delimiter: `%3Dtoken`.
+        Some(b) => at >= 3 && bytes[at - 3] == b'%' && b.is_ascii_hexdigit() && bytes[at - 2].is_ascii_digit(),
+    }
+}
+
+fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: usize) -> bool {
+    let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT)];
+    let length = rest.iter().take_while(|b| belongs(body, **b)).count();
+    match body {
+        Uuid => rest.len() >= 36 && is_uuid(&rest[..36]) && distinct(&rest[..36], 6) > 5,
+        ExactUpper => {
+            length == shortest
+                && !rest.get(length).is_some_and(u8::is_ascii_alphanumeric)
+                && distinct(&rest[..length], 4) > 3
+                && (start == 0 || bytes[start - 1] != b'/')
+        }
+        _ => length >= shortest && looks_issued(&rest[..length]),
+    }
+}
+
+const fn belongs(body: Body, b: u8) -> bool {
+    match body {
+        Hex | Uuid => b.is_ascii_hexdigit() || (matches!(body, Uuid) && b == b'-'),
+        ExactUpper => b.is_ascii_uppercase() || b.is_ascii_digit(),
+        Alnum => b.is_ascii_alphanumeric(),
+        Word | Special => is_word_byte(&b) || b == b'-',
+        Dotted => is_word_byte(&b) || matches!(b, b'-' | b'.' | b'='),
+        Base64 => is_word_byte(&b) || matches!(b, b'-' | b'.' | b'=' | b'+' | b'/' | b'%'),
+        Path => is_word_byte(&b) || matches!(b, b'-' | b'/' | b'@' | b'+' | b'.'),
+    }
+}
+
+/// Whether a body was drawn by a machine: varied, not words, not a placeholder.
+fn looks_issued(body: &[u8]) -> bool {
+    let share = wordy_share(body);
+    let digits = body.iter().filter(|b| b.is_ascii_digit()).count();
+    distinct(body, 7) > 6
+        && (share < 58 || (share < 82 && digits >= 3 && digit_changes(body) >= 3))
+        && !has_repeat(body, 8)
+}
+
+/// Whether some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many formats.
+fn has_repeat(body: &[u8], times: usize) -> bool {
+    body.windows(times).any(|w| w[0] != b'A' && w.iter().all(|b| *b == w[0]))
+}
+
+/// Length of the run of `body` bytes that ends just before `at`, up to `limit`.
+fn run_before(bytes: &[u8], at: usize, body: Body, limit: usize) -> usize {
+    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| belongs(body, **b)).count()
+}
+
+fn run_after(bytes: &[u8], at: usize, body: Body, limit: usize) -> usize {
+    bytes[at..bytes.len().min(at + limit)].iter().take_while(|b| belongs(body, **b)).count()
+}
+
+/// Formats told by a mark inside the token; `start..end` is the mark.
+fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
+    let issued_after = |body, limit| {
+        let length = run_after(bytes, end, body, limit);
+        (length, length >= shortest && looks_issued(&bytes[end..end + length]))
+    };
+    match &bytes[start..end] {
+        // Vault before 1.10: `s.` and exactly 24 letters and digits.
+        b"s." => {
+            issued_after(Dotted, 40) == (24, true)
+                && starts_token(bytes, start)
+                && run_after(bytes, end, Alnum, 40) == 24
+        }
+        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters.
+        b"Q~" => start >= 4 && bytes[start - 1].is_ascii_digit() && issued_after(Dotted, 64).1,
+        b".atlasv1." => run_before(bytes, start, Alnum, 20) >= 12 && issued_after(Dotted, 100).1,
+        // Telegram: bot number, `:A`, 34 characters.
+        b":A" => {
+            let digits = bytes[start.saturating_sub(16)..start].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            digits >= 7
+                && run_after(bytes, end, Word, 64) >= shortest - 1
+                && looks_issued(&bytes[end..end + shortest - 1])
+        }
+        b"_mmk" => run_before(bytes, start, Alnum, 40) >= shortest - 2,
+        b"FFFFNRAL" => run_before(bytes, start, Hex, 40) >= shortest - 2,
+        b":fx" => {
+            start >= 36 && is_uuid(&bytes[start - 36..start]) && !bytes.get(end).is_some_and(u8::is_ascii_alphanumeric)
+        }
+        b"T3BlbkFJ" => run_before(bytes, start, Word, 32) >= shortest && issued_after(Word, 100).1,
+        b"_secret_" => {
+            let before = run_before(bytes, start, Alnum, 40);
+            before >= 14 && looks_issued(&bytes[start - before..start]) && issued_after(Alnum, 60).1
+        }
+        // ClickUp: `pk_`, user number, `_`, 32 capitals and digits.
+        b"pk_" => {
+            let number = bytes[end..bytes.len().min(end + 12)].iter().take_while(|b| b.is_ascii_digit()).count();
+            let body = end + number + 1;
+            number >= 5 && bytes.get(end + number) == Some(&b'_') && run_after(bytes, body, Alnum, 40) >= shortest
+        }
+        b"django-insecure-" => {
+            let rest = &bytes[end..bytes.len().min(end + 50)];
+            let length = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'"' | b'\'')).count();
+            length >= shortest && distinct(&rest[..length], 10) >= 10 && wordy_share(&rest[..length]) < 60
+        }
+        // Facebook app token: 15 or 16 digits, `|`, 27 characters.
+        b"|" => {
+            let digits = bytes[start.saturating_sub(17)..start].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            matches!(digits, 15 | 16) && issued_after(Word, 64).1
+        }
+        // Okta: `00` and 40 characters.
+        b"00" => {
+            let (length, issued) = issued_after(Word, 60);
+            (40..=42).contains(&length)
+                && issued
+                && starts_token(bytes, start)
+                && (start == 0 || !matches!(bytes[start - 1], b'-' | b'_'))
+        }
+        // Salesforce session: organisation id, `!`, 80 or more characters.
+        b"00D" => {
+            let id = run_after(bytes, end, Alnum, 20);
+            let body = end + id + 1;
+            matches!(id, 12 | 15)
+                && bytes.get(end + id) == Some(&b'!')
+                && run_after(bytes, body, Dotted, 100) >= shortest
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,132 @@
+//! Values that are nothing but a random string, and long tokens behind a short prefix.
+
+use super::assign::is_public_token;
+use super::classify::{Mix, distinct, is_random, is_uuid, is_word_byte, wordy_share};
+use super::names::describes_public;
+use super::structure::{Encoded, decode_base64};
+
+/// Shortest bare string judged by its looks alone.
+const BARE_MIN: usize = 38;
+
+/// Whether nearly the whole of `text` is one random string.
+pub(super) fn is_bare_random(text: &str) -> bool {
+    let text = text.trim().trim_matches(['"', '\'', '`', ',', ';']);
+    if text.len() < BARE_MIN || text.len() > 4096 || !text.is_ascii() {
+        return false;
+    }
+    let bytes = text.as_bytes();
+    let mix = Mix::of(bytes);
+    let alphabet =
+        bytes.iter().all(|b| is_word_byte(b) || matches!(b, b'+' | b'/' | b'=' | b'-' | b'.' | b'~' | b':' | b'!'));
+    if !alphabet || mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
+        return false;
+    }
+    if is_public_token(text) || is_labelled_digest(text) || bytes.iter().all(u8::is_ascii_hexdigit) || is_uuid(bytes) {
+        return false;
+    }
+    // Lower case and digits alone (base32, nix hashes, host names) need to be one solid piece.
+    if (mix.upper == 0 || mix.lower == 0) && (mix.symbol > 0 || bytes.len() < 40) {
+        return false;
+    }
+    is_random(text, BARE_MIN)
+        && wordy_share(bytes) < 38
+        && distinct(bytes, 14) > 13
+        && has_solid_piece(bytes)
+        && !is_readable(text)
+}
+
+/// `sha256-…`, `h1:…`, `Algo:…`: a digest with its label.
+fn is_labelled_digest(text: &str) -> bool {
+    text.split_once([':', '-']).is_some_and(|(label, _)| {
+        let label = label.to_ascii_lowercase();
+        matches!(
+            label.as_str(),
+            "sha1" | "sha256" | "sha384" | "sha512" | "md5" | "blake2b" | "blake3" | "h1" | "crc32" | "xxh3"
+        )
+    })
+}
+
+/// At least 20 letters and digits in a row (12 in a well-mixed string): dotted and dashed names have shorter pieces.
+fn has_solid_piece(bytes: &[u8]) -> bool {
+    let mix = Mix::of(bytes);
+    let mixed = mix.upper > 5 && mix.lower > 5 && mix.digit > 2;
+    bytes
+        .split(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'+' | b'/'))
+        .any(|piece| piece.len() >= if mixed { 12 } else { 20 })
+        && {
+            let slashes = bytes.iter().filter(|b| **b == b'/').count();
+            slashes * 10 <= bytes.len()
+        }
+}
+
+fn is_readable(text: &str) -> bool {
+    matches!(decode_base64(text), Encoded::Text(_))
+}
+
+/// `abc_live_` and 30 or more random letters and digits: an issuer's prefix not in the table.
+pub(super) fn has_prefixed_token(text: &str) -> bool {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).any(|word| {
+        if !(36..=300).contains(&word.len()) || is_public_token(word) || is_labelled_digest(word) {
+            return false;
+        }
+        let Some(at) = word.rfind(['_', '-']) else {
+            return false;
+        };
+        let (prefix, body) = (&word[..at], &word[at + 1..]);
+        let mix = Mix::of(body.as_bytes());
+        (30..=200).contains(&body.len())
+            && (2..=20).contains(&prefix.len())
+            && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
+            && Mix::of(prefix.as_bytes()).digit <= 2
+            && mix.lower > 3
+            && mix.upper > 3
+            && mix.digit > 1
+            && is_random(body, 30)
+            && wordy_share(body.as_bytes()) < 35
+            && !is_readable(body)
+    })
+}
+
+/// A word of 40 or more well-mixed letters and digits, set off by blanks, quotes or `=`.
+pub(super) fn has_long_random(text: &str) -> bool {
+    text.split(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';')).any(|word| {
+        let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
+        if describes_public(name.as_bytes()) {
+            return false;
+        }
+        if is_bot_token(word) {
+            return true;
+        }
+        if !(40..=512).contains(&word.len()) || !word.bytes().all(|b| is_word_byte(&b) || b == b'-') {
+            return false;
+        }
+        let mix = Mix::of(word.as_bytes());
+        mix.lower > 6
+            && mix.upper > 6
+            && mix.digit > 2
+            && mix.symbol * 8 < word.len()
+            && wordy_share(word.as_bytes()) < 34
+            && has_solid_piece(word.as_bytes())
+            && !is_public_token(word)
+            && !is_labelled_digest(word)
+            && !is_readable(word)
+    })
+}
+
+/// Discord: an encoded number, six characters, 27 to 40 characters, with points between.
+fn is_bot_token(word: &str) -> bool {
+    let mut parts = word.split('.');
+    let (Some(user), Some(time), Some(mac), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return false;
+    };
+    let mix = Mix::of(word.as_bytes());
+    user.starts_with(['M', 'N', 'O'])
+        && (23..=28).contains(&user.len())
+        && (6..=7).contains(&time.len())
+        && (26..=42).contains(&mac.len())
+        && mix.lower > 4
+        && mix.upper > 4
+        && mix.digit > 1
+        && word.bytes().all(|b| is_word_byte(&b) || matches!(b, b'-' | b'.'))
+        && wordy_share(word.as_bytes()) < 60
+}

@@ -1,0 +1,145 @@
+//! Shapes that are secret wherever they stand: private-key blocks, JSON web tokens, hex runs, encoded credentials.
+
+use super::classify::{distinct, is_word_byte, wordy_share};
+use super::formats::starts_token;
+
+/// A private-key block that has a body (armour alone, as in a regex or in documentation, is harmless).
+pub(super) fn private_key(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(at) = text[from..].find("PRIVATE KEY").map(|i| from + i) {
+        from = at + "PRIVATE KEY".len();
+        let begin = bytes[at.saturating_sub(60)..at].windows(5).any(|w| w.eq_ignore_ascii_case(b"BEGIN"));
+        if begin && has_key_body(&bytes[from..]) {
+            return true;
+        }
+    }
+    ["Private-Lines:", "Key Block-----\nVersion", "OpenVPN Static key V1-----"]
+        .iter()
+        .any(|mark| text.find(mark).is_some_and(|at| has_key_body(&bytes[at + mark.len()..])))
+}
+
+/// Whether key material follows: 40 base64 characters within the next 400 bytes, past armour headers and line ends.
+fn has_key_body(rest: &[u8]) -> bool {
+    let mut run = Vec::with_capacity(128);
+    for line in rest[..rest.len().min(400)].split(|b| matches!(b, b'\n' | b'\r' | b'\\' | b'"' | b'\'' | b' ' | b'\t'))
+    {
+        let line = line.strip_prefix(b"n").filter(|l| l.len() % 4 == 0).unwrap_or(line);
+        let is_body =
+            line.len() >= 8 && line.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+        if is_body {
+            run.extend_from_slice(line);
+        } else if run.len() >= 16 && line.starts_with(b"--") {
+            break;
+        }
+        if run.len() >= 96 {
+            break;
+        }
+    }
+    run.len() >= 20 && distinct(&run, 8) >= 8 && wordy_share(&run) < 60
+}
+
+/// `eyJ….eyJ….…`: two base64 JSON objects and a signature. Each dot-free run is looked at twice at most.
+pub(super) fn json_web_token(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_part = |b: &u8| is_word_byte(b) || *b == b'-';
+    text.match_indices(".eyJ").any(|(dot, _)| {
+        let head = bytes[..dot].iter().rev().take_while(|b| is_part(b)).count();
+        let header = &bytes[dot - head..dot];
+        let Some(start) = header.windows(3).position(|w| w == b"eyJ") else {
+            return false;
+        };
+        let claims = bytes[dot + 1..].iter().take_while(|b| is_part(b)).count();
+        let after = dot + 1 + claims;
+        let signature = bytes[(after + 1).min(bytes.len())..].iter().take_while(|b| is_part(b)).count();
+        header.len() - start >= 8
+            && claims >= 7
+            && bytes.get(after) == Some(&b'.')
+            && signature >= 1
+            && distinct(&header[start..], 6) > 5
+            && distinct(&bytes[dot + 1..after], 6) > 5
+    })
+}
+
+/// A maximal run of 32 to 64 hex digits that no digest label precedes (contract section 7).
+pub(super) fn hex_run(bytes: &[u8]) -> bool {
+    const LABELS: [&[u8]; 7] = [b"md5", b"sha1", b"sha224", b"sha256", b"sha384", b"sha512", b"blake3"];
+    let mut i = 0;
+    while i < bytes.len() {
+        // Only a run that covers byte i + 31 is long enough: skip ahead otherwise.
+        if !bytes[i].is_ascii_hexdigit() {
+            i += 1;
+            continue;
+        }
+        let start = i;
+        while i < bytes.len() && bytes[i].is_ascii_hexdigit() {
+            i += 1;
+        }
+        if !(32..=64).contains(&(i - start)) {
+            continue;
+        }
+        let labelled = start > 0
+            && matches!(bytes[start - 1], b':' | b'-')
+            && LABELS.iter().any(|label| {
+                let head = &bytes[..start - 1];
+                head.len() >= label.len() && head[head.len() - label.len()..].eq_ignore_ascii_case(label)
+            });
+        if !labelled {
+            return true;
+        }
+    }
+    false
+}
+
+/// What a base64 token turned out to hold.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Encoded {
+    /// Not base64, or binary inside.
+    Opaque,
+    /// Readable text.
+    Text(String),
+}
+
+/// Decodes base64 (both alphabets, padded or not), reading at most 4 KiB.
+pub(super) fn decode_base64(token: &str) -> Encoded {
+    let body = token.trim_end_matches('=').as_bytes();
+    let body = &body[..body.len().min(4096)];
+    let mut out = Vec::with_capacity(body.len() / 4 * 3 + 3);
+    let (mut acc, mut bits) = (0_u32, 0_u32);
+    for &b in body {
+        let six = match b {
+            b'A'..=b'Z' => b - b'A',
+            b'a'..=b'z' => b - b'a' + 26,
+            b'0'..=b'9' => b - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return Encoded::Opaque,
+        };
+        acc = (acc << 6 | u32::from(six)) & 0x00ff_ffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push(u8::try_from(acc >> bits & 0xff).unwrap_or(0));
+        }
+    }
+    let readable = out.iter().filter(|b| matches!(b, b' '..=b'~' | b'\n' | b'\r' | b'\t')).count();
+    if out.len() < 4 || readable * 10 < out.len() * 9 {
+        return Encoded::Opaque;
+    }
+    Encoded::Text(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// Base64 tokens of at least `min` characters, each once, left to right.
+pub(super) fn base64_tokens(text: &str, min: usize) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_')))
+        .map(|token| token.rsplit_once('=').map_or(token, |(head, tail)| if tail.is_empty() { head } else { tail }))
+        .map(|token| token.trim_matches('='))
+        .filter(move |token| token.len() >= min)
+}
+
+/// Whether `text` holds base64 that starts like a document worth decoding: PEM armour or a JSON object.
+pub(super) fn has_encoded_start(text: &str) -> bool {
+    ["LS0tLS1CRUdJTi", "eyJ", "ewog", "ew0K", "LS0tLS1C"]
+        .iter()
+        .any(|mark| text.match_indices(mark).take(8).any(|(at, _)| starts_token(text.as_bytes(), at)))
+}

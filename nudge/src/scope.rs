@@ -1,0 +1,496 @@
+//! Scopes: the conditions under which a hint is eligible (specification section 4, contract
+//! sections 1 and 2).
+
+pub(crate) mod glob;
+pub(crate) mod repo;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::scope::glob::{Glob, Kind};
+use crate::scope::repo::Repo;
+use crate::wire;
+
+/// Most entries of `cwd_glob` and `branch`.
+const MAX_PATTERNS: usize = 16;
+/// Most entries of the other lists.
+const MAX_ENTRIES: usize = 256;
+/// Longest environment name or value.
+const MAX_ENV_BYTES: usize = 32 << 10;
+
+/// An operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Os {
+    /// Linux.
+    Linux,
+    /// macOS.
+    Darwin,
+    /// Windows.
+    Windows,
+}
+
+impl Os {
+    /// Every system, in byte order of their names.
+    pub const ALL: [Self; 3] = [Self::Darwin, Self::Linux, Self::Windows];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Darwin => "darwin",
+            Self::Windows => "windows",
+        }
+    }
+
+    /// The system this library was built for; `None` for others.
+    pub const fn current() -> Option<Self> {
+        if cfg!(target_os = "linux") {
+            Some(Self::Linux)
+        } else if cfg!(target_os = "macos") {
+            Some(Self::Darwin)
+        } else if cfg!(windows) {
+            Some(Self::Windows)
+        } else {
+            None
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Linux => 1,
+            Self::Darwin => 2,
+            Self::Windows => 4,
+        }
+    }
+}
+
+/// A scope as given: every field optional, every list may be one string. An empty one applies
+/// everywhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScopeSpec {
+    /// Folders, as globs: `*` within a folder name, `**` across; `dir/**` is `dir` and all below. At most 16 of 512 bytes.
+    #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub cwd_glob: Vec<String>,
+    /// Repositories, in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
+    #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub repo: Vec<String>,
+    /// Branches, as globs: `hotfix/*`. At most 16 of 512 bytes.
+    #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub branch: Vec<String>,
+    /// Operating systems.
+    #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub os: Vec<Os>,
+    /// Environment variables that must be set.
+    #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub env_required: Vec<String>,
+    /// Environment variables and the values each may have.
+    #[serde(deserialize_with = "env_match", skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_match: BTreeMap<String, Vec<String>>,
+}
+
+fn env_match<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Values(#[serde(deserialize_with = "wire::one_or_many")] Vec<String>);
+    let map: BTreeMap<String, Values> = wire::given_or_default(deserializer)?;
+    Ok(map.into_iter().map(|(name, values)| (name, values.0)).collect())
+}
+
+impl ScopeSpec {
+    /// What belongs to types and sizes (`E_INVALID`), before anything is compiled.
+    pub(crate) fn check_sizes(&self) -> Result<()> {
+        let names = self.env_required.iter().chain(self.env_match.keys());
+        let values = self.env_match.values().flatten();
+        if names.clone().chain(values.clone()).chain(&self.repo).any(String::is_empty) {
+            return Err(Error::invalid("An entry of a scope list may not be empty; leave the field out instead."));
+        }
+        if self.env_match.values().any(Vec::is_empty) {
+            return Err(Error::invalid(
+                "Each name in env_match needs at least one value; use env_required for any value.",
+            ));
+        }
+        if names.clone().any(|name| name.contains('=') || name.chars().any(char::is_control)) {
+            return Err(Error::invalid("A name in env_required or env_match may not hold `=` or control characters."));
+        }
+        let lists = [self.repo.len(), self.os.len(), self.env_required.len(), self.env_match.len()];
+        if lists.into_iter().chain(self.env_match.values().map(Vec::len)).any(|len| len > MAX_ENTRIES) {
+            return Err(Error::invalid("A scope list may have 256 entries at most."));
+        }
+        if names.chain(values).any(|text| text.len() > MAX_ENV_BYTES) {
+            return Err(Error::invalid("A name or value in env_required or env_match may have 32 KiB at most."));
+        }
+        Ok(())
+    }
+}
+
+/// A compiled, canonical scope: what a stored hint holds. Equal scopes are stored once.
+///
+/// Serializes in canonical form: keys in byte order, lists sorted.
+#[derive(Clone)]
+pub struct Scope {
+    cwd: Box<[Glob]>,
+    branch: Box<[Glob]>,
+    repo: Box<[Repo]>,
+    os: u8,
+    env_required: Box<[Box<str>]>,
+    env_match: Box<[(Box<str>, Box<[Box<str>]>)]>,
+    /// The canonical form as compact JSON, rendered once.
+    canonical: Box<RawValue>,
+    /// First 12 hex digits of the digest, empty for the empty scope.
+    variant: Box<str>,
+    specificity: u8,
+    /// Number in the store's table of scopes; see `store`.
+    pub(crate) id: u32,
+}
+
+/// One condition of a scope, put to a context.
+pub(crate) struct Condition {
+    /// `cwd`, `repo`, `branch`, `os` or `env`.
+    pub field: &'static str,
+    pub met: bool,
+    /// The context does not have the field at all.
+    pub absent: bool,
+    /// In contract section 3's words when met, else what is wrong.
+    pub reason: String,
+}
+
+impl Scope {
+    /// Compiles a scope.
+    ///
+    /// # Errors
+    /// `E_INVALID` or `E_SCOPE_INVALID`, as contract section 2 says.
+    pub fn new(spec: &ScopeSpec) -> Result<Self> {
+        spec.check_sizes()?;
+        let globs = |patterns: &[String], kind| -> Result<Box<[Glob]>> {
+            if patterns.len() > MAX_PATTERNS {
+                return Err(Error::scope("A scope may have 16 patterns of a kind at most."));
+            }
+            let globs = patterns.iter().map(|pattern| Glob::new(pattern, kind)).collect::<Result<Vec<_>>>()?;
+            Ok(sorted(globs, |glob| glob.as_str().to_owned()))
+        };
+        let repos = spec.repo.iter().map(|repo| Repo::parse(repo)).collect::<Result<Vec<_>>>()?;
+        let texts = |list: &[String]| {
+            sorted(list.iter().map(|text| Box::from(text.as_str())).collect(), |text: &Box<str>| text.clone())
+        };
+        let mut scope = Self {
+            cwd: globs(&spec.cwd_glob, Kind::Cwd)?,
+            branch: globs(&spec.branch, Kind::Branch)?,
+            repo: sorted(repos, Repo::to_string),
+            os: spec.os.iter().fold(0, |bits, os| bits | os.bit()),
+            env_required: texts(&spec.env_required),
+            env_match: spec.env_match.iter().map(|(name, values)| (Box::from(name.as_str()), texts(values))).collect(),
+            canonical: RawValue::NULL.to_owned(),
+            variant: Box::default(),
+            specificity: 0,
+            id: u32::MAX,
+        };
+        let given = [
+            !scope.cwd.is_empty(),
+            !scope.repo.is_empty(),
+            !scope.branch.is_empty(),
+            scope.os != 0,
+            !scope.env_required.is_empty(),
+            !scope.env_match.is_empty(),
+        ];
+        scope.specificity = given.into_iter().map(u8::from).sum();
+        let json = serde_json::value::to_raw_value(&Canonical(&scope));
+        scope.canonical = json.map_err(|_| Error::invalid("A scope cannot be written as JSON."))?;
+        if scope.specificity > 0 {
+            let mut variant = String::with_capacity(12);
+            for byte in &Sha256::digest(scope.canonical_json())[..6] {
+                let _ = write!(variant, "{byte:02x}");
+            }
+            scope.variant = variant.into();
+        }
+        Ok(scope)
+    }
+
+    /// The same scope under a number of the store's table.
+    pub(crate) fn numbered(&self, id: u32) -> Self {
+        Self { id, ..self.clone() }
+    }
+
+    /// The canonical scope as compact JSON, `{}` for the empty one: the text the variant digests.
+    pub fn canonical_json(&self) -> &str {
+        self.canonical.get()
+    }
+
+    /// The first 12 hex digits of the SHA-256 of [`Scope::canonical_json`]; `""` for the empty scope.
+    pub fn variant(&self) -> &str {
+        &self.variant
+    }
+
+    /// How many of the six fields are given.
+    pub fn specificity(&self) -> u8 {
+        self.specificity
+    }
+
+    /// Whether it applies everywhere.
+    pub fn is_empty(&self) -> bool {
+        self.specificity == 0
+    }
+
+    /// The systems it names, in byte order.
+    fn os(&self) -> impl Iterator<Item = Os> + Clone {
+        Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
+    }
+
+    /// Whether every condition is met; a condition whose context field is missing is not.
+    pub fn matches(&self, context: &Context) -> bool {
+        if self.specificity == 0 {
+            return true;
+        }
+        (self.os == 0 || context.os().is_some_and(|os| self.os & os.bit() != 0))
+            && (self.branch.is_empty()
+                || context.branch_subject().is_some_and(|branch| self.branch.iter().any(|glob| glob.matches(branch))))
+            && (self.repo.is_empty()
+                || context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo))))
+            && (self.cwd.is_empty()
+                || context.cwd_subject().is_some_and(|cwd| self.cwd.iter().any(|glob| glob.matches(cwd))))
+            && self.env_required.iter().all(|name| context.env(name).is_some())
+            && self.env_match.iter().all(|(name, values)| {
+                context.env(name).is_some_and(|value| values.iter().any(|allowed| **allowed == *value))
+            })
+    }
+
+    /// Every condition with its outcome, in the order of contract section 3.
+    pub(crate) fn conditions(&self, context: &Context) -> Vec<Condition> {
+        let mut out = Vec::new();
+        if !self.cwd.is_empty() {
+            out.push(self.cwd_condition(context));
+        }
+        if !self.repo.is_empty() {
+            let repo = context.repo_name();
+            let met = repo.and_then(|repo| self.repo.iter().find(|entry| entry.admits(repo)));
+            let listed = self.repo.iter().map(Repo::to_string);
+            out.push(condition(
+                "repo",
+                repo.is_none(),
+                met.map(|entry| format!("repo={entry} matched")),
+                listed,
+                repo.map(Repo::to_string),
+            ));
+        }
+        if !self.branch.is_empty() {
+            let branch = context.branch_subject();
+            let met = branch.filter(|branch| self.branch.iter().any(|glob| glob.matches(branch)));
+            let listed = self.branch.iter().map(|glob| glob.as_str().to_owned());
+            let name = branch.map(|branch| branch.as_str().to_owned());
+            out.push(condition(
+                "branch",
+                branch.is_none(),
+                met.map(|branch| format!("branch={} allowed", branch.as_str())),
+                listed,
+                name,
+            ));
+        }
+        if self.os != 0 {
+            let met = context.os().filter(|os| self.os & os.bit() != 0);
+            let listed = self.os().map(|os| os.as_str().to_owned());
+            let name = context.os().map(|os| os.as_str().to_owned());
+            out.push(condition(
+                "os",
+                context.os().is_none(),
+                met.map(|os| format!("os={} allowed", os.as_str())),
+                listed,
+                name,
+            ));
+        }
+        let absent = !context.has_env();
+        for name in &self.env_required {
+            let met = context.env(name).is_some();
+            let reason = if met { format!("env {name} present") } else { format!("env {name} is not set") };
+            out.push(Condition { field: "env", met, absent, reason });
+        }
+        for (name, values) in &self.env_match {
+            let met = context.env(name).and_then(|value| values.iter().find(|allowed| ***allowed == *value));
+            // The caller's own value never appears: it may be a secret.
+            let reason = match met {
+                Some(value) => format!("env {name}={value} matched"),
+                None => format!("env {name} is not {}", values.join(" or ")),
+            };
+            out.push(Condition { field: "env", met: met.is_some(), absent, reason });
+        }
+        out
+    }
+
+    fn cwd_condition(&self, context: &Context) -> Condition {
+        let cwd = context.cwd_subject();
+        let met = cwd.and_then(|cwd| self.cwd.iter().find(|glob| glob.matches(cwd)));
+        let listed = self.cwd.iter().map(|glob| glob.as_str().to_owned());
+        let name = cwd.map(|cwd| cwd.as_str().to_owned());
+        let mut out =
+            condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
+        if let (None, Some(cwd)) = (met, cwd) {
+            // The commonest mistake: `**/x*` is the folder alone, not what lies below it.
+            let above = cwd.parents().find_map(|parent| self.cwd.iter().find(|glob| glob.matches(&parent)));
+            if let Some(glob) = above {
+                let _ = write!(
+                    out.reason,
+                    "; {0} is a folder above, use {0}/** to include what is below it",
+                    glob.as_str()
+                );
+            }
+        }
+        out
+    }
+
+    /// The environment names it mentions; with `true` where the value matters.
+    pub(crate) fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
+        let required = self.env_required.iter().map(|name| (&**name, false));
+        required.chain(self.env_match.iter().map(|(name, _)| (&**name, true)))
+    }
+
+    /// The scope as a caller would give it.
+    pub fn to_spec(&self) -> ScopeSpec {
+        let texts = |globs: &[Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect();
+        ScopeSpec {
+            cwd_glob: texts(&self.cwd),
+            repo: self.repo.iter().map(Repo::to_string).collect(),
+            branch: texts(&self.branch),
+            os: self.os().collect(),
+            env_required: self.env_required.iter().map(|name| String::from(&**name)).collect(),
+            env_match: self
+                .env_match
+                .iter()
+                .map(|(name, values)| (String::from(&**name), values.iter().map(|v| String::from(&**v)).collect()))
+                .collect(),
+        }
+    }
+}
+
+fn condition(
+    field: &'static str,
+    absent: bool,
+    met: Option<String>,
+    listed: impl Iterator<Item = String>,
+    have: Option<String>,
+) -> Condition {
+    let is_met = met.is_some();
+    let reason = met.unwrap_or_else(|| {
+        let listed = listed.collect::<Vec<_>>().join(" or ");
+        match have {
+            Some(have) => format!("{field} {have} is not {listed}"),
+            None => format!("{field} is unknown, {listed} is wanted"),
+        }
+    });
+    Condition { field, met: is_met, absent, reason }
+}
+
+/// Sorted by bytes, without duplicates.
+fn sorted<T, K: Ord>(mut list: Vec<T>, key: impl Fn(&T) -> K) -> Box<[T]> {
+    list.sort_by_cached_key(&key);
+    list.dedup_by(|a, b| key(a) == key(b));
+    list.into()
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.canonical.serialize(serializer)
+    }
+}
+
+/// Renders the canonical form.
+struct Canonical<'a>(&'a Scope);
+
+impl Serialize for Canonical<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap as _;
+        let scope = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        if !scope.branch.is_empty() {
+            map.serialize_entry("branch", &Seq(scope.branch.iter().map(Glob::as_str)))?;
+        }
+        if !scope.cwd.is_empty() {
+            map.serialize_entry("cwd_glob", &Seq(scope.cwd.iter().map(Glob::as_str)))?;
+        }
+        if !scope.env_match.is_empty() {
+            struct Entries<'a>(&'a [(Box<str>, Box<[Box<str>]>)]);
+            impl Serialize for Entries<'_> {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.collect_map(self.0.iter().map(|(name, values)| (name, values)))
+                }
+            }
+            map.serialize_entry("env_match", &Entries(&scope.env_match))?;
+        }
+        if !scope.env_required.is_empty() {
+            map.serialize_entry("env_required", &scope.env_required)?;
+        }
+        if scope.os != 0 {
+            map.serialize_entry("os", &Seq(scope.os()))?;
+        }
+        if !scope.repo.is_empty() {
+            map.serialize_entry("repo", &Seq(scope.repo.iter().map(Repo::to_string)))?;
+        }
+        map.end()
+    }
+}
+
+/// An iterator as a list.
+struct Seq<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Seq<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope({})", self.canonical_json())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(json: &str) -> Scope {
+        Scope::new(&wire::parse(json, "scope").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn equal_scopes_have_one_form() {
+        let one = scope(
+            r#"{"os":["windows","darwin","windows"],"repo":"GIT@github.com:Org/x.git","cwd_glob":["/b/","/a"],"branch":[],"env_match":{"B":["2","1"],"A":"x"}}"#,
+        );
+        assert_eq!(
+            one.canonical_json(),
+            r#"{"cwd_glob":["/a","/b"],"env_match":{"A":["x"],"B":["1","2"]},"os":["darwin","windows"],"repo":["github.com/org/x"]}"#
+        );
+        assert_eq!(one.specificity(), 4);
+        assert_eq!(one.variant().len(), 12);
+        assert_eq!(scope(&one.canonical_json()).variant(), one.variant());
+        assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
+        assert_eq!(scope("{}").variant(), "");
+        // sha256 of {"os":["linux"]}, by another implementation.
+        assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
+    }
+
+    #[test]
+    fn refused() {
+        for (json, reason) in [
+            (r#"{"cwd_glob":[""]}"#, "E_SCOPE_INVALID"),
+            (r#"{"branch":""}"#, "E_SCOPE_INVALID"),
+            (r#"{"repo":""}"#, "E_INVALID"),
+            (r#"{"env_required":[""]}"#, "E_INVALID"),
+            (r#"{"env_match":{"A":[]}}"#, "E_INVALID"),
+            (r#"{"env_match":{"A":""}}"#, "E_INVALID"),
+            (r#"{"env_match":{"":"x"}}"#, "E_INVALID"),
+        ] {
+            let spec: ScopeSpec = wire::parse(json, "scope").unwrap();
+            assert_eq!(Scope::new(&spec).unwrap_err().reason(), reason, "{json}");
+        }
+        for json in [r#"{"os":"macos"}"#, r#"{"os":[1]}"#, r#"{"cwd":"x"}"#, r#"{"env_match":["A"]}"#, "[1]"] {
+            assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
+        }
+    }
+}

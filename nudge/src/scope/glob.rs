@@ -1,0 +1,356 @@
+//! Globs over folders and branch names, with the semantics of contract section 2.
+//!
+//! Braces are expanded when a pattern is compiled, so that matching is one loop without recursion
+//! or allocation: time grows with pattern length times text length, whatever the pattern.
+
+use crate::error::{Error, Result};
+
+/// Longest pattern.
+const MAX_BYTES: usize = 512;
+/// Most bytes that the alternatives of one pattern may come to: braces multiply.
+const MAX_EXPANDED_BYTES: usize = 16 << 10;
+
+/// What a pattern is matched against; only folders know drives and UNC prefixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Cwd,
+    Branch,
+}
+
+/// A compiled pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Glob {
+    /// The canonical text, as stored and shown.
+    text: Box<str>,
+    /// The pattern without braces, one entry per alternative.
+    alternatives: Box<[Alternative]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Alternative {
+    pattern: Box<str>,
+    /// Drive and UNC patterns compare without case; `pattern` is lower case then.
+    fold: bool,
+}
+
+/// A folder or a branch name, ready to be matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    text: Box<str>,
+    /// Lower case, for texts that a case-blind pattern can match.
+    folded: Option<Box<str>>,
+}
+
+impl Subject {
+    /// An absolute folder in normal form; `None` when it is relative or holds a `..` segment.
+    pub fn cwd(cwd: &str, windows: bool) -> Option<Self> {
+        let backslashes = windows || is_drive(cwd) || cwd.starts_with(r"\\");
+        let text = collapse(&if backslashes { cwd.replace('\\', "/") } else { cwd.to_owned() });
+        let absolute = text.starts_with('/') || (is_drive(&text) && text.as_bytes().get(2) == Some(&b'/'));
+        if !absolute || text.split('/').any(|segment| segment == "..") {
+            return None;
+        }
+        let folded = ignores_case(&text).then(|| text.to_lowercase().into());
+        Some(Self { text: text.into(), folded })
+    }
+
+    pub fn branch(name: &str) -> Self {
+        Self { text: name.into(), folded: None }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The folders above this one, nearest first.
+    pub fn parents(&self) -> impl Iterator<Item = Self> {
+        let cut = |text: &str| text.rfind('/').map(|at| text[..at].to_owned()).filter(|parent| !parent.is_empty());
+        let subject =
+            |text: String| Self { folded: self.folded.as_ref().map(|_| text.to_lowercase().into()), text: text.into() };
+        std::iter::successors(cut(&self.text), move |text| cut(text)).map(subject)
+    }
+}
+
+impl Glob {
+    /// Checks, normalises and compiles a pattern.
+    ///
+    /// # Errors
+    /// `E_SCOPE_INVALID`, with what is wrong.
+    pub fn new(pattern: &str, kind: Kind) -> Result<Self> {
+        let refuse = |why: &str| {
+            // The pattern may be anything, so it is not repeated in the message.
+            let field = if kind == Kind::Cwd { "cwd_glob" } else { "branch" };
+            Error::scope(format!("A {field} pattern {why}."))
+        };
+        check(pattern).map_err(refuse)?;
+        let text = collapse(&pattern.replace('\\', "/")).replace("[^", "[!");
+        check(&text).map_err(refuse)?;
+        let expanded = expand(&text).map_err(refuse)?;
+        let alternatives = expanded.into_iter().map(|alternative| {
+            let pattern = merge_globstars(&collapse(&alternative));
+            if has_parent_segment(&pattern) {
+                return Err(refuse(PARENT));
+            }
+            let fold = kind == Kind::Cwd && ignores_case(&pattern);
+            Ok(Alternative { pattern: if fold { pattern.to_lowercase() } else { pattern }.into(), fold })
+        });
+        Ok(Self { alternatives: alternatives.collect::<Result<_>>()?, text: text.into() })
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn matches(&self, subject: &Subject) -> bool {
+        self.alternatives.iter().any(|alternative| {
+            let text = if alternative.fold { subject.folded.as_deref() } else { Some(&*subject.text) };
+            text.is_some_and(|text| matches(&alternative.pattern, text))
+        })
+    }
+}
+
+const PARENT: &str = "may not hold a `..` segment; name the folder itself";
+
+fn check(pattern: &str) -> Result<(), &'static str> {
+    if pattern.is_empty() {
+        return Err("may not be empty; leave the field out to match everywhere");
+    }
+    if pattern.len() > MAX_BYTES {
+        return Err("may have 512 bytes at most");
+    }
+    if pattern.chars().any(char::is_control) {
+        return Err("may not hold control characters");
+    }
+    if pattern.starts_with(['!', '~']) {
+        return Err("may not start with `!` or `~`; write the whole path");
+    }
+    if pattern.as_bytes().windows(2).any(|pair| matches!(pair, [b'@' | b'+' | b'*' | b'?' | b'!', b'('])) {
+        return Err("may not use extended globs such as `@(a|b)`; write `{a,b}`");
+    }
+    if has_parent_segment(pattern) {
+        return Err(PARENT);
+    }
+    Ok(())
+}
+
+/// Whether a segment is `..`, plain or percent-encoded, with either slash.
+pub(crate) fn has_parent_segment(text: &str) -> bool {
+    if !text.contains("..") && !text.contains('%') {
+        return false;
+    }
+    let plain = text.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    plain.split(['/', '\\']).any(|segment| segment == "..")
+}
+
+/// `C:` and what follows it.
+pub(crate) fn is_drive(text: &str) -> bool {
+    matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
+}
+
+fn ignores_case(text: &str) -> bool {
+    is_drive(text) || text.starts_with("//")
+}
+
+/// Drops empty and `.` segments and a trailing slash; a leading `//` (UNC) and the root stay.
+pub(crate) fn collapse(text: &str) -> String {
+    let unc = text.starts_with("//") && !text.starts_with("///");
+    let mut out = String::with_capacity(text.len());
+    if unc {
+        out.push_str("//");
+    } else if text.starts_with('/') {
+        out.push('/');
+    }
+    let mut first = true;
+    for segment in text.split('/').filter(|segment| !segment.is_empty() && *segment != ".") {
+        if !first {
+            out.push('/');
+        }
+        out.push_str(segment);
+        first = false;
+    }
+    // The root of a drive keeps its slash: `C:` alone is a relative path.
+    if out.len() == 2 && is_drive(&out) && text.len() > 2 {
+        out.push('/');
+    }
+    out
+}
+
+/// `**/**` says no more than `**`; the matcher wants it once.
+fn merge_globstars(pattern: &str) -> String {
+    let mut segments: Vec<_> = pattern.split('/').collect();
+    segments.dedup_by(|a, b| a == b && *a == "**");
+    segments.join("/")
+}
+
+/// Every alternative of a pattern with braces. Classes are copied as they are; a range such as
+/// `{1..3}` is literal.
+fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
+    let mut out = vec![String::new()];
+    let mut rest = pattern;
+    while let Some(next) = rest.chars().next() {
+        let (taken, parts) = match next {
+            '[' => {
+                let end = class_end(rest).ok_or("has a `[` without its `]`")?;
+                (end, vec![rest[..end].to_owned()])
+            }
+            ']' => return Err("has a `]` without its `[`"),
+            '}' => return Err("has a `}` without its `{`"),
+            '{' => {
+                let (end, parts) = split_braces(rest)?;
+                let parts = match parts[..] {
+                    [only] if is_range(only) => vec![rest[..end].to_owned()],
+                    _ => parts.into_iter().map(expand).collect::<Result<Vec<_>, _>>()?.concat(),
+                };
+                (end, parts)
+            }
+            _ => {
+                let end = rest.find(['[', ']', '{', '}']).unwrap_or(rest.len());
+                (end, vec![rest[..end].to_owned()])
+            }
+        };
+        rest = &rest[taken..];
+        let bytes: usize = out.len() * parts.iter().map(String::len).sum::<usize>()
+            + parts.len() * out.iter().map(String::len).sum::<usize>();
+        if bytes > MAX_EXPANDED_BYTES || out.len() * parts.len() > MAX_EXPANDED_BYTES {
+            return Err("has too many alternatives; use fewer braces");
+        }
+        out = out.iter().flat_map(|head| parts.iter().map(move |part| format!("{head}{part}"))).collect();
+    }
+    Ok(out)
+}
+
+/// For a text that starts with `[`: where its class ends, one past the `]`.
+fn class_end(text: &str) -> Option<usize> {
+    let body = text.strip_prefix('[')?;
+    let negated = usize::from(body.starts_with('!'));
+    // A `]` that comes first is a member.
+    let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
+    text[from..].find(']').map(|at| from + at + 1)
+}
+
+/// For a text that starts with `{`: one past its `}`, and what stands between the commas.
+fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
+    let (mut depth, mut from, mut at, mut parts) = (0, 1, 0, Vec::new());
+    while let Some(next) = text[at..].chars().next() {
+        match next {
+            '[' => {
+                at += class_end(&text[at..]).ok_or("has a `[` without its `]`")?;
+                continue;
+            }
+            '{' => depth += 1,
+            ',' if depth == 1 => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            parts.push(&text[from..at]);
+            return Ok((at + 1, parts));
+        }
+        at += next.len_utf8();
+    }
+    Err("has a `{` without its `}`")
+}
+
+/// `1..3`, `a..e`, `1..9..2`: other tools expand these, here they are literal.
+fn is_range(text: &str) -> bool {
+    let parts: Vec<_> = text.split("..").collect();
+    (2..=3).contains(&parts.len())
+        && parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '-'))
+}
+
+/// Matches one pattern without braces. On a mismatch the last `*` of the segment takes one more
+/// character, else the last `**` one more segment; earlier ones need no second try, because what
+/// stood between them has already matched at the earliest place.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (p, t) = (pattern.as_bytes(), text.as_bytes());
+    if pattern == "**" {
+        return true;
+    }
+    let (mut pi, mut ti) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    let mut globstar: Option<(usize, usize)> = None;
+    if pattern.starts_with("**/") {
+        (pi, globstar) = (3, Some((3, 0)));
+    }
+    loop {
+        if pi == p.len() {
+            if ti == t.len() {
+                return true;
+            }
+        } else if p[pi..].starts_with(b"/**") && matches!(p.get(pi + 3), None | Some(b'/')) {
+            if ti == t.len() || t[ti] == b'/' {
+                if pi + 3 == p.len() {
+                    return true;
+                }
+                if ti < t.len() {
+                    (pi, ti) = (pi + 4, ti + 1);
+                    (star, globstar) = (None, Some((pi, ti)));
+                    continue;
+                }
+            }
+        } else if p[pi] == b'*' {
+            pi += p[pi..].iter().take_while(|&&byte| byte == b'*').count();
+            star = Some((pi, ti));
+            continue;
+        } else if let Some((pattern_step, text_step)) = one(&pattern[pi..], &text[ti..]) {
+            if p[pi] == b'/' {
+                star = None;
+            }
+            (pi, ti) = (pi + pattern_step, ti + text_step);
+            continue;
+        }
+        if let Some((after, at)) = star
+            && let Some(next) = text[at..].chars().next()
+            && next != '/'
+        {
+            (pi, ti) = (after, at + next.len_utf8());
+            star = Some((pi, ti));
+        } else if let Some((after, at)) = globstar
+            && let Some(slash) = t[at..].iter().position(|&byte| byte == b'/')
+        {
+            (pi, ti) = (after, at + slash + 1);
+            (star, globstar) = (None, Some((pi, ti)));
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Matches one literal character, `?` or class; the bytes that both sides advance by.
+fn one(pattern: &str, text: &str) -> Option<(usize, usize)> {
+    let (want, have) = (pattern.chars().next()?, text.chars().next()?);
+    match want {
+        '?' => (have != '/').then_some((1, have.len_utf8())),
+        '[' => {
+            let end = class_end(pattern)?;
+            let body = &pattern[1..end - 1];
+            let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));
+            (have != '/' && in_class(body, have) != negated).then_some((end, have.len_utf8()))
+        }
+        _ => (want == have).then_some((want.len_utf8(), want.len_utf8())),
+    }
+}
+
+fn in_class(body: &str, have: char) -> bool {
+    let mut members = body.chars().peekable();
+    let mut found = false;
+    while let Some(low) = members.next() {
+        let mut ahead = members.clone();
+        // A `-` at either end is a member.
+        let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
+        if let Some(high) = high {
+            members = ahead;
+            found |= (low..=high).contains(&have);
+        } else {
+            found |= low == have;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "glob_tests.rs"]
+mod tests;

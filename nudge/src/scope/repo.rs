@@ -1,0 +1,256 @@
+//! Repository names: many spellings, one canonical form (contract section 2).
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::scope::glob::{collapse, has_parent_segment, is_drive};
+
+/// Longest repository name.
+const MAX_BYTES: usize = 4096;
+
+/// A repository, compared without scheme, user, password, port and `.git`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Repo {
+    /// `file:///path`, case kept.
+    File(Box<str>),
+    /// A path on a host, or on any host, in lower case.
+    Path { host: Option<Box<str>>, path: Box<str> },
+}
+
+impl Repo {
+    /// Reads any spelling. Credentials in a URL are dropped here and nowhere kept.
+    ///
+    /// # Errors
+    /// `E_SCOPE_INVALID` for a `..` segment or control characters, `E_INVALID` for what names no repository.
+    pub fn parse(text: &str) -> Result<Self> {
+        let invalid =
+            || Error::invalid("A repo is a name such as `org/repo`, `host/org/repo`, a git URL or `file:///path`.");
+        if text.len() > MAX_BYTES {
+            return Err(Error::invalid("A repo may have 4,096 bytes at most."));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(Error::scope("A repo may not hold control characters."));
+        }
+        if has_parent_segment(&text.replace([':', '@'], "/")) {
+            return Err(Error::scope("A repo may not hold a `..` segment; name the folder itself."));
+        }
+        let text = text.trim();
+        if let Some((scheme, rest)) = split_scheme(text) {
+            if scheme.eq_ignore_ascii_case("file") {
+                return file(
+                    rest.strip_prefix("localhost/").map_or_else(|| rest.into(), |path| format!("/{path}")).as_str(),
+                );
+            }
+            let (authority, path) = rest.split_once('/').ok_or_else(invalid)?;
+            return path_on(Some(host_of(authority)), path).ok_or_else(invalid);
+        }
+        if let Some(path) = text.strip_prefix("git:") {
+            return path_on(None, path).ok_or_else(invalid);
+        }
+        if text.starts_with('/') || text.starts_with('\\') || is_drive(text) {
+            return file(text);
+        }
+        let (user, rest) = text
+            .split_once('@')
+            .filter(|(user, _)| !user.contains('/'))
+            .map_or((None, text), |(user, rest)| (Some(user), rest));
+        let first_end = if rest.starts_with('[') { rest.find(']').map_or(rest.len(), |at| at + 1) } else { 0 };
+        let segment_end = rest[first_end..].find('/').map_or(rest.len(), |at| first_end + at);
+        let colon = rest[first_end..segment_end].find(':').map(|at| first_end + at);
+        let repo = match colon {
+            // Digits up to the slash are a port only where the form is not `user@host:path`.
+            Some(at) if user.is_none() && is_port(&rest[at + 1..segment_end]) => {
+                path_on(Some(&rest[..at]), rest.get(segment_end + 1..).unwrap_or(""))
+            }
+            Some(at) => path_on(Some(&rest[..at]), &rest[at + 1..]),
+            None => {
+                let (first, path) = rest.split_once('/').unwrap_or((rest, ""));
+                let is_host =
+                    user.is_some() || first_end > 0 || first.eq_ignore_ascii_case("localhost") || first.contains('.');
+                if is_host { path_on(Some(first), path) } else { path_on(None, rest) }
+            }
+        };
+        repo.ok_or_else(invalid)
+    }
+
+    /// Whether `self`, a scope's entry, admits `context`, the caller's repository.
+    pub fn admits(&self, context: &Self) -> bool {
+        match (self, context) {
+            (Self::Path { host: None, path }, Self::Path { path: other, .. }) => path == other,
+            _ => self == context,
+        }
+    }
+}
+
+/// The canonical form; it reads back as itself.
+impl fmt::Display for Repo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file://{path}"),
+            Self::Path { host: None, path } => {
+                let prefix = if reads_as_any_host(path) { "" } else { "git:" };
+                write!(f, "{prefix}{path}")
+            }
+            Self::Path { host: Some(host), path } => {
+                let prefix = if reads_as_host(host) { "" } else { "https://" };
+                write!(f, "{prefix}{host}/{path}")
+            }
+        }
+    }
+}
+
+fn reads_as_host(host: &str) -> bool {
+    !is_drive(host)
+        && !host.contains('@')
+        && (host == "localhost" || host.starts_with('[') || (host.contains('.') && !host.contains(':')))
+}
+
+fn reads_as_any_host(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or(path);
+    first != "localhost" && !first.contains(['.', ':', '@', '[']) && !path.contains("://")
+}
+
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let valid = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    valid.then_some((scheme, rest))
+}
+
+/// The host of `user:password@host:port`.
+fn host_of(authority: &str) -> &str {
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let port = if host.starts_with('[') { host.find("]:").map(|at| at + 1) } else { host.find(':') };
+    port.map_or(host, |at| &host[..at])
+}
+
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
+    let path = trim_git(&collapse(path.trim_start_matches('/'))).to_ascii_lowercase();
+    let host = host.map(str::to_ascii_lowercase);
+    if path.is_empty() || host.as_deref().is_some_and(|host| !is_host(host)) {
+        return None;
+    }
+    Some(Repo::Path { host: host.map(Into::into), path: path.into() })
+}
+
+fn is_host(host: &str) -> bool {
+    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => {
+            !address.is_empty() && address.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'))
+        }
+        None => !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.')),
+    }
+}
+
+fn file(path: &str) -> Result<Repo> {
+    let slashes = path.replace('\\', "/");
+    let mut path = trim_git(&collapse(&slashes)).to_owned();
+    if is_drive(&path) {
+        path.insert(0, '/');
+    }
+    if !path.starts_with('/') {
+        return Err(Error::invalid("A file repo is an absolute path, `file:///path`."));
+    }
+    Ok(Repo::File(path.into()))
+}
+
+/// Drops the `.git` of `repo.git`; a folder named `.git` keeps its name.
+fn trim_git(path: &str) -> &str {
+    match path.strip_suffix(".git") {
+        Some(short) if !short.is_empty() && !short.ends_with('/') => short,
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn canonical(text: &str) -> String {
+        Repo::parse(text).unwrap().to_string()
+    }
+
+    #[test]
+    fn canonical_forms() {
+        for (text, expected) in [
+            ("https://github.com/Org/Repo.git", "github.com/org/repo"),
+            ("https://user:pw@github.com:8443/org/repo/", "github.com/org/repo"),
+            ("ssh://git@github.com:22/org/repo.git/", "github.com/org/repo"),
+            ("git@github.com:org/repo", "github.com/org/repo"),
+            ("git@github.com:/org/repo.git", "github.com/org/repo"),
+            ("me@gitserver:org/repo", "https://gitserver/org/repo"),
+            ("gitserver:org/repo", "https://gitserver/org/repo"),
+            ("gitserver:2222/org/repo", "https://gitserver/org/repo"),
+            ("git@host.example:2222/org/repo", "host.example/2222/org/repo"),
+            ("https://gitserver/org/repo", "https://gitserver/org/repo"),
+            ("https://localhost:3000/org/repo", "localhost/org/repo"),
+            ("localhost/org/repo", "localhost/org/repo"),
+            ("github.com/org/repo", "github.com/org/repo"),
+            ("org/repo", "org/repo"),
+            ("git:org/repo", "org/repo"),
+            ("git:my.org/repo", "git:my.org/repo"),
+            ("org/group/sub/repo.git", "org/group/sub/repo"),
+            ("repo", "repo"),
+            ("ssh://git@[::1]:22/org/repo", "[::1]/org/repo"),
+            ("file:///srv/Git//./x/", "file:///srv/Git/x"),
+            ("file:///srv/x.git", "file:///srv/x"),
+            ("/srv/x", "file:///srv/x"),
+            ("file://localhost/srv/x", "file:///srv/x"),
+            (r"C:\src\x", "file:///C:/src/x"),
+            ("file:///C:/src/x", "file:///C:/src/x"),
+            ("/home/u/x/.git", "file:///home/u/x/.git"),
+        ] {
+            assert_eq!(canonical(text), expected, "{text}");
+            assert_eq!(canonical(expected), expected);
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        let admits = |scope: &str, context: &str| Repo::parse(scope).unwrap().admits(&Repo::parse(context).unwrap());
+        assert!(admits("org/repo", "git@github.com:ORG/repo.git"));
+        assert!(admits("git:org/repo", "org/repo"));
+        assert!(admits("github.com/org/repo", "https://x:y@github.com/org/repo"));
+        assert!(!admits("github.com/org/repo", "gitlab.com/org/repo"));
+        assert!(!admits("github.com/org/repo", "org/repo"));
+        assert!(!admits("org/repo", "org/other"));
+        assert!(!admits("file:///srv/X", "file:///srv/x"));
+        assert!(!admits("srv/x", "file:///srv/x"));
+    }
+
+    #[test]
+    fn refused() {
+        for text in [
+            "",
+            "   ",
+            "https://github.com",
+            "https://github.com/",
+            "git:",
+            "git@host:",
+            "file://rel",
+            "://x/y",
+            "https:///x",
+        ] {
+            assert!(Repo::parse(text).is_err(), "{text}");
+        }
+        for text in ["file:///a/../b", "org/../x", "git@h:../x", "a\u{1}b/c"] {
+            assert_eq!(Repo::parse(text).unwrap_err().reason(), "E_SCOPE_INVALID", "{text:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn canonical_reads_back(text in "(https://|ssh://|git:|file://|)[a-zA-Z.:@/\\[\\]0-2-]{0,16}") {
+            if let Ok(repo) = Repo::parse(&text) {
+                prop_assert_eq!(Repo::parse(&repo.to_string()), Ok(repo.clone()), "{} -> {}", text, repo);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The score: a pure function of a hint, whether a file of its component is open, and the time
+//! (contract section 3).
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use crate::clock::Millis;
+use crate::hint::Hint;
+
+const FRECENCY: f64 = 0.30;
+const PRIORITY: f64 = 0.20;
+const CONFIDENCE: f64 = 0.20;
+const SPECIFICITY: f64 = 0.20;
+const RECENCY: f64 = 0.10;
+/// Most that an open file adds.
+const FILES_OPEN: f64 = 0.05;
+
+/// Hours until a use counts half.
+const USE_HALF_LIFE_H: f64 = 12.0;
+/// Hours until an update counts half.
+const UPDATE_HALF_LIFE_H: f64 = 24.0;
+/// Uses, decayed, that make half of the frecency.
+const HALF_FRECENCY_USES: f64 = 4.0;
+/// Fields a scope can have.
+const SCOPE_FIELDS: f64 = 6.0;
+
+const DEFAULT_PRIORITY: u8 = 5;
+const DEFAULT_CONFIDENCE: f64 = 0.5;
+
+/// The weighted addends of a score; they sum to it. Serialized with four decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Parts {
+    /// Use, decayed: 0 to 0.30.
+    #[serde(serialize_with = "four_decimals")]
+    pub frecency: f64,
+    /// 0.02 to 0.20.
+    #[serde(serialize_with = "four_decimals")]
+    pub priority: f64,
+    /// 0 to 0.20.
+    #[serde(serialize_with = "four_decimals")]
+    pub confidence: f64,
+    /// Given fields of the scope: 0 to 0.20.
+    #[serde(serialize_with = "four_decimals")]
+    pub scope_specificity: f64,
+    /// Age since the last set: 0 to 0.10.
+    #[serde(serialize_with = "four_decimals")]
+    pub recency: f64,
+    /// An open file of the component: at most 0.05, and the score stays at most 1.
+    #[serde(serialize_with = "four_decimals", skip_serializing_if = "is_zero")]
+    pub files_open: f64,
+}
+
+/// A number as it is shown: at most four decimals.
+pub(crate) fn four_decimals<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((number * 1e4).round() / 1e4)
+}
+
+// Signature given by serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+/// The part of a score that does not change with time: priority, confidence, specificity.
+pub(crate) fn fixed(hint: &Hint) -> f64 {
+    priority(hint) + confidence(hint) + specificity(hint)
+}
+
+fn priority(hint: &Hint) -> f64 {
+    PRIORITY * (f64::from(hint.priority().unwrap_or(DEFAULT_PRIORITY)) / 10.0)
+}
+
+fn confidence(hint: &Hint) -> f64 {
+    CONFIDENCE * hint.confidence().unwrap_or(DEFAULT_CONFIDENCE)
+}
+
+fn specificity(hint: &Hint) -> f64 {
+    SPECIFICITY * (f64::from(hint.scope().specificity()) / SCOPE_FIELDS)
+}
+
+fn hours(since: Millis, now: Millis) -> f64 {
+    // Exact below 2^53 ms, which is 285,000 years.
+    #[allow(clippy::cast_precision_loss)]
+    let ms = now.saturating_sub(since).max(0) as f64;
+    ms / 3_600_000.0
+}
+
+pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis) -> f64 {
+    let Some(last) = last_used_at.filter(|_| use_count > 0) else { return 0.0 };
+    // Counts beyond 2^53 are all the same to a curve that has long reached 1.
+    #[allow(clippy::cast_precision_loss)]
+    let decayed = use_count as f64 * (-hours(last, now) / USE_HALF_LIFE_H).exp2();
+    FRECENCY * (1.0 - (-decayed / HALF_FRECENCY_USES).exp2())
+}
+
+pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {
+    RECENCY * (-hours(updated_at, now) / UPDATE_HALF_LIFE_H).exp2()
+}
+
+/// The score without an open file. Every caller adds in this order, so that equal hints score equally
+/// to the last bit.
+pub(crate) fn total(fixed: f64, frecency: f64, recency: f64) -> f64 {
+    fixed + frecency + recency
+}
+
+/// What an open file adds to the rest.
+pub(crate) fn files_open(rest: f64) -> f64 {
+    FILES_OPEN.min(1.0 - rest).max(0.0)
+}
+
+/// The unrounded score of `hint`.
+pub(crate) fn score(hint: &Hint, open_file: bool, now: Millis) -> f64 {
+    let rest = total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), now), recency(hint.updated_at, now));
+    if open_file { rest + files_open(rest) } else { rest }
+}
+
+/// The addends of [`score`].
+pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
+    Parts {
+        frecency: frecency(hint.use_count, hint.last_used_at(), now),
+        priority: priority(hint),
+        confidence: confidence(hint),
+        scope_specificity: specificity(hint),
+        recency: recency(hint.updated_at, now),
+        files_open: if open_file { files_open(score(hint, false, now)) } else { 0.0 },
+    }
+}
+
+/// What decides the order of hints before their names do; greater is better.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rank {
+    pub doubtful: bool,
+    pub score: f64,
+    pub specificity: u8,
+    pub updated_at: Millis,
+}
+
+impl Rank {
+    /// Section 3's order: not doubtful, score, specificity, newer.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        (other.doubtful.cmp(&self.doubtful))
+            .then_with(|| self.score.total_cmp(&other.score))
+            .then_with(|| self.specificity.cmp(&other.specificity))
+            .then_with(|| self.updated_at.cmp(&other.updated_at))
+    }
+}
+
+/// Names in byte order; greater is better, so the smaller name wins.
+pub(crate) fn compare_names(a: &Hint, b: &Hint) -> Ordering {
+    b.component.cmp(&a.component).then_with(|| b.key.cmp(&a.key)).then_with(|| b.variant().cmp(a.variant()))
+}
+
+/// The order among the variants of one key: not doubtful, specificity, then section 3's order
+/// (contract section 1).
+pub(crate) fn compare_variants(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
+    b.0.is_doubtful().cmp(&a.0.is_doubtful()).then_with(|| compare_specific(a, b))
+}
+
+/// Specificity, then section 3's order.
+pub(crate) fn compare_specific(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
+    let rank = |(hint, score): (&Hint, f64)| Rank {
+        doubtful: hint.is_doubtful(),
+        score,
+        specificity: hint.scope().specificity(),
+        updated_at: hint.updated_at,
+    };
+    let (rank_a, rank_b) = (rank(a), rank(b));
+    (rank_a.specificity.cmp(&rank_b.specificity))
+        .then_with(|| rank_a.compare(&rank_b))
+        .then_with(|| compare_names(a.0, b.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        const HOUR: Millis = 3_600_000;
+        close(frecency(0, Some(0), 0), 0.0);
+        close(frecency(4, Some(0), 0), 0.15);
+        close(frecency(8, Some(0), 12 * HOUR), 0.15);
+        close(frecency(u64::MAX, Some(0), 0), 0.30);
+        close(frecency(1, Some(5 * HOUR), 0), frecency(1, Some(0), 0));
+        close(recency(0, 24 * HOUR), 0.05);
+        close(recency(HOUR, 0), 0.10);
+        close(files_open(0.5), 0.05);
+        close(files_open(0.98), 0.02);
+        close(files_open(1.0), 0.0);
+    }
+}

@@ -1,0 +1,100 @@
+//! What answers method calls: the seam between the core and everything around it.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a front end that can infer a context treats a method's `context` (contract section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextUse {
+    /// The method takes none.
+    None,
+    /// Missing fields are filled in.
+    Inferred,
+    /// Missing fields are filled in only when the caller gave a context (`bump`).
+    InferredIfGiven,
+}
+
+/// One row of a method table: all that a surface needs to offer the method.
+#[derive(Debug)]
+pub struct Method {
+    /// The JSON-RPC name, for example `nudge.get_hint`. As an MCP tool the dot becomes `_`.
+    pub name: &'static str,
+    /// A few words for people.
+    pub title: &'static str,
+    /// What it does and when to call it, for agents.
+    pub description: &'static str,
+    /// Offered as an MCP tool (the others are for JSON-RPC and the command line).
+    pub tool: bool,
+    /// Wanted so often that hosts should load it at once.
+    pub frequent: bool,
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May remove or overwrite what is stored.
+    pub destructive: bool,
+    /// The same call twice leaves what once leaves.
+    pub idempotent: bool,
+    /// How `params.context` is filled in.
+    pub context: ContextUse,
+    /// JSON Schema (2020-12) of `params`.
+    pub params: fn() -> serde_json::Value,
+}
+
+impl Method {
+    /// The name as an MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+    pub fn tool_name(&self) -> String {
+        self.name.replace('.', "_")
+    }
+}
+
+/// Something that answers the methods of its table: the store in this process
+/// ([`Nudge`](crate::Nudge)), a remote PRIMARY, or another source beside the hints.
+pub trait Service: Send + Sync {
+    /// The rows this service answers, in the order surfaces list them.
+    fn methods(&self) -> Vec<&'static Method>;
+
+    /// Calls a method by its JSON-RPC name. `params` must be a JSON object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownMethod`], [`ErrorKind::ParamsNotObject`], or what the method says.
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>>;
+}
+
+impl<S: Service + ?Sized> Service for Arc<S> {
+    fn methods(&self) -> Vec<&'static Method> {
+        (**self).methods()
+    }
+
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        (**self).call(method, params)
+    }
+}
+
+/// Several services as one: each call goes to the first whose table has the method.
+pub struct Services(Vec<Arc<dyn Service>>);
+
+impl Services {
+    /// Joins `services`; the first one that knows a name answers it.
+    pub fn new(services: Vec<Arc<dyn Service>>) -> Self {
+        Self(services)
+    }
+}
+
+impl Service for Services {
+    fn methods(&self) -> Vec<&'static Method> {
+        self.0.iter().flat_map(|service| service.methods()).collect()
+    }
+
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let service = self.0.iter().find(|service| service.methods().iter().any(|row| row.name == method));
+        service.ok_or_else(|| unknown_method(method))?.call(method, params)
+    }
+}
+
+/// The error for a name that no table has.
+pub fn unknown_method(method: &str) -> Error {
+    let name: String = method.chars().filter(|c| !c.is_control()).take(64).collect();
+    Error::new(ErrorKind::UnknownMethod, format!("There is no method `{name}`; the README lists the methods."))
+}

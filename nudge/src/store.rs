@@ -1,0 +1,219 @@
+//! The hints in memory: a map for lookups and, under a lock of its own, rows for searches.
+//!
+//! Plain data. It knows nothing of clocks (it takes `now`), of limits, or of who writes: the one
+//! writer at a time is `cache`'s concern. Lock order: map, then rows.
+
+mod rows;
+
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table;
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use crate::clock::Millis;
+use crate::context::Context;
+use crate::hint::Hint;
+use crate::scope::Scope;
+
+use rows::Rows;
+pub(crate) use rows::{Filter, Found, Sizes};
+
+/// One change to the store: what a [`Log`](crate::Log) is given, as post-images.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// The hint as it stands after the change.
+    Put(Arc<Hint>),
+    /// The hint that goes.
+    Delete(Arc<Hint>),
+    /// The retained top-level keys of imports, as one JSON object.
+    Extra(Arc<serde_json::value::RawValue>),
+}
+
+/// The variants of a key, copied out of the lock.
+pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
+
+#[derive(Default)]
+pub(crate) struct Store {
+    map: RwLock<Map>,
+    rows: RwLock<Rows>,
+}
+
+#[derive(Default)]
+struct Map {
+    table: HashTable<SmallVec<[Slot; 1]>>,
+    hasher: RandomState,
+    epoch: u64,
+}
+
+#[derive(Clone)]
+struct Slot {
+    hint: Arc<Hint>,
+    row: u32,
+}
+
+impl Map {
+    fn hash(&self, component: &str, key: &str) -> u64 {
+        self.hasher.hash_one((component, key))
+    }
+
+    fn find(&self, component: &str, key: &str) -> Option<&SmallVec<[Slot; 1]>> {
+        self.table.find(self.hash(component, key), |slots| is(slots, component, key))
+    }
+}
+
+fn is(slots: &[Slot], component: &str, key: &str) -> bool {
+    slots.first().is_some_and(|slot| &*slot.hint.key == key && &*slot.hint.component == component)
+}
+
+impl Store {
+    /// The variants stored under a key, expired ones included, and the epoch of the scope numbers.
+    pub fn variants(&self, component: &str, key: &str) -> (u64, Variants) {
+        let map = self.map.read();
+        let slots = map.find(component, key);
+        (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
+    }
+
+    /// Every hint, expired ones included, in no order.
+    pub fn all(&self) -> Vec<Arc<Hint>> {
+        self.rows.read().hints().cloned().collect()
+    }
+
+    /// The hints of one component, expired ones included, in no order.
+    pub fn component(&self, component: &str) -> Vec<Arc<Hint>> {
+        self.rows.read().component(component)
+    }
+
+    /// How much is stored, expired hints included.
+    pub fn sizes(&self) -> Sizes {
+        self.rows.read().sizes()
+    }
+
+    /// How many hints a component has, expired ones included.
+    pub fn component_len(&self, component: &str) -> usize {
+        self.rows.read().component_len(component)
+    }
+
+    /// The components that have live hints, with how many, in no order.
+    pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
+        self.rows.read().counts(now)
+    }
+
+    /// The hints that have expired.
+    pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
+        self.rows.read().expired(now)
+    }
+
+    /// The live hints that pass `filter`, eligible or not, in no order.
+    pub fn matching(&self, filter: &Filter<'_>) -> Vec<Arc<Hint>> {
+        let any = self.rows.read().top(filter, &mut Verdicts::default(), None, usize::MAX);
+        any.into_iter().map(|found| found.hint).collect()
+    }
+
+    /// The `limit` best hints that pass `filter`, best first, none of them before `after`.
+    pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
+        self.rows.read().top(filter, verdicts, after, limit)
+    }
+
+    /// The stored text of a tag or component, so that equal ones share memory.
+    pub fn intern(&self, text: &str) -> Option<Arc<str>> {
+        self.rows.read().intern(text)
+    }
+
+    /// Applies planned changes; cannot fail. Returns the hints that are no longer stored.
+    pub fn apply(&self, changes: &[Change]) -> Vec<Arc<Hint>> {
+        let mut map = self.map.write();
+        let mut rows = self.rows.write();
+        let gone = changes.iter().filter_map(|change| match change {
+            Change::Put(hint) => put(&mut map, &mut rows, hint),
+            Change::Delete(hint) => delete(&mut map, &mut rows, hint),
+            Change::Extra(_) => None,
+        });
+        gone.collect()
+    }
+
+    /// Says that scope numbers will be given out again: what was remembered by number is void.
+    pub fn renumber(&self) {
+        let mut map = self.map.write();
+        map.epoch += 1;
+        self.rows.write().epoch = map.epoch;
+    }
+}
+
+fn put(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
+    let hash = map.hash(&hint.component, &hint.key);
+    let Map { table, hasher, .. } = map;
+    let entry = table.entry(
+        hash,
+        |slots| is(slots, &hint.component, &hint.key),
+        |slots| slots.first().map_or(0, |slot| hasher.hash_one((&*slot.hint.component, &*slot.hint.key))),
+    );
+    match entry {
+        hash_table::Entry::Vacant(entry) => {
+            let row = rows.insert(hint);
+            entry.insert(SmallVec::from_buf([Slot { hint: Arc::clone(hint), row }]));
+            None
+        }
+        hash_table::Entry::Occupied(mut entry) => {
+            let slots = entry.get_mut();
+            if let Some(slot) = slots.iter_mut().find(|slot| slot.hint.variant() == hint.variant()) {
+                rows.replace(slot.row, hint);
+                return Some(std::mem::replace(&mut slot.hint, Arc::clone(hint)));
+            }
+            let row = rows.insert(hint);
+            slots.push(Slot { hint: Arc::clone(hint), row });
+            None
+        }
+    }
+}
+
+fn delete(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
+    let hash = map.hash(&hint.component, &hint.key);
+    let mut entry = map.table.find_entry(hash, |slots| is(slots, &hint.component, &hint.key)).ok()?;
+    let slots = entry.get_mut();
+    let at = slots.iter().position(|slot| slot.hint.variant() == hint.variant())?;
+    let slot = slots.remove(at);
+    rows.remove(slot.row);
+    if slots.is_empty() {
+        entry.remove();
+    }
+    Some(slot.hint)
+}
+
+/// What one context makes of each scope, remembered by the scope's number.
+#[derive(Default)]
+pub(crate) struct Verdicts {
+    epoch: u64,
+    by_scope: Vec<Option<bool>>,
+}
+
+impl Verdicts {
+    /// Starts over when scope numbers have been given out again since.
+    pub fn renew(&mut self, epoch: u64) {
+        if epoch > self.epoch {
+            self.by_scope.clear();
+            self.epoch = epoch;
+        }
+    }
+
+    /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
+    pub fn allows(&mut self, epoch: u64, scope: &Scope, context: &Context) -> bool {
+        let at = scope.id as usize;
+        // Another thread has seen a later epoch: this number may mean another scope by now.
+        if epoch != self.epoch || scope.id == u32::MAX {
+            return scope.matches(context);
+        }
+        if at >= self.by_scope.len() {
+            self.by_scope.resize(at + 1, None);
+        }
+        *self.by_scope[at].get_or_insert_with(|| scope.matches(context))
+    }
+
+    /// The verdict on a scope number, if it was asked for before.
+    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
+        if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
+    }
+}

@@ -1,0 +1,380 @@
+//! One small row per hint, so that a search touches little memory: eligibility once per distinct
+//! scope, then a score from numbers, and the hints themselves only for the best.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::Verdicts;
+use crate::clock::Millis;
+use crate::context::Context;
+use crate::hint::Hint;
+use crate::scoring::{self, Rank};
+
+const FREE: u32 = u32::MAX;
+
+struct Row {
+    fixed: f64,
+    updated_at: Millis,
+    last_used_at: Millis,
+    expires_at: Millis,
+    use_count: u64,
+    /// `FREE` when the row holds no hint.
+    scope: u32,
+    component: u32,
+    specificity: u8,
+    doubtful: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    /// Beside `rows`, at the same index.
+    hints: Vec<Option<Arc<Hint>>>,
+    free: Vec<u32>,
+    /// Of all hints, as exported.
+    bytes: usize,
+    components: Vec<Component>,
+    component_ids: HashMap<Arc<str>, u32, RandomState>,
+    free_components: Vec<u32>,
+    /// Row numbers by tag, ascending.
+    tags: HashMap<Arc<str>, Vec<u32>, RandomState>,
+    pub(super) epoch: u64,
+}
+
+#[derive(Default)]
+struct Component {
+    name: Arc<str>,
+    /// Row numbers, ascending.
+    rows: Vec<u32>,
+}
+
+/// What a search asks for; empty lists ask for anything.
+pub(crate) struct Filter<'a> {
+    pub component: Option<&'a str>,
+    pub keys: &'a [String],
+    pub tags: &'a [String],
+    pub context: &'a Context,
+    /// Hints whose scope does not fit follow those whose scope does.
+    pub include_ineligible: bool,
+    pub now: Millis,
+}
+
+/// A hint that a search found, with what places it.
+#[derive(Clone)]
+pub(crate) struct Found {
+    pub hint: Arc<Hint>,
+    pub eligible: bool,
+    pub rank: Rank,
+}
+
+impl Found {
+    fn compare(&self, other: &Self) -> Ordering {
+        compare((self.eligible, &self.rank, &self.hint), (other.eligible, &other.rank, &other.hint))
+    }
+}
+
+fn compare(a: (bool, &Rank, &Hint), b: (bool, &Rank, &Hint)) -> Ordering {
+    a.0.cmp(&b.0).then_with(|| a.1.compare(b.1)).then_with(|| scoring::compare_names(a.2, b.2))
+}
+
+/// How much there is, expired hints included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub components: usize,
+    pub hints: usize,
+    pub bytes: usize,
+}
+
+/// A candidate inside the lock; greater is better.
+struct Candidate<'a> {
+    eligible: bool,
+    rank: Rank,
+    hint: &'a Arc<Hint>,
+}
+
+impl PartialEq for Candidate<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate<'_> {}
+
+impl PartialOrd for Candidate<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare((self.eligible, &self.rank, self.hint), (other.eligible, &other.rank, other.hint))
+    }
+}
+
+impl Rows {
+    pub fn hints(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        self.hints.iter().flatten()
+    }
+
+    pub fn component(&self, name: &str) -> Vec<Arc<Hint>> {
+        let rows = self.component_ids.get(name).map_or(&[][..], |&id| &self.components[id as usize].rows);
+        rows.iter().filter_map(|&row| self.hints[row as usize].clone()).collect()
+    }
+
+    pub fn intern(&self, text: &str) -> Option<Arc<str>> {
+        let tag = self.tags.get_key_value(text).map(|(tag, _)| tag);
+        tag.or_else(|| self.component_ids.get_key_value(text).map(|(name, _)| name)).cloned()
+    }
+
+    pub fn sizes(&self) -> Sizes {
+        Sizes { components: self.component_ids.len(), hints: self.rows.len() - self.free.len(), bytes: self.bytes }
+    }
+
+    pub fn component_len(&self, name: &str) -> usize {
+        self.component_ids.get(name).map_or(0, |&id| self.components[id as usize].rows.len())
+    }
+
+    /// The components that have live hints, with how many.
+    pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
+        let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.rows[row as usize].expires_at).count();
+        let counts = self.components.iter().map(|component| (Arc::clone(&component.name), live(&component.rows)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
+        let pairs = self.rows.iter().zip(&self.hints).filter(|(row, _)| now >= row.expires_at);
+        pairs.filter_map(|(_, hint)| hint.clone()).collect()
+    }
+
+    pub fn insert(&mut self, hint: &Arc<Hint>) -> u32 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.rows.push(Row::free());
+            self.hints.push(None);
+            index(self.rows.len() - 1)
+        });
+        let component = self.component_id(&hint.component);
+        add(&mut self.components[component as usize].rows, id);
+        self.rows[id as usize].component = component;
+        self.fill(id, hint);
+        id
+    }
+
+    /// Puts another version of the same hint into its row.
+    pub fn replace(&mut self, id: u32, hint: &Arc<Hint>) {
+        self.empty(id);
+        self.fill(id, hint);
+    }
+
+    fn fill(&mut self, id: u32, hint: &Arc<Hint>) {
+        for tag in &hint.tags {
+            add(self.tags.entry_ref(tag).or_default(), id);
+        }
+        self.bytes += hint.bytes as usize;
+        let row = &mut self.rows[id as usize];
+        *row = Row { component: row.component, ..Row::new(hint) };
+        self.hints[id as usize] = Some(Arc::clone(hint));
+    }
+
+    pub fn remove(&mut self, id: u32) {
+        self.empty(id);
+        let component = self.rows[id as usize].component;
+        let slot = &mut self.components[component as usize];
+        drop_from(&mut slot.rows, id);
+        if slot.rows.is_empty() {
+            self.component_ids.remove(&slot.name);
+            *slot = Component::default();
+            self.free_components.push(component);
+        }
+        self.rows[id as usize] = Row::free();
+        self.free.push(id);
+    }
+
+    /// Takes the hint out of its row, its tags and the count of bytes.
+    fn empty(&mut self, id: u32) {
+        let Some(hint) = self.hints[id as usize].take() else { return };
+        self.bytes -= hint.bytes as usize;
+        for tag in &hint.tags {
+            if let Some(rows) = self.tags.get_mut(tag) {
+                drop_from(rows, id);
+                if rows.is_empty() {
+                    self.tags.remove(tag);
+                }
+            }
+        }
+    }
+
+    fn component_id(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(&id) = self.component_ids.get(name) {
+            return id;
+        }
+        let id = self.free_components.pop().unwrap_or_else(|| {
+            self.components.push(Component::default());
+            index(self.components.len() - 1)
+        });
+        self.components[id as usize] = Component { name: Arc::clone(name), rows: Vec::new() };
+        self.component_ids.insert(Arc::clone(name), id);
+        id
+    }
+
+    pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
+        verdicts.renew(self.epoch);
+        let mut best: BinaryHeap<Reverse<Candidate<'_>>> = BinaryHeap::new();
+        let open = self.open_components(filter.context);
+        let mut visit = |id: u32| {
+            let Some(candidate) = self.candidate(id, filter, verdicts, &open) else { return };
+            if after.is_some_and(|after| {
+                compare(
+                    (candidate.eligible, &candidate.rank, candidate.hint),
+                    (after.eligible, &after.rank, &after.hint),
+                )
+                .is_ge()
+            }) {
+                return;
+            }
+            if best.len() < limit {
+                best.push(Reverse(candidate));
+            } else if let Some(mut worst) = best.peek_mut()
+                && candidate > worst.0
+            {
+                *worst = Reverse(candidate);
+            }
+        };
+        match self.postings(filter) {
+            Postings::All => (0..index(self.rows.len())).for_each(&mut visit),
+            Postings::One(rows) => rows.iter().copied().for_each(&mut visit),
+            Postings::Many(rows) => rows.into_iter().for_each(&mut visit),
+        }
+        let mut found: Vec<_> = best
+            .into_iter()
+            .map(|Reverse(c)| Found { hint: Arc::clone(c.hint), eligible: c.eligible, rank: c.rank })
+            .collect();
+        found.sort_unstable_by(|a, b| b.compare(a));
+        found
+    }
+
+    /// The fewest rows that can hold what the filter asks for.
+    fn postings(&self, filter: &Filter<'_>) -> Postings<'_> {
+        if let Some(name) = filter.component {
+            return Postings::One(self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows));
+        }
+        match filter.tags {
+            [] => Postings::All,
+            [tag] => Postings::One(self.tags.get(tag.as_str()).map_or(&[], Vec::as_slice)),
+            tags => {
+                let mut rows: Vec<_> =
+                    tags.iter().filter_map(|tag| self.tags.get(tag.as_str())).flatten().copied().collect();
+                rows.sort_unstable();
+                rows.dedup();
+                Postings::Many(rows)
+            }
+        }
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        id: u32,
+        filter: &Filter<'_>,
+        verdicts: &mut Verdicts,
+        open: &[u32],
+    ) -> Option<Candidate<'a>> {
+        let row = &self.rows[id as usize];
+        if row.scope == FREE || filter.now >= row.expires_at {
+            return None;
+        }
+        let hint = self.hints[id as usize].as_ref();
+        let eligible = match verdicts.known(self.epoch, row.scope) {
+            Some(verdict) => verdict,
+            None => verdicts.allows(self.epoch, &hint?.scope, filter.context),
+        };
+        if !eligible && !filter.include_ineligible {
+            return None;
+        }
+        let hint = hint?;
+        if filter.component.is_some()
+            && !filter.tags.is_empty()
+            && !filter.tags.iter().any(|tag| hint.tags.iter().any(|have| **have == *tag))
+        {
+            return None;
+        }
+        if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
+            return None;
+        }
+        let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
+        let frecency = scoring::frecency(row.use_count, last_used_at, filter.now);
+        let mut score = scoring::total(row.fixed, frecency, scoring::recency(row.updated_at, filter.now));
+        if open.contains(&row.component) {
+            score += scoring::files_open(score);
+        }
+        let rank = Rank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
+        Some(Candidate { eligible, rank, hint })
+    }
+
+    /// The components of which a file is open.
+    fn open_components(&self, context: &Context) -> Vec<u32> {
+        if !context.has_open_files() {
+            return Vec::new();
+        }
+        self.component_ids.iter().filter(|(name, _)| context.open_file_in(name).is_some()).map(|(_, &id)| id).collect()
+    }
+}
+
+enum Postings<'a> {
+    All,
+    One(&'a [u32]),
+    Many(Vec<u32>),
+}
+
+impl Row {
+    fn free() -> Self {
+        Self {
+            fixed: 0.0,
+            updated_at: 0,
+            last_used_at: 0,
+            expires_at: Millis::MAX,
+            use_count: 0,
+            scope: FREE,
+            component: 0,
+            specificity: 0,
+            doubtful: false,
+        }
+    }
+
+    fn new(hint: &Hint) -> Self {
+        Self {
+            fixed: scoring::fixed(hint),
+            updated_at: hint.updated_at,
+            last_used_at: hint.last_used_at().unwrap_or_default(),
+            expires_at: hint.expires_at(),
+            use_count: if hint.last_used_at().is_some() { hint.use_count } else { 0 },
+            scope: hint.scope.id,
+            component: 0,
+            specificity: hint.scope.specificity(),
+            doubtful: hint.is_doubtful(),
+        }
+    }
+}
+
+/// Rows are numbered in 32 bits: quotas end long before, and a store without them at 4 billion hints
+/// would need terabytes.
+#[allow(clippy::cast_possible_truncation)]
+fn index(at: usize) -> u32 {
+    at as u32
+}
+
+/// Adds to an ascending list.
+fn add(list: &mut Vec<u32>, id: u32) {
+    if let Err(at) = list.binary_search(&id) {
+        list.insert(at, id);
+    }
+}
+
+fn drop_from(list: &mut Vec<u32>, id: u32) {
+    if let Ok(at) = list.binary_search(&id) {
+        list.remove(at);
+    }
+}

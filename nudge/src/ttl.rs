@@ -1,0 +1,192 @@
+//! How long a hint lives (contract section 4).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::clock::Millis;
+use crate::error::Error;
+
+/// Ten years: the longest duration accepted.
+const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
+
+/// `session`, or an ISO-8601 duration of weeks, days, hours, minutes and seconds that counts from
+/// `updated_at`. The text is kept as given.
+///
+/// ```
+/// let ttl: nudge::Ttl = "P1DT2H".parse()?;
+/// assert_eq!(ttl.millis(), Some(26 * 3_600_000));
+/// assert!("P1M".parse::<nudge::Ttl>().unwrap_err().message().contains("P30D"));
+/// # Ok::<(), nudge::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ttl(Option<Box<(Millis, Box<str>)>>);
+
+impl Ttl {
+    /// As long as the session.
+    pub const SESSION: Self = Self(None);
+
+    /// The duration in milliseconds; `None` for `session`.
+    pub fn millis(&self) -> Option<Millis> {
+        self.0.as_ref().map(|duration| duration.0)
+    }
+
+    /// The text it was given as.
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("session", |duration| &duration.1)
+    }
+
+    /// When a hint updated at `updated_at` expires; `Millis::MAX` for never.
+    pub(crate) fn expires_at(&self, updated_at: Millis) -> Millis {
+        self.millis().map_or(Millis::MAX, |ms| updated_at.saturating_add(ms))
+    }
+}
+
+impl FromStr for Ttl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text == "session" {
+            return Ok(Self::SESSION);
+        }
+        let refuse = |why: &str| {
+            Error::invalid(format!(
+                "A ttl is `session` or a duration such as PT2H or P30D (weeks, days, hours, minutes, seconds; at most 10 years): {why}."
+            ))
+        };
+        let ms = duration_ms(text).map_err(refuse)?;
+        Ok(Self(Some(Box::new((ms, text.into())))))
+    }
+}
+
+/// The duration in milliseconds, at least 1; the error says what is wrong.
+fn duration_ms(text: &str) -> Result<Millis, &'static str> {
+    const UNITS: [(bool, char, f64); 5] = [
+        (false, 'W', 604_800_000.0),
+        (false, 'D', 86_400_000.0),
+        (true, 'H', 3_600_000.0),
+        (true, 'M', 60_000.0),
+        (true, 'S', 1000.0),
+    ];
+    let mut rest = text.strip_prefix('P').ok_or("it must start with P")?;
+    let (mut in_time, mut next_unit, mut total, mut decimals) = (false, 0, 0.0, false);
+    if rest.is_empty() || rest.ends_with('T') {
+        return Err("a number and a unit are missing");
+    }
+    while !rest.is_empty() {
+        if let Some(time) = rest.strip_prefix('T') {
+            if in_time {
+                return Err("T may stand once");
+            }
+            (in_time, rest) = (true, time);
+            continue;
+        }
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or("a unit is missing")?;
+        let (number, tail) = rest.split_at(end);
+        let unit = tail.chars().next().unwrap_or_default();
+        if decimals {
+            return Err("only the last unit may have decimals");
+        }
+        let (whole, fraction) =
+            number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+        decimals = fraction.is_some();
+        if whole.is_empty()
+            || fraction.is_some_and(|digits| digits.is_empty() || digits.contains('.'))
+            || number.len() > 24
+        {
+            return Err("a number cannot be read");
+        }
+        if unit == 'Y' || (unit == 'M' && !in_time) {
+            return Err("years and months have no fixed length, use days (P30D)");
+        }
+        let at =
+            UNITS.iter().position(|&(time, name, _)| time == in_time && name == unit).ok_or("a unit is unknown")?;
+        if at < next_unit {
+            return Err("units must stand in the order W, D, T, H, M, S, each once");
+        }
+        next_unit = at + 1;
+        total += number.parse::<f64>().map_err(|_| "a number cannot be read")? * UNITS[at].2;
+        rest = &tail[1..];
+    }
+    if total <= 0.0 {
+        return Err("it must be longer than zero");
+    }
+    if total > MAX_MS {
+        return Err("it is longer than 10 years");
+    }
+    // Bounded by MAX_MS above.
+    #[allow(clippy::cast_possible_truncation)]
+    Ok((total.round() as Millis).max(1))
+}
+
+impl fmt::Display for Ttl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Ttl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(|error: Error| de::Error::custom(error.message()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [
+            ("P1W", 604_800_000),
+            ("P1D", 86_400_000),
+            ("P1DT2H", 93_600_000),
+            ("PT2H", 7_200_000),
+            ("PT1M", 60_000),
+            ("PT0.5S", 500),
+            ("PT1.5H", 5_400_000),
+            ("PT0.0001S", 1),
+            ("P3650D", 315_360_000_000),
+        ] {
+            assert_eq!(duration_ms(text), Ok(ms), "{text}");
+        }
+        for text in [
+            "",
+            "P",
+            "PT",
+            "P1DT",
+            "2H",
+            "P1Y",
+            "P1M",
+            "P1Y2D",
+            "PT0S",
+            "-PT1H",
+            "P-1D",
+            "PT1H2",
+            "PT1.5H2M",
+            "PT2M1H",
+            "P1D1D",
+            "PTT1H",
+            "pt1h",
+            "P3654D",
+            "P99999999999999999999D",
+            "PT.5S",
+            "PT1.S",
+            "PT1..5S",
+            "P1H",
+            "PT1D",
+            "PT1é",
+            "PT 1H",
+            "Session",
+        ] {
+            assert!(duration_ms(text).is_err(), "{text}");
+        }
+    }
+}

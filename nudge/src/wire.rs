@@ -1,0 +1,397 @@
+//! Serde helpers shared by every edge: what "not given" means, one value or a list, and JSON kept
+//! as compact text.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Deepest JSON accepted, counted from `params` (contract section 5).
+const MAX_DEPTH: usize = 64;
+
+/// Parses `params` of a method.
+///
+/// # Errors
+/// `E_INVALID` with the field's path; [`ErrorKind::ParamsNotObject`] when it is no object.
+pub(crate) fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
+    if !raw.get().starts_with('{') {
+        return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
+    }
+    check_depth(raw.get())?;
+    parse(raw.get(), "params")
+}
+
+/// Parses JSON text; the path of what is wrong is looked for only when something is.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|plain| {
+        let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
+        let path = error.as_ref().map(|error| error.path().to_string()).filter(|path| path != ".");
+        let reason = error.map_or_else(|| plain.to_string(), |error| error.inner().to_string());
+        // The position is that inside a fragment: the path says more.
+        let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
+        let place = path.map_or_else(|| root.to_owned(), |path| format!("{root}.{path}"));
+        Error::invalid(format!("Correct `{}`: {}.", shorten(&place), shorten(reason)))
+    })
+}
+
+/// Messages repeat a caller's names but never long or unprintable ones.
+fn shorten(text: &str) -> String {
+    let clean: String = text.chars().filter(|c| !c.is_control()).take(240).collect();
+    clean
+}
+
+fn check_depth(json: &str) -> Result<()> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Error::invalid(
+                        "The JSON is nested too deeply; 64 levels counted from `params` are the most.",
+                    ));
+                }
+            }
+            b'}' | b']' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// For optional fields: `null`, `[]` and `{}` mean "not given".
+pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    deserializer.deserialize_any(Given(PhantomData))
+}
+
+/// As [`given`], with the type's default for "not given".
+pub(crate) fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    given(deserializer).map(Option::unwrap_or_default)
+}
+
+struct Given<T>(PhantomData<T>);
+
+macro_rules! forward {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: de::Error>(self, value: $type) -> Result<Self::Value, E> {
+            T::deserialize(value.into_deserializer()).map(Some)
+        })*
+    };
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or null")
+    }
+
+    forward!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str, visit_string: String);
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut counted = Counted { inner: &mut seq, taken: false };
+        match T::deserialize(SeqAccessDeserializer::new(&mut counted)) {
+            Ok(value) => Ok(counted.taken.then_some(value)),
+            Err(error) if counted.taken => Err(error),
+            Err(error) => match seq.next_element::<IgnoredAny>() {
+                Ok(None) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut counted = Counted { inner: &mut map, taken: false };
+        match T::deserialize(MapAccessDeserializer::new(&mut counted)) {
+            Ok(value) => Ok(counted.taken.then_some(value)),
+            Err(error) if counted.taken => Err(error),
+            Err(error) => match map.next_key::<IgnoredAny>() {
+                Ok(None) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// Passes elements on and remembers whether there was one.
+struct Counted<'a, A> {
+    inner: &'a mut A,
+    taken: bool,
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Counted<'_, A> {
+    type Error = A::Error;
+
+    fn next_element_seed<S: de::DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        let next = self.inner.next_element_seed(seed);
+        self.taken |= !matches!(next, Ok(None));
+        next
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<S: de::DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        let next = self.inner.next_key_seed(seed);
+        self.taken |= !matches!(next, Ok(None));
+        next
+    }
+
+    fn next_value_seed<S: de::DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        self.inner.next_value_seed(seed)
+    }
+}
+
+/// For lists that may be given as one string; `null` and `{}` are an empty list.
+pub(crate) fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_any(OneOrMany(PhantomData))
+}
+
+struct OneOrMany<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a list of strings")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
+        Ok(vec![T::deserialize(text.into_deserializer())?])
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(seq))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(Vec::new()),
+            Some(_) => Err(de::Error::invalid_type(de::Unexpected::Map, &self)),
+        }
+    }
+}
+
+/// Rewrites JSON as compact text with its key order kept.
+///
+/// # Errors
+/// Says what is wrong: a duplicate key, or an integer that other languages cannot hold.
+pub(crate) fn compact(json: &str) -> Result<Box<RawValue>, String> {
+    if has_big_integer(json) {
+        return Err("an integer is beyond 2^53 - 1; store it as a string".into());
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    de::DeserializeSeed::deserialize(Compact(&mut out), &mut deserializer)
+        .and_then(|()| RawValue::from_string(out))
+        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())
+}
+
+/// Whether valid JSON holds an integer literal beyond 2^53 - 1. The parser turns the largest into
+/// floats, so the text is looked at.
+fn has_big_integer(json: &str) -> bool {
+    const MAX_SAFE: u64 = (1 << 53) - 1;
+    let bytes = json.as_bytes();
+    let (mut at, mut in_string) = (0, false);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b'0'..=b'9' if !in_string => {
+                let end = at
+                    + bytes[at..]
+                        .iter()
+                        .take_while(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+                        .count();
+                let number = &json[at..end];
+                if number.bytes().all(|byte| byte.is_ascii_digit())
+                    && number.parse::<u64>().is_ok_and(|n| n <= MAX_SAFE).eq(&false)
+                {
+                    return true;
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Writes what it visits into the string.
+struct Compact<'a>(&'a mut String);
+
+impl<'de> de::DeserializeSeed<'de> for Compact<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Compact<'_> {
+    fn write<T: serde::Serialize, E: de::Error>(self, value: T) -> Result<(), E> {
+        self.0.push_str(&serde_json::to_string(&value).map_err(E::custom)?);
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Compact<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<(), E> {
+        self.write(value)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        self.0.push_str("null");
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut separator = '[';
+        loop {
+            let before = self.0.len();
+            self.0.push(separator);
+            if seq.next_element_seed(Compact(self.0))?.is_none() {
+                self.0.truncate(before);
+                break;
+            }
+            separator = ',';
+        }
+        self.0.push_str(if separator == '[' { "[]" } else { "]" });
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = hashbrown::HashSet::<String, foldhash::fast::RandomState>::default();
+        self.0.push('{');
+        while let Some(key) = map.next_key::<String>()? {
+            if !seen.is_empty() {
+                self.0.push(',');
+            }
+            Compact(self.0).write(&key)?;
+            self.0.push(':');
+            map.next_value_seed(Compact(self.0))?;
+            if !seen.insert(key) {
+                return Err(de::Error::custom("an object has the same key twice"));
+            }
+        }
+        self.0.push('}');
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Probe {
+        #[serde(default, deserialize_with = "given")]
+        text: Option<String>,
+        #[serde(default, deserialize_with = "given")]
+        list: Option<Vec<u8>>,
+        #[serde(default, deserialize_with = "given")]
+        number: Option<u8>,
+        #[serde(default, deserialize_with = "one_or_many")]
+        many: Vec<String>,
+    }
+
+    #[test]
+    fn not_given() {
+        let none = Probe { text: None, list: None, number: None, many: vec![] };
+        for nothing in ["null", "[]", "{}", " [ ] "] {
+            for field in ["text", "list", "number", "many"] {
+                assert_eq!(parse::<Probe>(&format!("{{\"{field}\":{nothing}}}"), "params"), Ok(none_like(&none)));
+            }
+        }
+        for bad in [
+            "{\"text\":[1]}",
+            "{\"text\":{\"a\":1}}",
+            "{\"list\":\"x\"}",
+            "{\"number\":5.0}",
+            "{\"number\":[3]}",
+            "{\"many\":[1]}",
+            "{\"many\":{\"a\":1}}",
+            "{\"x\":1}",
+            "{\"text\":1,\"text\":2}",
+        ] {
+            let error = parse::<Probe>(bad, "params").unwrap_err();
+            assert_eq!(error.reason(), "E_INVALID", "{bad}");
+        }
+        assert_eq!(parse::<Probe>("{\"many\":\"a\"}", "params").unwrap().many, ["a"]);
+    }
+
+    fn none_like(probe: &Probe) -> Probe {
+        Probe { text: probe.text.clone(), list: None, number: None, many: vec![] }
+    }
+
+    #[test]
+    fn compact_text() {
+        let text = |json: &str| compact(json).map(|raw| raw.get().to_owned());
+        assert_eq!(
+            text(r#" { "b" : [ 1 , 2.50 , [] , {} ], "a" : "\u0041\n" , "n":null } "#).unwrap(),
+            r#"{"b":[1,2.5,[],{}],"a":"A\n","n":null}"#
+        );
+        assert_eq!(text("9007199254740991").unwrap(), "9007199254740991");
+        assert_eq!(text("[1e20, \"9007199254740992\"]").unwrap(), "[1e+20,\"9007199254740992\"]");
+        for bad in [
+            "9007199254740992",
+            "-9007199254740992",
+            "[123456789012345678901234567890]",
+            r#"{"a":1,"\u0061":2}"#,
+            "1e999",
+        ] {
+            assert!(text(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn depth() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(check_depth(&nested(64)).is_ok());
+        assert!(check_depth(&nested(65)).is_err());
+        assert!(check_depth(&format!("{:?}", "[".repeat(100))).is_ok());
+    }
+}

@@ -1,0 +1,207 @@
+//! A folder with repositories in it, the real git, and the comparison.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use nudge::context::detect::{Git, GitEnv, git_with};
+
+/// An object name of no object: refs need none.
+pub const OBJECT: &str = "1111111111111111111111111111111111111111";
+
+/// The configuration of a plain repository.
+pub const PLAIN: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+
+/// What git itself says in a folder.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// No git command works here.
+    Refuses,
+    /// One of the two questions ends in a fatal error.
+    Dies,
+    Answers {
+        root: PathBuf,
+        remote: Option<String>,
+        branch: Option<String>,
+    },
+}
+
+/// One case: a folder of its own, a home folder, and variables.
+pub struct Lab {
+    pub root: PathBuf,
+    pub vars: Vec<(&'static str, String)>,
+    _dir: tempfile::TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let root = dir.path().canonicalize().expect("a real path");
+        let home = root.join("home");
+        fs::create_dir(&home).expect("a home folder");
+        let vars = vec![("HOME", home.to_str().expect("UTF-8").to_owned())];
+        Self { root, vars, _dir: dir }
+    }
+
+    pub fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        self.vars.retain(|var| var.0 != name);
+        self.vars.push((name, value.into()));
+    }
+
+    /// The reader's environment for the same variables.
+    pub fn env(&self) -> GitEnv {
+        let get = |name: &str| {
+            let found = self.vars.iter().find(|var| var.0 == name);
+            found.map(|var| var.1.clone())
+        };
+        let mut env = GitEnv::empty();
+        env.home = get("HOME").map(PathBuf::from);
+        env.xdg_config_home = get("XDG_CONFIG_HOME").map(PathBuf::from);
+        env.config_global = get("GIT_CONFIG_GLOBAL").map(PathBuf::from);
+        env.config_system = get("GIT_CONFIG_SYSTEM").map(PathBuf::from);
+        env.ceiling_directories = get("GIT_CEILING_DIRECTORIES").map(Into::into);
+        env.sudo_uid = get("SUDO_UID").map(Into::into);
+        env.redirected_by = get("GIT_DIR").map(|_| "GIT_DIR");
+        env
+    }
+
+    fn command(&self, cwd: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(cwd).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // As the command line tool has it: `PWD` is the folder as spelled.
+        command.env("PWD", cwd);
+        if !self.vars.iter().any(|var| var.0 == "GIT_CONFIG_SYSTEM") {
+            command.env("GIT_CONFIG_NOSYSTEM", "1");
+        }
+        command.envs(self.vars.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs git and insists that it works.
+    pub fn git(&self, cwd: &Path, args: &[&str]) {
+        let mut command = self.command(cwd, args);
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "n");
+            command.env(format!("GIT_{role}_EMAIL"), "e@x");
+        }
+        let output = command.output().expect("git is installed");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {errors}");
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    pub fn write(&self, relative: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(relative);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).expect("folders");
+        }
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub fn link(&self, target: &str, relative: &str) {
+        symlink(target, self.path(relative)).expect("a link");
+    }
+
+    pub fn dir(&self, relative: &str) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(&path).expect("folders");
+        path
+    }
+
+    /// The inside of a repository in `folder`, by hand: a branch `main` with a
+    /// commit, and `config` after the usual lines.
+    pub fn bones(&self, folder: &str, config: &str) {
+        self.dir(&format!("{folder}/objects"));
+        self.dir(&format!("{folder}/refs/tags"));
+        self.write(&format!("{folder}/HEAD"), "ref: refs/heads/main\n");
+        self.refer(folder, "refs/heads/main");
+        self.write(&format!("{folder}/config"), format!("{PLAIN}{config}"));
+    }
+
+    /// A repository `r` with a work tree, and its folder.
+    pub fn repo(&self, config: &str) -> PathBuf {
+        self.bones("r/.git", config);
+        self.path("r")
+    }
+
+    /// A repository `r` made by git itself, with one commit.
+    pub fn real_repo(&self, folder: &str) -> PathBuf {
+        let path = self.dir(folder);
+        self.git(&path, &["init", "-q", "-b", "main", "--template="]);
+        self.commit(&path);
+        path
+    }
+
+    pub fn commit(&self, path: &Path) {
+        self.git(path, &["commit", "-q", "--allow-empty", "-m", "m"]);
+    }
+
+    /// Makes a loose ref.
+    pub fn refer(&self, folder: &str, name: &str) {
+        self.write(&format!("{folder}/{name}"), format!("{OBJECT}\n"));
+    }
+
+    /// Writes `HEAD` of `r`.
+    pub fn head(&self, text: &str) {
+        self.write("r/.git/HEAD", text);
+    }
+
+    pub fn global(&self, text: impl AsRef<[u8]>) {
+        self.write("home/.gitconfig", text);
+    }
+
+    /// What git says in `cwd`.
+    pub fn truth(&self, cwd: &Path) -> Truth {
+        let run = |args: &[&str]| -> Output { self.command(cwd, args).output().expect("git is installed") };
+        let places = run(&["rev-parse", "--absolute-git-dir", "--show-toplevel"]);
+        let printed = String::from_utf8_lossy(&places.stdout).into_owned();
+        let Some(root) = printed.lines().last() else {
+            return Truth::Refuses;
+        };
+        let remote = run(&["remote", "get-url", "origin"]);
+        let branch = run(&["rev-parse", "--abbrev-ref", "HEAD"]);
+        let remote = match remote.status.code() {
+            Some(0) => Some(line(&remote)),
+            Some(2) => None,
+            _ => return Truth::Dies,
+        };
+        let branch = match branch.status.code() {
+            Some(0) => Some(line(&branch)),
+            _ => None,
+        };
+        Truth::Answers { root: PathBuf::from(root), remote, branch }
+    }
+
+    /// Compares reader and git; `Err` tells a silent difference. `Ok(true)`
+    /// means that the reader was sure.
+    pub fn compare(&self, cwd: &Path) -> Result<bool, String> {
+        self.judge(cwd, git_with(&self.env(), cwd))
+    }
+
+    /// Compares an answer with git's.
+    pub fn judge(&self, cwd: &Path, answer: Git) -> Result<bool, String> {
+        let info = match answer {
+            Git::Unsure(_) => return Ok(false),
+            Git::Outside => None,
+            Git::Inside(info) => Some(info),
+        };
+        let answer = info.map_or(Truth::Refuses, |info| Truth::Answers {
+            root: info.root,
+            remote: info.remote,
+            branch: info.branch,
+        });
+        let truth = self.truth(cwd);
+        if answer == truth { Ok(true) } else { Err(format!("reader {answer:?}\n   git {truth:?}")) }
+    }
+}
+
+fn line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
+}
