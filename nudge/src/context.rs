@@ -14,6 +14,9 @@ use crate::scope::repo::Repo;
 use crate::wire;
 
 pub mod detect;
+mod infer;
+
+pub use infer::infer;
 
 const MAX_CWD_BYTES: usize = 4096;
 const MAX_ENV_NAMES: usize = 256;

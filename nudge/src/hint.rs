@@ -76,7 +76,7 @@ pub struct HintMeta {
     #[serde(deserialize_with = "wire::given")]
     pub sensitivity: Option<Sensitivity>,
     /// Where it applies; everywhere when absent.
-    #[serde(deserialize_with = "wire::given_or_default")]
+    #[serde(deserialize_with = "wire::object_or_default")]
     pub scope: ScopeSpec,
     /// Who it comes from.
     #[serde(deserialize_with = "wire::given")]

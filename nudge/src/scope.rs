@@ -140,8 +140,8 @@ pub struct Scope {
     branch: Box<[Glob]>,
     repo: Box<[Repo]>,
     os: u8,
-    env_required: Box<[Box<str>]>,
-    env_match: Box<[(Box<str>, Box<[Box<str>]>)]>,
+    env_required: Box<[String]>,
+    env_match: BTreeMap<String, Box<[String]>>,
     /// The canonical form as compact JSON, rendered once.
     canonical: Box<RawValue>,
     /// First 12 hex digits of the digest, empty for the empty scope.
@@ -177,16 +177,14 @@ impl Scope {
             Ok(sorted(globs, |glob| glob.as_str().to_owned()))
         };
         let repos = spec.repo.iter().map(|repo| Repo::parse(repo)).collect::<Result<Vec<_>>>()?;
-        let texts = |list: &[String]| {
-            sorted(list.iter().map(|text| Box::from(text.as_str())).collect(), |text: &Box<str>| text.clone())
-        };
+        let texts = |list: &[String]| sorted(list.to_vec(), String::clone);
         let mut scope = Self {
             cwd: globs(&spec.cwd_glob, Kind::Cwd)?,
             branch: globs(&spec.branch, Kind::Branch)?,
             repo: sorted(repos, Repo::to_string),
             os: spec.os.iter().fold(0, |bits, os| bits | os.bit()),
             env_required: texts(&spec.env_required),
-            env_match: spec.env_match.iter().map(|(name, values)| (Box::from(name.as_str()), texts(values))).collect(),
+            env_match: spec.env_match.iter().map(|(name, values)| (name.clone(), texts(values))).collect(),
             canonical: RawValue::NULL.to_owned(),
             variant: Box::default(),
             specificity: 0,
@@ -257,7 +255,7 @@ impl Scope {
                 || context.cwd_subject().is_some_and(|cwd| self.cwd.iter().any(|glob| glob.matches(cwd))))
             && self.env_required.iter().all(|name| context.env(name).is_some())
             && self.env_match.iter().all(|(name, values)| {
-                context.env(name).is_some_and(|value| values.iter().any(|allowed| **allowed == *value))
+                context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value))
             })
     }
 
@@ -311,7 +309,7 @@ impl Scope {
             out.push(Condition { field: "env", met, absent, reason });
         }
         for (name, values) in &self.env_match {
-            let met = context.env(name).and_then(|value| values.iter().find(|allowed| ***allowed == *value));
+            let met = context.env(name).and_then(|value| values.iter().find(|allowed| *allowed == value));
             // The caller's own value never appears: it may be a secret.
             let reason = match met {
                 Some(value) => format!("env {name}={value} matched"),
@@ -346,7 +344,7 @@ impl Scope {
     /// The environment names it mentions; with `true` where the value matters.
     pub(crate) fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));
-        required.chain(self.env_match.iter().map(|(name, _)| (&**name, true)))
+        required.chain(self.env_match.keys().map(|name| (&**name, true)))
     }
 
     /// The scope as a caller would give it.
@@ -357,12 +355,8 @@ impl Scope {
             repo: self.repo.iter().map(Repo::to_string).collect(),
             branch: texts(&self.branch),
             os: self.os().collect(),
-            env_required: self.env_required.iter().map(|name| String::from(&**name)).collect(),
-            env_match: self
-                .env_match
-                .iter()
-                .map(|(name, values)| (String::from(&**name), values.iter().map(|v| String::from(&**v)).collect()))
-                .collect(),
+            env_required: self.env_required.to_vec(),
+            env_match: self.env_match.iter().map(|(name, values)| (name.clone(), values.to_vec())).collect(),
         }
     }
 }
@@ -413,13 +407,7 @@ impl Serialize for Canonical<'_> {
             map.serialize_entry("cwd_glob", &Seq(scope.cwd.iter().map(Glob::as_str)))?;
         }
         if !scope.env_match.is_empty() {
-            struct Entries<'a>(&'a [(Box<str>, Box<[Box<str>]>)]);
-            impl Serialize for Entries<'_> {
-                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                    serializer.collect_map(self.0.iter().map(|(name, values)| (name, values)))
-                }
-            }
-            map.serialize_entry("env_match", &Entries(&scope.env_match))?;
+            map.serialize_entry("env_match", &scope.env_match)?;
         }
         if !scope.env_required.is_empty() {
             map.serialize_entry("env_required", &scope.env_required)?;

@@ -52,6 +52,8 @@ pub struct Parts {
 }
 
 /// A number as it is shown: at most four decimals.
+// Signature given by serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 pub(crate) fn four_decimals<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((number * 1e4).round() / 1e4)
 }

@@ -176,7 +176,8 @@ impl<'a> Document<'a> {
             #[serde(borrow, default)]
             variants: Option<Pairs<'a>>,
         }
-        let Ok(component) = serde_json::from_str::<Component<'a>>(raw.get()) else {
+        let component = Some(raw.get()).filter(|text| text.starts_with('{'));
+        let Some(component) = component.and_then(|text| serde_json::from_str::<Component<'a>>(text).ok()) else {
             return self.hints.push(Entry { component: name, key: String::new(), hint: None });
         };
         for (key, hint) in component.hints.map(|pairs| pairs.0).unwrap_or_default() {
@@ -237,7 +238,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
 #[serde(default)]
 pub(crate) struct HintDocument {
     value: Option<HintValue>,
-    #[serde(deserialize_with = "wire::given_or_default")]
+    #[serde(deserialize_with = "wire::object_or_default")]
     pub meta: HintMeta,
     #[serde(deserialize_with = "wire::given")]
     pub version: Option<u64>,

@@ -78,7 +78,39 @@ pub(crate) fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializ
     given(deserializer).map(Option::unwrap_or_default)
 }
 
+/// As [`given_or_default`] for structs, which serde would also read from a list.
+pub(crate) fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(Object(PhantomData)).map(Option::unwrap_or_default)
+}
+
 struct Given<T>(PhantomData<T>);
+
+struct Object<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        match seq.next_element::<IgnoredAny>()? {
+            None => Ok(None),
+            Some(_) => Err(de::Error::invalid_type(de::Unexpected::Seq, &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+}
 
 macro_rules! forward {
     ($($visit:ident: $type:ty),*) => {

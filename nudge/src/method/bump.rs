@@ -42,7 +42,7 @@ pub struct Bump {
     #[schemars(range(min = 1, max = 1000))]
     pub delta: Option<u64>,
     /// The context that `get_hint` was called with.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant, whatever the context.
     #[serde(default, deserialize_with = "wire::given")]

@@ -53,7 +53,7 @@ pub struct EnvNamesAsked {
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
     /// Accepted and ignored: the names do not depend on it.
-    #[serde(deserialize_with = "wire::given_or_default")]
+    #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Accepted and ignored.
     #[serde(deserialize_with = "wire::given")]

@@ -46,7 +46,7 @@ pub struct GetHint {
     /// The key.
     pub key: String,
     /// Where you are; a condition whose field is missing does not match.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant only; `""` is the one without a scope. It must still fit the context.
     #[serde(default, deserialize_with = "wire::given")]

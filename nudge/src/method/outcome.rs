@@ -48,7 +48,7 @@ pub struct Outcome {
     #[serde(default, deserialize_with = "wire::given")]
     pub exit_code: Option<i64>,
     /// Where it ran.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
 
@@ -84,16 +84,13 @@ impl Nudge {
             let mut hints: Vec<_> = plan.all().into_iter().filter(|hint| !ran.is_empty() && says_it(hint)).collect();
             hints.sort_by(|a, b| scoring::compare_names(b, a));
             let changed = hints.iter().map(|hint| {
-                let hint = if params.ok { used(hint, 1, plan.now) } else { Hint::clone(hint) };
+                let mut hint = if params.ok { used(hint, 1, plan.now) } else { Hint::clone(hint) };
                 let usage = hint.usage();
-                let usage = match params.ok {
-                    true => Use { failures: 0, ..usage },
-                    false => {
-                        Use { failures: usage.failures.saturating_add(failures), last_failed: Some(plan.now), ..usage }
-                    }
-                };
-                let mut hint = hint;
-                hint.set_usage(usage);
+                hint.set_usage(if params.ok {
+                    Use { failures: 0, ..usage }
+                } else {
+                    Use { failures: usage.failures.saturating_add(failures), last_failed: Some(plan.now), ..usage }
+                });
                 MatchedHint(plan.put(hint))
             });
             Ok(Matched { matched: changed.collect() })

@@ -57,7 +57,7 @@ pub struct Query {
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
     /// Where you are.
-    #[serde(deserialize_with = "wire::given_or_default")]
+    #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Most rows, 1 to 1,000; 10 when absent.
     #[serde(deserialize_with = "wire::given")]

@@ -40,7 +40,7 @@ pub struct SetHint {
     /// At most 64 KiB of text.
     pub value: HintValue,
     /// Everything else.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "wire::object_or_default")]
     pub meta: HintMeta,
     /// Refuse unless this is the stored version; 0: unless there is none.
     #[serde(default, deserialize_with = "wire::given")]

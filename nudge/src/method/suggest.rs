@@ -63,7 +63,7 @@ pub struct Suggest {
     /// The moment.
     pub event: SuggestEvent,
     /// Where the agent is.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// What the user asked, for `prompt`.
     #[serde(default, deserialize_with = "wire::given")]

@@ -113,7 +113,7 @@ fn garbage_anywhere() {
         b"1111111111111111111111111111111111111111",
     ];
     let lab = Lab::new();
-    for round in 0..600 {
+    for round in 0..300 {
         lab.bones("r/.git", "");
         lab.write("r/.git/commondir", ".");
         lab.write("r/.git/packed-refs", "");

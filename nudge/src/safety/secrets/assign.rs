@@ -3,7 +3,7 @@
 
 use super::classify::{
     Mix, distinct, is_env_name, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, is_version_or_number,
-    is_word_byte, is_wordlike, wordy_share,
+    is_word_byte, is_wordlike, starts_with_lower, wordy_share,
 };
 use super::names::{Promise, is_carrier, is_namer, promise};
 use super::structure::{Encoded, decode_base64};
@@ -37,13 +37,13 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         }
         // Texts with very many candidates have only the beginnings of the later values read.
         judged += 1;
-        let limit = if judged > MANY { VALUE_LIMIT / 4 } else { VALUE_LIMIT };
+        let limit = if judged > MANY { VALUE_LIMIT / 8 } else { VALUE_LIMIT };
         let value = value_after(text, i + 1, b, limit);
         if is_namer(last) {
             announced = Some(value.text);
         }
         // "password for staging: X"
-        if is_note && is_noted_password(&value) && is_described(bytes, i) {
+        if is_note && is_described(bytes, i) && is_noted_password(&value) {
             return Some("secret-assignment");
         }
         if let Some(rule) = judge(promised, named.as_bytes(), &value, text, i) {
@@ -59,13 +59,15 @@ fn names_carrier(last: &str) -> bool {
 
 /// Whether the words before the colon at `i` speak of a password for something.
 fn is_described(bytes: &[u8], i: usize) -> bool {
+    const TERMS: [&str; 5] = ["password ", "passwd ", "passphrase ", "api key ", "token "];
+    const LINKS: [&str; 6] = ["for", "of ", "on ", "to ", "in ", "is "];
     let lead = &bytes[i.saturating_sub(48)..i];
-    let line = lead.iter().rposition(|b| matches!(b, b'\n' | b'"' | b':')).map_or(lead, |at| &lead[at + 1..]);
-    ["password ", "passwd ", "passphrase ", "password (", "api key ", "token "].iter().any(|word| {
-        line.windows(word.len() + 3).any(|w| {
-            let (head, tail) = w.split_at(word.len());
-            head.eq_ignore_ascii_case(word.as_bytes())
-                && (word.ends_with('(') || [&b"for"[..], b"of ", b"on ", b"to ", b"in ", b"is "].contains(&tail))
+    let lead = lead.iter().rposition(|b| matches!(b, b'\n' | b'"' | b':')).map_or(lead, |at| &lead[at + 1..]);
+    let begins = |at: &usize| matches!(lead[*at], b'p' | b'P' | b'a' | b'A' | b't' | b'T');
+    (0..lead.len()).filter(begins).any(|at| {
+        TERMS.iter().any(|term| {
+            let rest = &lead[at..];
+            starts_with_lower(rest, term) && LINKS.iter().any(|link| starts_with_lower(&rest[term.len()..], link))
         })
     })
 }
@@ -265,31 +267,27 @@ pub(super) fn is_secret(promised: Promise, value: &str, shouted: bool) -> bool {
     let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
     let value = value.strip_prefix("base64:").unwrap_or(value);
     let bytes = value.as_bytes();
-    if bytes.len() < 5
-        || (promised == Promise::Weak && !is_random(value, 20))
-        || is_reference(value)
-        || is_placeholder(value)
-        || is_member_access(value)
-    {
+    if bytes.len() < 5 {
         return false;
     }
-    match promised {
-        Promise::Password => {
-            let word = shouted
-                && bytes.len() >= 6
-                && Mix::of(bytes).space == 0
-                && !is_env_name(bytes)
-                && !is_version_or_number(bytes);
-            word && !bytes.iter().any(|b| matches!(b, b'/' | b'(' | b'{'))
-                || is_passwordish(value)
-                || is_uuid(bytes)
-                || is_token_like(value)
-                || is_number_code(bytes)
-        }
+    // The costly questions, whether the value refers or stands in, come last.
+    let suspicious = match promised {
+        Promise::Password => is_password(value, shouted),
         Promise::Token | Promise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
         Promise::Weak => is_random(value, 20) && Mix::of(bytes).digit > 0 && !is_public_token(value),
         _ => false,
-    }
+    };
+    suspicious && !is_member_access(value) && !is_reference(value) && !is_placeholder(value)
+}
+
+fn is_password(value: &str, shouted: bool) -> bool {
+    let bytes = value.as_bytes();
+    let word = shouted
+        && bytes.len() >= 6
+        && !bytes.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'(' | b'{'))
+        && !is_env_name(bytes)
+        && !is_version_or_number(bytes);
+    word || is_passwordish(value) || is_uuid(bytes) || is_token_like(value) || is_number_code(bytes)
 }
 
 /// Six or more digits given as a password; short counts and ports are no secrets.
@@ -437,18 +435,19 @@ fn parameter_credential(rest: &str) -> bool {
 
 /// A header's credential is literal unless it refers, stands in, or is a plain word.
 fn literal_credential(credential: &str) -> bool {
-    let credential =
-        credential.strip_prefix("key=").or_else(|| credential.strip_prefix("token=")).unwrap_or(credential);
-    let credential = credential.trim_matches(['"', '\'', '\\', ',']);
+    let credential = credential
+        .strip_prefix("key=")
+        .or_else(|| credential.strip_prefix("token="))
+        .unwrap_or(credential)
+        .trim_matches(['"', '\'', '\\', ',']);
     let bytes = credential.as_bytes();
-    bytes.len() >= 8
-        && !is_reference(credential)
-        && !is_placeholder(credential)
+    let odd = bytes.len() >= 8
         && (is_token_like(credential)
             || is_uuid(bytes)
             || is_basic_pair(credential)
             || is_passwordish(credential)
-            || (bytes.len() >= 24 && wordy_share(bytes) < 70))
+            || (bytes.len() >= 24 && wordy_share(bytes) < 70));
+    odd && !is_reference(credential) && !is_placeholder(credential)
 }
 
 /// `x-api-key: Bearer X` and such: a scheme inside an ordinary assignment.

@@ -2,6 +2,9 @@
 //! could be a credential. All functions look at each byte a fixed number of
 //! times and never allocate for more than a short value.
 
+use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
+use std::sync::LazyLock;
+
 /// Letter pairs that are common inside English words and identifiers: bit `b`
 /// of row `a` is set when `b` often follows `a`. About 93 % of the words in
 /// technical text are made of such pairs, against 40 % of random letters.
@@ -215,7 +218,16 @@ const PLACEHOLDER_PARTS: &[&str] = &[
     "notreal",
     "......",
     "00000000000000",
+    "...",
+    "…",
+    "${",
+    "{{",
+    "$(",
+    "abcdefghijklmnopqrstuvwxyz",
 ];
+
+static PARTS: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(PLACEHOLDER_PARTS).ok());
 
 /// What a value that only names a secret begins with (compared in lower case).
 const REFERENCE_STARTS: &[&str] = &[
@@ -346,13 +358,28 @@ const REFERENCE_STARTS: &[&str] = &[
     "…",
 ];
 
+/// An automaton over fixed beginnings, for [`starts_with_any`].
+type Starts = LazyLock<Option<AhoCorasick>>;
+
+static REFERENCES: Starts = LazyLock::new(|| anchored(REFERENCE_STARTS));
+static STAND_INS: Starts = LazyLock::new(|| anchored(PLACEHOLDER_STARTS));
+
+fn anchored(starts: &[&str]) -> Option<AhoCorasick> {
+    AhoCorasick::builder().ascii_case_insensitive(true).start_kind(StartKind::Anchored).build(starts).ok()
+}
+
+fn starts_with_any(starts: &Starts, bytes: &[u8]) -> bool {
+    let input = Input::new(bytes).anchored(Anchored::Yes).earliest(true);
+    starts.as_ref().is_some_and(|automaton| automaton.find(input).is_some())
+}
+
 /// Whether the value stands for a secret kept elsewhere.
 pub(super) fn is_reference(value: &str) -> bool {
     let bytes = value.as_bytes();
     let Some(&first) = bytes.first() else {
         return true;
     };
-    if REFERENCE_STARTS.iter().any(|start| starts_with_lower(bytes, start)) {
+    if starts_with_any(&REFERENCES, bytes) {
         return true;
     }
     match first {
@@ -446,17 +473,18 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     if bytes.len() > 96 {
         return false;
     }
-    let lower = value.to_ascii_lowercase();
-    let bare: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-    PLACEHOLDERS.contains(&bare.as_str())
-        || PLACEHOLDER_STARTS.iter().any(|s| lower.starts_with(s) && wordy_share(bytes) >= 50)
-        || PLACEHOLDER_PARTS.iter().any(|s| lower.contains(s))
-        || lower.contains("...")
-        || lower.contains('…')
-        || has_angle_name(&lower)
-        || lower.contains("abcdefghijklmnopqrstuvwxyz")
+    let mut buffer = [0; 96];
+    let mut length = 0;
+    for b in bytes.iter().filter(|b| b.is_ascii_alphanumeric()) {
+        buffer[length] = b.to_ascii_lowercase();
+        length += 1;
+    }
+    let bare = std::str::from_utf8(&buffer[..length]).unwrap_or("");
+    PLACEHOLDERS.contains(&bare)
+        || (starts_with_any(&STAND_INS, bytes) && wordy_share(bytes) >= 50)
+        || PARTS.as_ref().is_some_and(|parts| parts.is_match(bytes))
+        || has_angle_name(value)
         || is_shouted_name(bytes)
-        || (lower.contains("${") || lower.contains("{{") || lower.contains("$("))
 }
 
 /// `<name>` somewhere in the value.

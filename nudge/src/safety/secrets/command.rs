@@ -381,10 +381,23 @@ pub(super) fn is_random_argument(word: &str, min: usize) -> bool {
 
 /// `scheme://user:password@host` or `user:password@tcp(host)`.
 pub(super) fn url_credentials(text: &str) -> bool {
-    const AUTHORITY_LIMIT: usize = 300;
+    const AUTHORITY_LIMIT: usize = 240;
+    const MANY: usize = 256;
     let bytes = text.as_bytes();
-    for (at, _) in text.match_indices("://") {
-        let rest = &bytes[at + 3..bytes.len().min(at + 3 + AUTHORITY_LIMIT)];
+    let mut sign = 0;
+    for (count, (at, _)) in text.match_indices("://").enumerate() {
+        // Without an `@` ahead there is nothing to find.
+        if sign < at + 3 {
+            let Some(next) = text[at + 3..].find('@') else {
+                break;
+            };
+            sign = at + 3 + next;
+        }
+        let limit = if count < MANY { AUTHORITY_LIMIT } else { AUTHORITY_LIMIT / 4 };
+        if sign > at + 3 + limit {
+            continue;
+        }
+        let rest = &bytes[at + 3..bytes.len().min(at + 3 + limit)];
         let end = rest
             .iter()
             .position(|b| {

@@ -283,7 +283,7 @@ pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
 }
 
 fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: usize) -> bool {
-    let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT)];
+    let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT.min(shortest + 48))];
     let length = rest.iter().take_while(|b| belongs(body, **b)).count();
     match body {
         Uuid => rest.len() >= 36 && is_uuid(&rest[..36]) && distinct(&rest[..36], 6) > 5,
@@ -293,7 +293,7 @@ fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: us
                 && distinct(&rest[..length], 4) > 3
                 && (start == 0 || bytes[start - 1] != b'/')
         }
-        _ => length >= shortest && looks_issued(&rest[..length]),
+        _ => length >= shortest && looks_issued(&rest[..length.min(shortest + 16)]),
     }
 }
 
@@ -311,16 +311,20 @@ const fn belongs(body: Body, b: u8) -> bool {
 
 /// Whether a body was drawn by a machine: varied, not words, not a placeholder.
 fn looks_issued(body: &[u8]) -> bool {
+    if distinct(body, 7) < 7 || has_repeat(body, 8) {
+        return false;
+    }
     let share = wordy_share(body);
-    let digits = body.iter().filter(|b| b.is_ascii_digit()).count();
-    distinct(body, 7) > 6
-        && (share < 58 || (share < 82 && digits >= 3 && digit_changes(body) >= 3))
-        && !has_repeat(body, 8)
+    share < 58 || (share < 82 && digit_changes(body) >= 3 && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3)
 }
 
 /// Whether some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many formats.
 fn has_repeat(body: &[u8], times: usize) -> bool {
-    body.windows(times).any(|w| w[0] != b'A' && w.iter().all(|b| *b == w[0]))
+    let mut run = 1;
+    body.windows(2).any(|w| {
+        run = if w[0] == w[1] && w[0] != b'A' { run + 1 } else { 1 };
+        run >= times
+    })
 }
 
 /// Length of the run of `body` bytes that ends just before `at`, up to `limit`.
@@ -341,9 +345,9 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     match &bytes[start..end] {
         // Vault before 1.10: `s.` and exactly 24 letters and digits.
         b"s." => {
-            issued_after(Dotted, 40) == (24, true)
-                && starts_token(bytes, start)
+            starts_token(bytes, start)
                 && run_after(bytes, end, Alnum, 40) == 24
+                && issued_after(Dotted, 40) == (24, true)
         }
         // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters.
         b"Q~" => start >= 4 && bytes[start - 1].is_ascii_digit() && issued_after(Dotted, 64).1,
@@ -383,11 +387,10 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         }
         // Okta: `00` and 40 characters.
         b"00" => {
-            let (length, issued) = issued_after(Word, 60);
-            (40..=42).contains(&length)
-                && issued
-                && starts_token(bytes, start)
-                && (start == 0 || !matches!(bytes[start - 1], b'-' | b'_'))
+            starts_token(bytes, start) && (start == 0 || !matches!(bytes[start - 1], b'-' | b'_')) && {
+                let (length, issued) = issued_after(Word, 60);
+                (40..=42).contains(&length) && issued
+            }
         }
         // Salesforce session: organisation id, `!`, 80 or more characters.
         b"00D" => {

@@ -434,7 +434,7 @@ static ROLES: LazyLock<HashMap<&'static str, u8>> = LazyLock::new(|| {
 });
 
 fn roles(word: &str) -> Roles {
-    if word.len() > 24 { Roles::default() } else { Roles(ROLES.get(word).copied().unwrap_or(0)) }
+    if !(2..=24).contains(&word.len()) { Roles::default() } else { Roles(ROLES.get(word).copied().unwrap_or(0)) }
 }
 
 /// Splits a name into lower-case words; remembers the last four.
@@ -489,7 +489,7 @@ impl Words {
 
 /// What `name` promises. Linear in the name; only its last 96 bytes count.
 pub(super) fn promise(name: &[u8]) -> Promise {
-    if name.len() < 2 {
+    if name.len() < 3 {
         return Promise::None;
     }
     let words = Words::of(name);

@@ -91,7 +91,7 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
 pub(super) fn has_long_random(text: &str) -> bool {
     text.split(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';')).any(|word| {
         let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
-        if describes_public(name.as_bytes()) {
+        if word.len() < 40 || describes_public(name.as_bytes()) {
             return false;
         }
         if is_bot_token(word) {

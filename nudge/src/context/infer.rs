@@ -1,0 +1,68 @@
+//! The one inference of a context, for every front end (contract section 9).
+
+use std::path::Path;
+
+use super::ContextSpec;
+use super::detect::{Detector, Git, GitInfo};
+use crate::scope::Os;
+use crate::scope::repo::Repo;
+
+/// What can be told about `cwd`, an absolute folder: itself, its repository and branch, and the
+/// system. The environment is never inferred.
+///
+/// The repository is `origin`'s, in canonical form, so that credentials in its URL stay here; else
+/// the `file://` form of the work tree, outside a repository of `cwd` itself. `ask_git` answers where
+/// git's files are not enough; it may run git, which this library never does, or say `None`.
+///
+/// ```
+/// use nudge::context::{detect::Detector, infer};
+/// let here = infer(std::path::Path::new("/"), &mut Detector::new(), |_| None);
+/// assert_eq!(here.cwd.as_deref(), Some("/"));
+/// ```
+pub fn infer(cwd: &Path, detector: &mut Detector, ask_git: impl FnOnce(&Path) -> Option<GitInfo>) -> ContextSpec {
+    let text = cwd.to_str().map(str::to_owned);
+    let (repo, branch) = match detector.git(cwd) {
+        Git::Outside => (file(cwd), None),
+        Git::Inside(info) => of(&info),
+        Git::Unsure(_) => ask_git(cwd).map_or((None, None), |info| of(&info)),
+    };
+    ContextSpec { cwd: text, repo, branch, os: Os::current(), ..ContextSpec::default() }
+}
+
+fn of(info: &GitInfo) -> (Option<String>, Option<String>) {
+    let repo = match &info.remote {
+        Some(url) => Repo::parse(url).ok().map(|repo| repo.to_string()),
+        None => file(&info.root),
+    };
+    (repo, info.branch.clone())
+}
+
+fn file(path: &Path) -> Option<String> {
+    Repo::parse(path.to_str()?).ok().map(|repo| repo.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn credentials_stay_here() {
+        let url = ["https://me:", "pw", "@host.example/Org/app.git"].concat();
+        let info =
+            |remote: Option<String>| GitInfo { root: PathBuf::from("/w/App"), remote, branch: Some("dev".into()) };
+        assert_eq!(of(&info(Some(url))), (Some("host.example/org/app".into()), Some("dev".into())));
+        assert_eq!(of(&info(None)).0.as_deref(), Some("file:///w/App"));
+        assert_eq!(of(&info(Some("../up".into()))).0, None);
+    }
+
+    #[test]
+    fn outside_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let here = infer(&path, &mut Detector::new(), |_| None);
+        assert_eq!(here.repo, Some(format!("file://{}", path.to_str().unwrap())));
+        assert_eq!((here.branch, here.os), (None, Os::current()));
+    }
+}

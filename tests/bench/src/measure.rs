@@ -1,0 +1,84 @@
+//! Times, taken so that a busy machine changes them little: contenders take turns in short slices of
+//! one run, and what is compared are medians of the turns.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// One side of a comparison: does its work `n` times.
+pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
+
+/// Wraps a closure that does its work once; `step` counts up through all calls.
+pub fn work<'a, T>(mut once: impl FnMut(usize) -> T + 'a) -> Work<'a> {
+    let mut step = 0;
+    Box::new(move |n| {
+        for _ in 0..n {
+            black_box(once(step));
+            step += 1;
+        }
+    })
+}
+
+/// How long and how often contenders take turns.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    /// Turns of each contender.
+    pub rounds: usize,
+    /// Length aimed at for one turn.
+    pub slice: Duration,
+}
+
+/// Nanoseconds per operation of each contender, turn by turn.
+pub struct Times(Vec<Vec<f64>>);
+
+impl Times {
+    /// Median of one contender, in nanoseconds.
+    pub fn median(&self, contender: usize) -> f64 {
+        median(self.0[contender].clone())
+    }
+
+    /// Median, over the turns, of one contender's time in terms of another's.
+    pub fn ratio(&self, contender: usize, to: usize) -> f64 {
+        median(self.0[contender].iter().zip(&self.0[to]).map(|(a, b)| a / b).collect())
+    }
+}
+
+/// Lets contenders take turns. Each is first called until a slice is full, which also warms it.
+pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
+    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrate(contender, turns.slice)).collect();
+    let mut times = vec![Vec::with_capacity(turns.rounds); contenders.len()];
+    for _ in 0..turns.rounds {
+        for ((contender, &count), times) in contenders.iter_mut().zip(&counts).zip(&mut times) {
+            let start = Instant::now();
+            contender(count);
+            times.push(start.elapsed().as_nanos() as f64 / count as f64);
+        }
+    }
+    Times(times)
+}
+
+/// How many operations fill a slice; at least one.
+fn calibrate(contender: &mut Work<'_>, slice: Duration) -> usize {
+    let mut count = 1;
+    loop {
+        let start = Instant::now();
+        contender(count);
+        if start.elapsed() >= slice || count >= 1 << 24 {
+            return count;
+        }
+        count *= 2;
+    }
+}
+
+/// The middle one of `numbers`; NaN when there are none.
+pub fn median(numbers: Vec<f64>) -> f64 {
+    percentile(numbers, 50.0)
+}
+
+/// The smallest number that `percent` of all are not above; NaN when there are none.
+pub fn percentile(mut numbers: Vec<f64>, percent: f64) -> f64 {
+    numbers.sort_unstable_by(f64::total_cmp);
+    // Small and positive.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rank = (percent / 100.0 * numbers.len() as f64).ceil() as usize;
+    numbers.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+}

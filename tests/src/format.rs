@@ -1,0 +1,201 @@
+//! What a vector file may hold. See `tests/README.md`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::json::Json;
+
+/// One case: a fresh store, then steps in order.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// The name, unique within its file.
+    pub name: String,
+    /// The sections of the documents that demand it.
+    pub why: String,
+    /// How the store is configured.
+    #[serde(default)]
+    pub config: Config,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+}
+
+/// The configuration of a store; each field is the environment variable `NUDGE_<NAME>`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `NUDGE_MAX_COMPONENTS`
+    pub max_components: Option<u64>,
+    /// `NUDGE_MAX_HINTS_PER_COMPONENT`
+    pub max_hints_per_component: Option<u64>,
+    /// `NUDGE_MAX_HINTS`
+    pub max_hints: Option<u64>,
+    /// `NUDGE_MAX_BYTES`
+    pub max_bytes: Option<u64>,
+    /// `NUDGE_SECRET_GUARD`: `1` or `0`
+    pub secret_guard: Option<bool>,
+    /// `NUDGE_DEFAULT_TTL`
+    pub default_ttl: Option<String>,
+    /// `NUDGE_SUGGEST_MAX`
+    pub suggest_max: Option<u64>,
+}
+
+impl Config {
+    /// The configuration as environment variables.
+    #[must_use]
+    pub fn env(&self) -> BTreeMap<&'static str, String> {
+        let count = |n: Option<u64>| n.map(|n| n.to_string());
+        [
+            ("NUDGE_MAX_COMPONENTS", count(self.max_components)),
+            ("NUDGE_MAX_HINTS_PER_COMPONENT", count(self.max_hints_per_component)),
+            ("NUDGE_MAX_HINTS", count(self.max_hints)),
+            ("NUDGE_MAX_BYTES", count(self.max_bytes)),
+            ("NUDGE_SECRET_GUARD", self.secret_guard.map(|on| u8::from(on).to_string())),
+            ("NUDGE_DEFAULT_TTL", self.default_ttl.clone()),
+            ("NUDGE_SUGGEST_MAX", count(self.suggest_max)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+    }
+}
+
+/// One step of a case.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Step {
+    /// A call and what it must answer.
+    Call(Box<Call>),
+    /// The clock moves.
+    Advance(Advance),
+    /// A fresh store with the same configuration; the clock starts again at its first instant.
+    Restart(Restart),
+}
+
+/// Moves the clock.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Advance {
+    /// By how many milliseconds.
+    pub advance_ms: u64,
+}
+
+/// Starts again with a fresh store.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {
+    /// Always true.
+    pub restart: bool,
+}
+
+/// A call. Without `expect` and `error` it must succeed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// The method without its prefix `nudge.`.
+    pub call: String,
+    /// The params, with builders.
+    pub params: Option<Json>,
+    /// The params as JSON text to be sent as it stands.
+    pub params_raw: Option<String>,
+    /// A subset of the result.
+    pub expect: Option<Json>,
+    /// The error, by its `data.reason` or as `{code, data, message_contains}`.
+    pub error: Option<Json>,
+    /// Keeps parts of the result: name to JSON pointer.
+    #[serde(default)]
+    pub save: BTreeMap<String, String>,
+    /// Parts of the result whose JSON text must equal a saved one: JSON pointer to name.
+    #[serde(default)]
+    pub same_text: BTreeMap<String, String>,
+    /// Texts that must stand in the JSON text of the answer.
+    #[serde(default)]
+    pub text_has: Vec<Json>,
+    /// Texts that must not.
+    #[serde(default)]
+    pub text_lacks: Vec<Json>,
+}
+
+/// The folder of the vectors.
+#[must_use]
+pub fn vectors_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
+}
+
+/// Every case of every file, with the file's name without `.json`, in order.
+pub fn load(dir: &Path) -> Result<Vec<(String, Case)>, String> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir)
+        .map_err(|e| format!("{}: {e}", dir.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
+        .collect();
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let cases: Vec<Case> = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        all.extend(cases.into_iter().map(|case| (file.clone(), case)));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_file_reads_and_names_are_unique() {
+        let cases = load(&vectors_dir()).unwrap();
+        assert!(cases.len() > 200, "{} cases", cases.len());
+        let names: BTreeSet<_> = cases.iter().map(|(file, case)| (file, &case.name)).collect();
+        assert_eq!(names.len(), cases.len(), "two cases share a name");
+        for (file, case) in &cases {
+            assert!(!case.why.is_empty(), "{file}: {}", case.name);
+            assert!(!case.steps.is_empty(), "{file}: {}", case.name);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_is_an_error() {
+        for text in [
+            r#"{"name":"n","why":"w","step":[]}"#,
+            r#"{"name":"n","why":"w","steps":[{"call":"get_hint","expct":{}}]}"#,
+            r#"{"name":"n","why":"w","config":{"max_hint":1},"steps":[]}"#,
+        ] {
+            assert!(serde_json::from_str::<Case>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn config_maps_to_environment_variables() {
+        let config: Config =
+            serde_json::from_str(r#"{"max_hints":3,"secret_guard":false,"default_ttl":"PT1H"}"#).unwrap();
+        let env = config.env();
+        assert_eq!(env.len(), 3);
+        assert_eq!(env["NUDGE_MAX_HINTS"], "3");
+        assert_eq!(env["NUDGE_SECRET_GUARD"], "0");
+        assert_eq!(env["NUDGE_DEFAULT_TTL"], "PT1H");
+    }
+
+    /// Nothing that looks like a live credential may be committed: builders put them together.
+    #[test]
+    fn no_file_holds_a_long_hex_run() {
+        for (path, text) in fs::read_dir(vectors_dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        {
+            let mut run = 0;
+            for c in text.chars() {
+                run = if c.is_ascii_hexdigit() { run + 1 } else { 0 };
+                assert!(run < 32, "{}", path.display());
+            }
+        }
+    }
+}
