@@ -24,6 +24,7 @@ pub(crate) use rows::{Filter, Found, Sizes};
 
 /// One change to the store: what a [`Log`](crate::Log) is given, as post-images.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Change {
     /// The hint as it stands after the change.
     Put(Arc<Hint>),

@@ -21,6 +21,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
     // The name announced by `name: X` or `key="X"`, waiting for its `value: Y`.
     let mut announced: Option<&str> = None;
     let mut judged = 0;
+    let mut last_judged = (0, "", "");
     for (i, &b) in bytes.iter().enumerate() {
         if !matches!(b, b'=' | b':' | b'>' | b',') {
             continue;
@@ -31,7 +32,8 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         let last = name.rsplit(' ').next().unwrap_or(name);
         let named = if names_carrier(last) { announced.unwrap_or(name) } else { name };
         let promised = promise(named.as_bytes());
-        let is_note = promised == Promise::None && b == b':' && bytes.get(i + 1) == Some(&b' ');
+        let is_note =
+            promised == Promise::None && b == b':' && bytes.get(i + 1) == Some(&b' ') && is_described(bytes, i);
         if promised == Promise::None && !is_note && !is_namer(last) {
             continue;
         }
@@ -43,9 +45,14 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
             announced = Some(value.text);
         }
         // "password for staging: X"
-        if is_note && is_described(bytes, i) && is_noted_password(&value) {
+        if is_note && is_noted_password(&value) {
             return Some("secret-assignment");
         }
+        // The same assignment again gets the same answer.
+        if last_judged == (b, named, value.line) {
+            continue;
+        }
+        last_judged = (b, named, value.line);
         if let Some(rule) = judge(promised, named.as_bytes(), &value, text, i) {
             return Some(rule);
         }
@@ -183,7 +190,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
             }
             b' ' | b'\t' => long = long.or(Some(i)),
             b',' | b';' | b'&' | b'|' | b')' | b']' | b'}' | b'<' | b'>' | b'\\' => {
-                short = short.or(Some(i).filter(|_| long.is_none()))
+                short = short.or(Some(i).filter(|_| long.is_none()));
             }
             _ => {}
         }

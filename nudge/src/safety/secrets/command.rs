@@ -62,26 +62,13 @@ const OPTIONS: &[(&str, &str, Carries)] = &[
 ];
 
 /// Words after which a bare argument may be a credential.
-const LOGIN_WORDS: &[&str] = &[
-    "login",
-    "auth",
-    "authenticate",
-    "signin",
-    "sign-in",
-    "set-token",
-    "add-token",
-    "configure",
-    "activate",
-    "register",
-    "authtoken",
-    "add-authtoken",
-    "token",
-    "connect",
-    "set-password",
-    "--with-token",
-    "--password-stdin",
-    "secrets",
-];
+const LOGIN_WORDS: &str = "\
+    login auth authenticate signin sign-in set-token add-token configure activate register authtoken \
+    add-authtoken token connect set-password --with-token --password-stdin secrets";
+
+fn is_login_word(word: &str) -> bool {
+    LOGIN_WORDS.split_ascii_whitespace().any(|login| login == word)
+}
 
 /// Words that end one command and begin another.
 fn ends_command(word: &str) -> bool {
@@ -149,9 +136,7 @@ impl<'a> State<'a> {
                         | ">"
                         | "#"
                 ));
-        if self.command.is_empty() && !prefix {
-            self.command = name;
-        } else if is_known(name) {
+        if (self.command.is_empty() && !prefix) || is_known(name) {
             self.command = name;
         }
         self.login |= word == "login" || word == "signin";
@@ -182,7 +167,7 @@ impl<'a> State<'a> {
             self.echoed = Some(word);
         }
         if self.echoed.is_some()
-            && LOGIN_WORDS.contains(&word)
+            && is_login_word(word)
             && word != "configure"
             && word != "secrets"
             && !matches!(self.command, "echo" | "printf")
@@ -199,7 +184,7 @@ impl<'a> State<'a> {
             return Some("piped-credential");
         }
         let long = word.len() >= 16 && !word.starts_with('-') && !word.contains(['/', ':']);
-        (long && self.previous.iter().any(|p| LOGIN_WORDS.contains(p)) && is_random_argument(word, 16))
+        (long && self.previous.iter().any(|p| is_login_word(p)) && is_random_argument(word, 16))
             .then_some("login-argument")
     }
 
@@ -276,6 +261,10 @@ impl<'a> State<'a> {
         if copula && matches!(flag, "pass" | "auth" | "key" | "keys" | "secrets" | "tokens") {
             return None;
         }
+        // The same pair of words again gets the same answer.
+        if word == before && before == self.previous[1] {
+            return None;
+        }
         let promised = promise(flag.trim_end_matches([':', '=']).as_bytes());
         let is_option = flag.starts_with('-') && !copula;
         let secret = match promised {
@@ -286,14 +275,14 @@ impl<'a> State<'a> {
             }
             Promise::Weak => is_option && is_random_argument(word, 16),
             Promise::Password => {
-                let quoted = raw.starts_with(['\'', '"']);
-                is_secret(promised, word, false)
-                    && (quoted || is_strong(word))
+                (raw.starts_with(['\'', '"']) || is_strong(word))
                     && (!word.contains('=') || is_random_argument(word, 8))
+                    && is_secret(promised, word, false)
             }
             Promise::Token => {
-                (is_secret(promised, word, false) && is_random(word, 12) || is_uuid(word.as_bytes()))
+                (is_uuid(word.as_bytes()) || is_random(word, 12))
                     && is_random_argument(word, 8)
+                    && is_secret(promised, word, false)
             }
         };
         secret.then_some(if is_option { "password-flag" } else { "secret-assignment" })
@@ -335,8 +324,8 @@ fn is_strong(word: &str) -> bool {
         && letters >= 2
         && !bytes.contains(&b'/')
         && !bytes.contains(&b'(')
-        && ((digits > 0 && mark)
-            || (mark && wordy_share(bytes) < if bytes.iter().any(u8::is_ascii_uppercase) { 75 } else { 50 })
+        && ((mark
+            && (digits > 0 || wordy_share(bytes) < if bytes.iter().any(u8::is_ascii_uppercase) { 75 } else { 50 }))
             || digits >= 3
             || is_random(word, 10)
             || is_uuid(bytes))

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// The characters a format's body consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Body {
+pub(super) enum Body {
     /// `0-9a-fA-F`
     Hex,
     /// `A-Z0-9`, ended by anything that is no letter or digit; exactly as long as the minimum.
@@ -33,7 +33,7 @@ enum Body {
 /// `(rule, body, shortest body, prefixes)`. Lengths are a little below the issuers' own,
 /// so that a token cut short by a character or two is still caught.
 #[rustfmt::skip]
-const FORMATS: &[(&str, Body, usize, &str)] = &[
+pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("aws-access-key", ExactUpper, 16, "AKIA ASIA ABIA ACCA"),
     ("aws-access-key", ExactUpper, 17, "A3T"),
     ("aws-bedrock-key", Base64, 60, "ABSK"),
@@ -283,7 +283,7 @@ pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
 }
 
 fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: usize) -> bool {
-    let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT.min(shortest + 48))];
+    let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT.min(shortest + 16))];
     let length = rest.iter().take_while(|b| belongs(body, **b)).count();
     match body {
         Uuid => rest.len() >= 36 && is_uuid(&rest[..36]) && distinct(&rest[..36], 6) > 5,
@@ -293,21 +293,56 @@ fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: us
                 && distinct(&rest[..length], 4) > 3
                 && (start == 0 || bytes[start - 1] != b'/')
         }
-        _ => length >= shortest && looks_issued(&rest[..length.min(shortest + 16)]),
+        _ => length >= shortest && looks_issued(&rest[..length]),
     }
 }
 
-const fn belongs(body: Body, b: u8) -> bool {
+fn belongs(body: Body, b: u8) -> bool {
+    CLASSES[usize::from(b)] & class(body) != 0
+}
+
+/// The bit of a body's alphabet in [`CLASSES`].
+const fn class(body: Body) -> u8 {
     match body {
-        Hex | Uuid => b.is_ascii_hexdigit() || (matches!(body, Uuid) && b == b'-'),
-        ExactUpper => b.is_ascii_uppercase() || b.is_ascii_digit(),
-        Alnum => b.is_ascii_alphanumeric(),
-        Word | Special => is_word_byte(&b) || b == b'-',
-        Dotted => is_word_byte(&b) || matches!(b, b'-' | b'.' | b'='),
-        Base64 => is_word_byte(&b) || matches!(b, b'-' | b'.' | b'=' | b'+' | b'/' | b'%'),
-        Path => is_word_byte(&b) || matches!(b, b'-' | b'/' | b'@' | b'+' | b'.'),
+        Hex => 1,
+        ExactUpper => 2,
+        Alnum => 4,
+        Word | Special => 8,
+        Dotted => 16,
+        Base64 => 32,
+        Path => 64,
+        Uuid => 128,
     }
 }
+
+/// For each byte, the alphabets it belongs to.
+const CLASSES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut b: u8 = 0;
+    while b < 128 {
+        let word = is_word_byte(&b) || b == b'-';
+        let dotted = word || matches!(b, b'.' | b'=');
+        let sets = [
+            b.is_ascii_hexdigit(),
+            b.is_ascii_uppercase() || b.is_ascii_digit(),
+            b.is_ascii_alphanumeric(),
+            word,
+            dotted,
+            dotted || matches!(b, b'+' | b'/' | b'%'),
+            word || matches!(b, b'/' | b'@' | b'+' | b'.'),
+            b.is_ascii_hexdigit() || b == b'-',
+        ];
+        let mut bit = 0;
+        while bit < sets.len() {
+            if sets[bit] {
+                table[b as usize] |= 1 << bit;
+            }
+            bit += 1;
+        }
+        b += 1;
+    }
+    table
+};
 
 /// Whether a body was drawn by a machine: varied, not words, not a placeholder.
 fn looks_issued(body: &[u8]) -> bool {

@@ -21,7 +21,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     if !alphabet || mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
         return false;
     }
-    if is_public_token(text) || is_labelled_digest(text) || bytes.iter().all(u8::is_ascii_hexdigit) || is_uuid(bytes) {
+    if is_public_token(text) || is_labelled_digest(text) || !is_beyond_hex(bytes) || is_uuid(bytes) {
         return false;
     }
     // Lower case and digits alone (base32, nix hashes, host names) need to be one solid piece.
@@ -41,7 +41,7 @@ fn is_labelled_digest(text: &str) -> bool {
         let label = label.to_ascii_lowercase();
         matches!(
             label.as_str(),
-            "sha1" | "sha256" | "sha384" | "sha512" | "md5" | "blake2b" | "blake3" | "h1" | "crc32" | "xxh3"
+            "sha1" | "sha224" | "sha256" | "sha384" | "sha512" | "md5" | "blake2b" | "blake3" | "h1" | "crc32" | "xxh3"
         )
     })
 }
@@ -54,7 +54,7 @@ fn has_solid_piece(bytes: &[u8]) -> bool {
         .split(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'+' | b'/'))
         .any(|piece| piece.len() >= if mixed { 12 } else { 20 })
         && {
-            let slashes = bytes.iter().filter(|b| **b == b'/').count();
+            let slashes = bytes.split(|b| *b == b'/').count() - 1;
             slashes * 10 <= bytes.len()
         }
 }
@@ -79,6 +79,7 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
             && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
             && Mix::of(prefix.as_bytes()).digit <= 2
             && mix.lower > 3
+            && is_beyond_hex(body.as_bytes())
             && mix.upper > 3
             && mix.digit > 1
             && is_random(body, 30)
@@ -102,6 +103,7 @@ pub(super) fn has_long_random(text: &str) -> bool {
         }
         let mix = Mix::of(word.as_bytes());
         mix.lower > 6
+            && is_beyond_hex(word.as_bytes())
             && mix.upper > 6
             && mix.digit > 2
             && mix.symbol * 8 < word.len()
@@ -129,4 +131,9 @@ fn is_bot_token(word: &str) -> bool {
         && mix.digit > 1
         && word.bytes().all(|b| is_word_byte(&b) || matches!(b, b'-' | b'.'))
         && wordy_share(word.as_bytes()) < 60
+}
+
+/// Whether letters other than `a` to `f` are common: long hex runs are digests, and none of this module's business.
+fn is_beyond_hex(bytes: &[u8]) -> bool {
+    bytes.iter().filter(|b| b.is_ascii_alphabetic() && !b.is_ascii_hexdigit()).nth(4).is_some()
 }
