@@ -63,3 +63,8 @@ pub use snapshot::Payload;
 pub use store::Change;
 pub use ttl::Ttl;
 pub use view::{Match, View};
+
+/// The README's example is run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -65,7 +65,7 @@ impl Service for Nudge {
     }
 
     fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(|| unknown_method(method))?;
+        let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(unknown_method)?;
         (row.run)(self, params)
     }
 }

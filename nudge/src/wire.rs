@@ -9,6 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, IntoDeserializer, M
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::safety::secrets::SecretGuard;
 
 /// Deepest JSON accepted, counted from `params` (contract section 5).
 const MAX_DEPTH: usize = 64;
@@ -31,17 +32,31 @@ pub(crate) fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Res
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
         let path = error.as_ref().map(|error| error.path().to_string()).filter(|path| path != ".");
         let reason = error.map_or_else(|| plain.to_string(), |error| error.inner().to_string());
-        // The position is that inside a fragment: the path says more.
-        let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
         let place = path.map_or_else(|| root.to_owned(), |path| format!("{root}.{path}"));
-        Error::invalid(format!("Correct `{}`: {}.", shorten(&place), shorten(reason)))
+        let message = format!("Correct `{}`: {}.", shorten(&place), shorten(&without_values(&reason)));
+        // A field's name may be anything too.
+        match SecretGuard::new().check(None, &message) {
+            None => Error::invalid(message),
+            Some(_) => Error::invalid(format!("Correct `{root}`: it does not have the form that the method takes.")),
+        }
     })
+}
+
+/// A serde message without what the caller sent: a value may be a secret.
+fn without_values(reason: &str) -> String {
+    // The position is that inside a fragment: the path says more.
+    let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
+    let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
+        (Some(at), _) => (at + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
+        (None, Some(at)) => (at + "unknown variant".len(), reason.rfind("`, expected").map(|end| end + 1)),
+        (None, None) => return reason.to_owned(),
+    };
+    format!("{}{}", &reason[..cut], rest.map_or("", |rest| &reason[rest.max(cut)..]))
 }
 
 /// Messages repeat a caller's names but never long or unprintable ones.
 fn shorten(text: &str) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control()).take(240).collect();
-    clean
+    text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
 
 fn check_depth(json: &str) -> Result<()> {
@@ -397,6 +412,26 @@ mod tests {
 
     fn none_like(probe: &Probe) -> Probe {
         Probe { text: probe.text.clone(), list: None, number: None, many: vec![] }
+    }
+
+    #[test]
+    fn values_stay_out_of_messages() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Sample {
+            _number: u8,
+        }
+        for (json, expected) in [
+            (r#"{"_number":"s\"x\", expected y"}"#, "Correct `params._number`: invalid type: string, expected u8."),
+            (r#"{"_number":"multi\nline"}"#, "Correct `params._number`: invalid type: string, expected u8."),
+            (r#"{"_number":300}"#, "Correct `params._number`: invalid value: integer `300`, expected u8."),
+        ] {
+            assert_eq!(parse::<Sample>(json, "params").unwrap_err().message(), expected);
+        }
+        let os = parse::<crate::Os>("\"beos`, expected\"", "os").unwrap_err();
+        assert_eq!(os.message(), "Correct `os`: unknown variant, expected one of `linux`, `darwin`, `windows`.");
+        let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+        let field = parse::<Probe>(&format!("{{\"{key}\":1}}"), "params").unwrap_err();
+        assert!(!field.message().contains(&key), "{}", field.message());
     }
 
     #[test]

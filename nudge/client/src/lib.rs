@@ -1,1 +1,23 @@
-//! stub
+//! Finds the running Nudge server (the PRIMARY) and calls it.
+//!
+//! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a
+//! [`ServerFile`]. A [`Remote`] reads that description, believes it only while the lock is held, and
+//! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
+//! [`nudge::Service`]:
+//!
+//! ```no_run
+//! use nudge::Service;
+//! use nudge_client::{Remote, RuntimeDir};
+//!
+//! let remote = Remote::connect(&RuntimeDir::open(None)?)?;
+//! let params = serde_json::value::to_raw_value(&serde_json::json!({})).unwrap();
+//! println!("{}", remote.call("nudge.status", &params)?);
+//! # Ok::<(), nudge::Error>(())
+//! ```
+
+mod dir;
+mod remote;
+mod runtime;
+
+pub use remote::Remote;
+pub use runtime::{PrimaryLock, RuntimeDir, ServerFile};

@@ -102,13 +102,14 @@ fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
             near.push(json!({"variant": hint.variant(), "failed": first.field, "reason": first.reason}));
         }
     }
+    let nearest = near.first().and_then(|miss| miss["reason"].as_str()).unwrap_or_default();
     let message = if hints.is_empty() {
         "No such hint is stored; list what there is with query or list_components, or set it.".to_owned()
     } else if missing.is_empty() {
-        format!("{} stored here, but none fits this context; data.near_misses says why.", variants(hints.len()))
+        format!("{} stored, but none fits here: {nearest}.", variants(hints.len()))
     } else {
         let fields: Vec<_> = missing.iter().copied().collect();
-        format!("{} stored here, but the context lacks {}; pass it.", variants(hints.len()), fields.join(", "))
+        format!("{} stored, but the context lacks {}; pass it.", variants(hints.len()), fields.join(", "))
     };
     // In the order the conditions are explained.
     let missing: Vec<_> =

@@ -62,7 +62,8 @@ impl Server {
             }
         }
         command
-            .env("NUDGE_RUNTIME_DIR", home.path())
+            // Not the folder itself: a runtime directory must be closed to others, and the server makes it so.
+            .env("NUDGE_RUNTIME_DIR", home.path().join("run"))
             .env("HOME", home.path())
             .envs(config.env())
             .stdin(Stdio::piped())
@@ -70,7 +71,7 @@ impl Server {
             .stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| format!("nudge serve: {e}"))?;
         let stdin = child.stdin.take();
-        let file = home.path().join("server.pid");
+        let file = home.path().join("run").join("server.pid");
         let deadline = Instant::now() + START_DEADLINE;
         let pid_file = loop {
             let read = fs::read(&file).ok();

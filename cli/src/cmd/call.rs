@@ -1,0 +1,16 @@
+//! `nudge call`
+
+use nudge::{Error, ErrorKind, Result, Service as _};
+use serde_json::value::RawValue;
+
+use super::{connect, text_or_stdin};
+use crate::args::{Call, Global};
+
+pub fn run(args: &Call, global: &Global) -> Result<String> {
+    let text = text_or_stdin(args.params.clone())?;
+    let params: Box<RawValue> = serde_json::from_str(&text)
+        .map_err(|error| Error::new(ErrorKind::Invalid, format!("The params are not JSON: {error}.")))?;
+    let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
+    let result = connect(global)?.call(&method, &params)?;
+    Ok(format!("{}\n", result.get()))
+}

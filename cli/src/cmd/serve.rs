@@ -1,0 +1,93 @@
+//! `nudge serve`
+
+use std::env;
+use std::io::{IsTerminal, stdin};
+use std::sync::Arc;
+
+use nudge::{Config, Error, ErrorKind, Result, Service};
+use nudge_client::RuntimeDir;
+
+use crate::server::door::{Door, Token};
+use crate::server::local::Local;
+use crate::server::mcp::FillIn;
+use crate::server::role::Primary;
+use crate::server::{Server, Stdio};
+
+/// The port tried first.
+pub const DEFAULT_PORT: u16 = 8765;
+
+/// What `nudge serve` is told.
+pub struct ServeArgs {
+    /// The port to listen on, 0 for any.
+    pub port: u16,
+    /// Whether the port was asked for; then it or none.
+    pub port_given: bool,
+    /// Serve HTTP alone, whatever stdin is.
+    pub detach: bool,
+    /// Further names that `Host` may have.
+    pub allow_host: Vec<String>,
+    /// Ask for no token.
+    pub no_auth: bool,
+    /// The token to ask for; else `NUDGE_TOKEN`, else a new one.
+    pub token: Option<String>,
+    /// The store's limits.
+    pub config: Config,
+    /// Where the lock and `server.pid` are.
+    pub runtime_dir: RuntimeDir,
+    /// Completes the context of what the stdio client asks.
+    pub fill_in: Option<Arc<FillIn>>,
+}
+
+impl ServeArgs {
+    /// What `nudge serve` without arguments means.
+    pub fn new(config: Config, runtime_dir: RuntimeDir) -> Self {
+        Self {
+            port: DEFAULT_PORT,
+            port_given: false,
+            detach: false,
+            allow_host: Vec::new(),
+            no_auth: false,
+            token: None,
+            config,
+            runtime_dir,
+            fill_in: None,
+        }
+    }
+}
+
+/// Serves until it is stopped. Every error of this verb is exit code 1.
+///
+/// # Errors
+/// When another server has the runtime directory (it is named), or an argument or port cannot be used.
+pub fn run(args: ServeArgs) -> Result<()> {
+    let token = token(&args)?;
+    let primary = Primary::acquire(args.runtime_dir, args.port, args.port_given)?;
+    let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
+    let local = Arc::new(Local::new(args.config, primary.port()));
+    let stdio = if args.detach || stdin().is_terminal() { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
+    let sweep = Arc::clone(&local);
+    Server {
+        primary,
+        door,
+        started: local.started(),
+        service: local as Arc<dyn Service>,
+        stdio,
+        every_minute: Box::new(move || sweep.sweep()),
+    }
+    .run()
+}
+
+/// The token to ask for, if any.
+fn token(args: &ServeArgs) -> Result<Option<Token>> {
+    let auth = env::var("NUDGE_AUTH").unwrap_or_default();
+    match auth.as_str() {
+        "" | "1" | "true" | "on" => {}
+        "0" | "false" | "off" => return Ok(None),
+        _ => return Err(Error::new(ErrorKind::Invalid, "NUDGE_AUTH must be 1 or 0.")),
+    }
+    if args.no_auth {
+        return Ok(None);
+    }
+    let fixed = args.token.clone().or_else(|| env::var("NUDGE_TOKEN").ok().filter(|token| !token.is_empty()));
+    fixed.map_or_else(Token::random, Token::fixed).map(Some)
+}

@@ -1,0 +1,123 @@
+//! `nudge try`: the real thing in a private session, ended and removed with it.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_client::{Remote, RuntimeDir};
+
+/// How long the server may take to start.
+const START: Duration = Duration::from_secs(5);
+/// How long a step stays on a terminal before the next.
+const PAUSE: Duration = Duration::from_millis(1800);
+
+pub fn run() -> Result<String> {
+    let tour = Tour::start()?;
+    let folder = "/work/minerva/http-proxy";
+    tour.say("Two variants of one key: each system gets its own folder.")?;
+    tour.run(&["set", "http-proxy", "directory", r"C:\code\http-proxy", "--scope-os", "windows"], 0)?;
+    tour.run(&["set", "http-proxy", "directory", "/srv/code/http-proxy", "--scope-os", "linux,darwin"], 0)?;
+    tour.run(&["get", "http-proxy", "directory", "--os", "windows"], 0)?;
+    tour.say("A command that holds in one place and on two branches.")?;
+    let scope = ["--scope-cwd-glob", "**/http-proxy*", "--scope-branch", "dev,main"];
+    let build =
+        ["set", "http-proxy", "build", "docker compose build router", "--tags", "build,docker", "--priority", "8"];
+    tour.run(&[&build[..], &scope].concat(), 0)?;
+    tour.run(&["get", "http-proxy", "build", "--cwd", folder, "--branch", "dev"], 0)?;
+    tour.say("Where it does not fit, nothing comes back, and the message says why.")?;
+    tour.run(&["get", "http-proxy", "build", "--cwd", "/work/billing", "--branch", "dev"], 1)?;
+    tour.say("A toggle that is gone in two hours.")?;
+    tour.run(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
+    tour.say("A credential is refused (this one is made up).")?;
+    // Put together here, so that nothing that looks like a credential stands in the source.
+    let made_up = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
+    tour.run(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
+    tour.say("What an agent finds, best first.")?;
+    tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
+    tour.finish()
+}
+
+/// A private session, ended when dropped.
+struct Tour {
+    server: Child,
+    folder: PathBuf,
+    nudge: PathBuf,
+}
+
+impl Tour {
+    fn start() -> Result<Self> {
+        let failed = |what: &str| Error::new(ErrorKind::Unavailable, format!("The tour cannot start: {what}."));
+        let nudge = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
+        let folder = std::env::temp_dir().join(format!("nudge-try-{}", std::process::id()));
+        let mut serve = Command::new(&nudge);
+        serve.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", &folder);
+        // Its stdin is held open: the server lives as long as the tour.
+        let server = serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let tour = Self { server: server.map_err(|_| failed("the server cannot be started"))?, folder, nudge };
+        let begun = Instant::now();
+        while RuntimeDir::open(Some(&tour.folder)).and_then(|dir| Remote::connect(&dir)).is_err() {
+            if begun.elapsed() > START {
+                return Err(failed("the server does not answer"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(tour)
+    }
+
+    fn say(&self, text: &str) -> Result<()> {
+        print(&format!("\n# {text}\n"))
+    }
+
+    /// Shows a command and runs it; a failure that is part of the story is not one.
+    fn run(&self, args: &[&str], expected: i32) -> Result<()> {
+        print(&format!("$ nudge {}\n", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" ")))?;
+        let mut command = Command::new(&self.nudge);
+        command.args(args).env("NUDGE_RUNTIME_DIR", &self.folder).stdin(Stdio::null());
+        let out = command
+            .output()
+            .map_err(|_| Error::new(ErrorKind::Unavailable, "A command of the tour cannot be started."))?;
+        print(&String::from_utf8_lossy(&out.stdout))?;
+        print(&String::from_utf8_lossy(&out.stderr))?;
+        if out.status.code() != Some(expected) {
+            return Err(Error::new(ErrorKind::Unavailable, "The tour went wrong at this step; please report it."));
+        }
+        if std::io::stdout().is_terminal() {
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<String> {
+        drop(self);
+        Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n"
+            .into())
+    }
+}
+
+impl Drop for Tour {
+    fn drop(&mut self) {
+        // End of file on its stdin ends the server; killing it is for one that hangs.
+        drop(self.server.stdin.take());
+        let begun = Instant::now();
+        while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed() < START {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(Path::new(&self.folder));
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|_| Error::new(ErrorKind::Unavailable, "The tour has nowhere to print to."))
+}
+
+/// As a shell would need it.
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}

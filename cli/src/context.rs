@@ -1,0 +1,190 @@
+//! Fills in the context of a call: the one place that knows where the caller is (contract section 9).
+//! The command line uses it for its own process, each `serve` for its own stdio client.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use nudge::context::detect::{Detector, GitInfo};
+use nudge::context::infer;
+use nudge::{ContextUse, Method, Service};
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value};
+
+/// Remembers what git's files said.
+#[derive(Default)]
+pub struct Inference(Mutex<Detector>);
+
+impl Inference {
+    /// Fills in what `params.context` of a call to `method` leaves out. A field that is given stays,
+    /// an explicit null too. `cwd` is the folder when the caller names none; `service` says which
+    /// environment variables matter.
+    pub fn fill_in(&self, method: &Method, params: &mut Map<String, Value>, cwd: Option<&Path>, service: &dyn Service) {
+        let given = params.get("context").is_some_and(|context| !is_nothing(context));
+        if method.context == ContextUse::None || (method.context == ContextUse::InferredIfGiven && !given) {
+            return;
+        }
+        let asked = env_question(params);
+        let context = params.entry("context").or_insert(Value::Null);
+        if !given {
+            *context = Value::Object(Map::new());
+        }
+        // Anything else than an object is the server's to refuse.
+        let Value::Object(context) = context else { return };
+        let cwd = match context.get("cwd") {
+            None => cwd.map(Path::to_owned),
+            Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
+            Some(_) => None,
+        };
+        let here = match cwd {
+            Some(cwd) => infer(&cwd, &mut self.0.lock().unwrap_or_else(PoisonError::into_inner), ask_git),
+            None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
+        };
+        let os = here.os.map(|os| os.as_str().to_owned());
+        for (name, value) in [("cwd", here.cwd), ("repo", here.repo), ("branch", here.branch), ("os", os)] {
+            if let (Some(value), false) = (value, context.contains_key(name)) {
+                context.insert(name.into(), value.into());
+            }
+        }
+        if !context.contains_key("env") {
+            let env = env(&asked, service);
+            if !env.is_empty() {
+                context.insert("env".into(), Value::Object(env));
+            }
+        }
+    }
+}
+
+/// What contract section 5 reads as "not given".
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// The fields of a call that narrow down which scopes can matter.
+fn env_question(params: &Map<String, Value>) -> Map<String, Value> {
+    let fields = ["component", "key", "variant", "keys", "tags"];
+    fields.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone()))).collect()
+}
+
+/// The variables that the candidates' scopes mention, and no others: the value only where it matters.
+fn env(asked: &Map<String, Value>, service: &dyn Service) -> Map<String, Value> {
+    let answer = to_raw_value(asked).ok().and_then(|params| service.call("nudge.env_names", &params).ok());
+    let names: BTreeMap<String, Vec<String>> =
+        answer.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let list = |field: &str| names.get(field).map(Vec::as_slice).unwrap_or_default();
+    let value = |name: &String| match std::env::var_os(name) {
+        // Known not to be set, which is more than unknown.
+        None => Value::Null,
+        Some(value) if list("values").contains(name) => value.to_string_lossy().into_owned().into(),
+        Some(_) => "".into(),
+    };
+    list("names").iter().map(|name| (name.clone(), value(name))).collect()
+}
+
+/// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
+/// followed.
+pub fn process_cwd() -> Option<PathBuf> {
+    let real = std::env::current_dir().ok()?;
+    let logical = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
+    let same = |pwd: &PathBuf| matches!((pwd.canonicalize(), real.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    Some(logical.filter(same).unwrap_or(real))
+}
+
+/// The folder of a stdio client: its `_meta`, then `CLAUDE_PROJECT_DIR`, then this process.
+pub fn client_cwd(meta: Option<&Map<String, Value>>) -> Option<PathBuf> {
+    let told = meta.and_then(meta_cwd);
+    let claude = || std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    told.or_else(claude).or_else(process_cwd)
+}
+
+/// Codex names its workspaces by path, one per folder it was started with.
+fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
+    let turn = meta.get("x-codex-turn-metadata")?;
+    let path = match (turn.get("cwd"), turn.get("workspaces").and_then(Value::as_object)) {
+        (Some(Value::String(cwd)), _) => cwd,
+        (_, Some(workspaces)) if workspaces.len() == 1 => workspaces.keys().next()?,
+        _ => return None,
+    };
+    Some(PathBuf::from(path)).filter(|path| path.is_absolute())
+}
+
+/// Asks git itself, where its files were not enough.
+fn ask_git(cwd: &Path) -> Option<GitInfo> {
+    let git = |args: &[&str]| {
+        let out = Command::new("git").args(args).current_dir(cwd).env("PWD", cwd).stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8(out.stdout).ok()?;
+        out.status.success().then(|| text.trim_end_matches(['\r', '\n']).to_owned())
+    };
+    let root = git(&["rev-parse", "--show-toplevel"])?;
+    Some(GitInfo {
+        root: root.into(),
+        remote: git(&["remote", "get-url", "origin"]),
+        branch: git(&["rev-parse", "--abbrev-ref", "HEAD"]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn method(name: &str) -> &'static Method {
+        nudge::methods().into_iter().find(|row| row.name == name).unwrap()
+    }
+
+    fn filled(name: &str, mut params: Value) -> Value {
+        let store = nudge::Nudge::default();
+        Inference::default().fill_in(method(name), params.as_object_mut().unwrap(), Some(Path::new("/")), &store);
+        params
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let os = nudge::Os::current().unwrap().as_str();
+        assert_eq!(filled("nudge.query", json!({}))["context"], json!({"cwd": "/", "repo": "file:///", "os": os}));
+        assert_eq!(
+            filled("nudge.query", json!({"context": {"cwd": null, "os": "windows"}}))["context"],
+            json!({"cwd": null, "os": "windows"})
+        );
+        assert_eq!(
+            filled("nudge.query", json!({"context": {"branch": null, "repo": "a/b"}}))["context"],
+            json!({"cwd": "/", "repo": "a/b", "branch": null, "os": os})
+        );
+        assert_eq!(filled("nudge.bump", json!({"context": {}})), json!({"context": {}}));
+        assert_eq!(filled("nudge.bump", json!({})), json!({}));
+        assert_eq!(filled("nudge.set_hint", json!({})), json!({}));
+        assert_eq!(filled("nudge.query", json!({"context": 7})), json!({"context": 7}));
+    }
+
+    #[test]
+    fn only_asked_variables_travel() {
+        let store = nudge::Nudge::default();
+        let mut hint = nudge::SetHint::new("a", "b", "x");
+        hint.meta.scope.env_required = vec!["PATH".into()];
+        hint.meta.scope.env_match = [("HOME".to_owned(), vec!["x".to_owned()])].into();
+        store.set(hint).unwrap();
+        let mut params = Map::new();
+        params.insert("component".into(), "a".into());
+        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store);
+        let env = params["context"]["env"].as_object().unwrap();
+        assert_eq!(env["PATH"], "");
+        assert_eq!(env["HOME"], std::env::var("HOME").unwrap());
+        assert_eq!(env.len(), 2);
+    }
+
+    #[test]
+    fn folders_of_clients() {
+        let meta = |value: Value| meta_cwd(value.as_object().unwrap());
+        assert_eq!(meta(json!({"x-codex-turn-metadata": {"workspaces": {"/w/app": {}}}})), Some("/w/app".into()));
+        assert_eq!(meta(json!({"x-codex-turn-metadata": {"workspaces": {"/w/app": {}, "/w/b": {}}}})), None);
+        assert_eq!(meta(json!({"x-codex-turn-metadata": {"cwd": "rel"}})), None);
+        assert_eq!(meta(json!({})), None);
+    }
+}

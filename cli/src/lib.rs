@@ -1,0 +1,9 @@
+//! The binary `nudge`: a server that agents reach over MCP and everything else over HTTP.
+//!
+//! The binary knows nothing of scoring: all of it hangs on [`nudge::Service`].
+
+pub mod args;
+pub mod cmd;
+pub mod context;
+pub mod output;
+pub mod server;

@@ -1,0 +1,48 @@
+//! Where calls run: on the event loop's own thread, which is quickest, unless they may take long.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use nudge::{Error, ErrorKind, Result, Service};
+use serde_json::value::RawValue;
+use tokio::task::spawn_blocking;
+
+use super::rpc;
+
+/// Calls with more than this to read go to a thread of their own.
+const MAX_INLINE_BYTES: usize = 64 << 10;
+/// Reads little and answers with everything.
+const LONG_METHOD: &str = "nudge.export";
+
+/// Answers an HTTP body; `None` when it holds notifications only.
+pub async fn answer(service: Arc<dyn Service>, body: Bytes) -> Option<Bytes> {
+    if body.len() <= MAX_INLINE_BYTES && !contains(&body, LONG_METHOD) {
+        return rpc::answer(&*service, &body);
+    }
+    let answered = spawn_blocking(move || rpc::answer(&*service, &body)).await;
+    answered.unwrap_or_else(|_| Some(rpc::failure(&broken())))
+}
+
+/// Makes one call that is already taken apart. `prepare` may change the params first, and may itself
+/// call the service.
+pub async fn call<P>(service: Arc<dyn Service>, method: &'static str, params: Box<RawValue>, prepare: P) -> Reply
+where
+    P: FnOnce(&dyn Service, Box<RawValue>) -> Box<RawValue> + Send + 'static,
+{
+    let long = params.get().len() > MAX_INLINE_BYTES || method == LONG_METHOD;
+    let run = move || {
+        let params = prepare(&*service, params);
+        service.call(method, &params)
+    };
+    if long { spawn_blocking(run).await.unwrap_or_else(|_| Err(broken())) } else { run() }
+}
+
+type Reply = Result<Box<RawValue>>;
+
+fn contains(body: &[u8], text: &str) -> bool {
+    std::str::from_utf8(body).is_ok_and(|body| body.contains(text))
+}
+
+fn broken() -> Error {
+    Error::new(ErrorKind::Unavailable, "The call broke off inside the server; report this, then try again.")
+}

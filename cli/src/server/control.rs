@@ -1,0 +1,59 @@
+//! `nudge.shutdown`, which exists on HTTP alone.
+
+use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+static SHUTDOWN: Method = Method {
+    name: "nudge.shutdown",
+    title: "Stop the server",
+    description: "Ends the server and with it the session.",
+    tool: false,
+    frequent: false,
+    read_only: false,
+    destructive: true,
+    idempotent: true,
+    context: ContextUse::None,
+    params: || serde_json::json!({"type": "object", "additionalProperties": false}),
+};
+
+/// Ends the server it belongs to.
+pub struct Control(watch::Sender<bool>);
+
+impl Control {
+    /// `stop` becomes true when the method is called.
+    pub fn new(stop: watch::Sender<bool>) -> Self {
+        Self(stop)
+    }
+}
+
+impl Service for Control {
+    fn methods(&self) -> Vec<&'static Method> {
+        vec![&SHUTDOWN]
+    }
+
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        if method != SHUTDOWN.name {
+            return Err(unknown_method());
+        }
+        no_params(params)?;
+        self.0.send_replace(true);
+        object("{\"stopping\":true}")
+    }
+}
+
+/// Refuses params where a method takes none.
+pub(super) fn no_params(params: &RawValue) -> Result<()> {
+    let inside = params.get().trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    match inside {
+        None => Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object.")),
+        Some(inside) if inside.trim().is_empty() => Ok(()),
+        Some(_) => Err(Error::new(ErrorKind::Invalid, "This method takes no params; leave them out.")),
+    }
+}
+
+/// A result written by hand.
+pub(super) fn object(json: &str) -> Result<Box<RawValue>> {
+    RawValue::from_string(json.to_owned())
+        .map_err(|_| Error::new(ErrorKind::Invalid, "The result cannot be written as JSON."))
+}

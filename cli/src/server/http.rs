@@ -1,0 +1,197 @@
+//! HTTP: connections, bodies and their limits. Who may come in is decided in [`super::door`], what a
+//! body asks in [`super::rpc`].
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use nudge::Service;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::calls;
+use super::door::{Door, MAX_BODY_BYTES, Refusal, Route};
+
+/// Connections at a time; further ones wait in the listener's queue.
+const MAX_CONNECTIONS: u32 = 512;
+/// Total time for a head, and so the longest that a kept connection may be idle. With
+/// [`BODY_TIMEOUT`] a request has 30 seconds in all, however it is dribbled.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// Total time for a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long to swallow a body that was refused, so that the sender gets to read why.
+const LINGER: Duration = Duration::from_secs(2);
+/// Largest request line and headers.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
+/// Pause when the system has no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+type Answer = Response<Full<Bytes>>;
+
+/// A listener that accepts, and the connections it accepted.
+pub struct Http {
+    free: Arc<Semaphore>,
+}
+
+/// Accepts connections until `stopped` becomes true.
+pub fn spawn(listener: TcpListener, door: Door, service: Arc<dyn Service>, stopped: watch::Receiver<bool>) -> Http {
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+    let house = Arc::new(House { door, service });
+    tokio::spawn(accept(listener, house, Arc::clone(&free), stopped));
+    Http { free }
+}
+
+impl Http {
+    /// Waits until all connections have answered and closed, for `patience` at the most.
+    pub async fn drained(&self, patience: Duration) {
+        let _ = timeout(patience, self.free.acquire_many(MAX_CONNECTIONS)).await;
+    }
+}
+
+/// What all connections share.
+struct House {
+    door: Door,
+    service: Arc<dyn Service>,
+}
+
+async fn accept(listener: TcpListener, house: Arc<House>, free: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
+    let builder = builder();
+    loop {
+        let accepted = async {
+            let permit = Arc::clone(&free).acquire_owned().await.ok()?;
+            Some((permit, listener.accept().await))
+        };
+        let accepted = tokio::select! {
+            accepted = accepted => accepted,
+            _ = stopped.wait_for(|stop| *stop) => return,
+        };
+        match accepted {
+            Some((permit, Ok((stream, _)))) => {
+                let connection = connection(builder.clone(), stream, Arc::clone(&house), stopped.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(permit);
+                });
+            }
+            // Out of descriptors, or a peer that has gone already: the listener itself is sound.
+            Some((_, Err(_))) => sleep(ACCEPT_PAUSE).await,
+            None => return,
+        }
+    }
+}
+
+fn builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(BUFFER_BYTES);
+    builder
+}
+
+async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House>, mut stopped: watch::Receiver<bool>) {
+    // An answer is one write that nothing follows; waiting to fill a packet would only delay it.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let service = service_fn(move |request| {
+        let house = Arc::clone(&house);
+        async move { Ok::<_, Infallible>(house.answer(request).await) }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A connection that breaks is its peer's affair.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+impl House {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let (head, mut body) = request.into_parts();
+        let read = match self.door.check(&head) {
+            Ok(Route::Health) => return health(),
+            Ok(Route::Rpc) => read(&mut body).await,
+            Err(refusal) => Err(refusal),
+        };
+        match read {
+            Ok(bytes) => match calls::answer(Arc::clone(&self.service), bytes).await {
+                Some(answer) => json(StatusCode::OK, answer),
+                None => empty(StatusCode::ACCEPTED),
+            },
+            Err(refusal) => {
+                if refusal.leaves_body() {
+                    tokio::spawn(swallow(body));
+                }
+                refusal.response()
+            }
+        }
+    }
+}
+
+/// Reads a body within its limits of size and time.
+async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
+    let deadline = Instant::now() + BODY_TIMEOUT;
+    let mut whole = Bytes::new();
+    let mut parts = BytesMut::new();
+    loop {
+        let frame = match timeout_at(deadline, body.frame()).await {
+            Err(_) => return Err(Refusal::too_slow()),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(Refusal::broken()),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + parts.len() + data.len() > MAX_BODY_BYTES {
+            return Err(Refusal::too_large());
+        }
+        // Most bodies come in one piece, which needs no copy.
+        if whole.is_empty() && parts.is_empty() {
+            whole = data;
+        } else {
+            parts.extend_from_slice(&std::mem::take(&mut whole));
+            parts.extend_from_slice(&data);
+        }
+    }
+    Ok(if parts.is_empty() { whole } else { parts.freeze() })
+}
+
+/// Closing with unread bytes would reset the connection before the sender has read the refusal.
+async fn swallow(mut body: Incoming) {
+    let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+}
+
+fn health() -> Answer {
+    json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into())
+}
+
+/// A response with a JSON body.
+pub(super) fn json(status: StatusCode, body: Bytes) -> Answer {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn empty(status: StatusCode) -> Answer {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,167 @@
+//! JSON-RPC 2.0: one body in, one body out. Ids, params and results stay the text they are.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use nudge::Service;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+
+/// Calls in one batch.
+const MAX_BATCH: usize = 1000;
+/// Bytes of answers after which the rest of a batch is refused; no single answer comes near it.
+const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'a, str>,
+    /// Absent in a notification; `null` is an id.
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Answers a body; `None` when it holds notifications only.
+pub fn answer(service: &dyn Service, body: &[u8]) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(512);
+    let answered = match serde_json::from_slice::<Request<'_>>(body) {
+        Ok(request) => answer_request(service, &request, &mut out),
+        Err(_) => match serde_json::from_slice::<&RawValue>(body) {
+            Err(_) => {
+                write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
+                true
+            }
+            Ok(json) if json.get().starts_with('[') => answer_batch(service, json, &mut out),
+            Ok(json) => {
+                write_invalid(&mut out, json);
+                true
+            }
+        },
+    };
+    answered.then(|| out.into())
+}
+
+/// An error that answers no particular request.
+pub fn failure(error: &impl Serialize) -> Bytes {
+    let mut out = Vec::new();
+    write_error(&mut out, "null", error);
+    out.into()
+}
+
+/// Appends the answer; false for a notification, which has none.
+fn answer_request(service: &dyn Service, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+    let id = request.id.map(RawValue::get);
+    if request.jsonrpc != "2.0" || id.is_some_and(|id| !is_id(id)) {
+        let id = id.filter(|id| is_id(id)).unwrap_or("null");
+        write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
+        return true;
+    }
+    // Both absent and null mean that there are none.
+    let params = request.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL));
+    let result = service.call(&request.method, params);
+    let Some(id) = id else { return false };
+    match result {
+        Ok(result) => write(out, id, b",\"result\":", result.get().as_bytes()),
+        Err(error) => write_error(out, id, &error),
+    }
+    true
+}
+
+fn answer_batch(service: &dyn Service, batch: &RawValue, out: &mut Vec<u8>) -> bool {
+    let requests: Vec<&RawValue> = serde_json::from_str(batch.get()).unwrap_or_default();
+    if requests.is_empty() || requests.len() > MAX_BATCH {
+        let message = "A batch must hold 1 to 1000 requests.";
+        write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
+        return true;
+    }
+    let mut separator = b'[';
+    for request in requests {
+        let before = out.len();
+        out.push(separator);
+        let answered = match serde_json::from_str::<Request<'_>>(request.get()) {
+            Ok(request) if before > MAX_BATCH_ANSWER_BYTES => {
+                let message = "The answers to this batch are too large; send this request alone.";
+                let id = request.id.map_or("null", RawValue::get);
+                write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", message);
+                request.id.is_some()
+            }
+            Ok(request) => answer_request(service, &request, out),
+            Err(_) => {
+                write_invalid(out, request);
+                true
+            }
+        };
+        if answered {
+            separator = b',';
+        } else {
+            out.truncate(before);
+        }
+    }
+    let any = separator == b',';
+    if any {
+        out.push(b']');
+    }
+    any
+}
+
+/// JSON that is no request; its id is echoed if it has one.
+fn write_invalid(out: &mut Vec<u8>, json: &RawValue) {
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let id = serde_json::from_str::<Id<'_>>(json.get()).ok().and_then(|found| found.id);
+    let id = id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null");
+    write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
+}
+
+fn is_id(json: &str) -> bool {
+    !json.starts_with(['{', '[', 't', 'f'])
+}
+
+/// An error of the protocol itself.
+fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &str) {
+    write_error(out, id, &Fault { code, message, data: FaultData { reason } });
+}
+
+/// An error object that is not the library's.
+#[derive(Serialize)]
+pub struct Fault<'a> {
+    /// Outside the library's codes.
+    pub code: i32,
+    /// One sentence that says what to do.
+    pub message: &'a str,
+    /// What programs read.
+    pub data: FaultData<'a>,
+}
+
+/// What programs read of a [`Fault`].
+#[derive(Serialize)]
+pub struct FaultData<'a> {
+    /// The stable name.
+    pub reason: &'a str,
+}
+
+fn write_error(out: &mut Vec<u8>, id: &str, error: &impl Serialize) {
+    write(out, id, b",\"error\":", &serde_json::to_vec(error).unwrap_or_default());
+}
+
+fn write(out: &mut Vec<u8>, id: &str, member: &[u8], value: &[u8]) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(member);
+    out.extend_from_slice(value);
+    out.push(b'}');
+}

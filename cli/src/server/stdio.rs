@@ -1,0 +1,218 @@
+//! MCP's lines on stdin and stdout, with three things that rmcp's own transport does not do:
+//!
+//! - `arguments` of `tools/call` reach the service as the text they are, and its result goes out the
+//!   same way: key order, duplicate keys and large integers would not survive rmcp's `Value`, and a
+//!   large export would be parsed only to be written again;
+//! - notifications that come before the first request are passed over instead of ending the server;
+//! - a request that makes no sense is answered with its id.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolResult, ClientJsonRpcMessage, ContentBlock, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::transport::Transport;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+
+use super::door::MAX_BODY_BYTES;
+
+/// A line may be as large as a body over HTTP.
+const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
+const READ_BUFFER_BYTES: usize = 16 << 10;
+/// What a large line leaves of the line buffer.
+const KEPT_LINE_BYTES: usize = 64 << 10;
+
+/// The `arguments` of a `tools/call` as they came; travels in the request's extensions.
+#[derive(Clone)]
+pub struct RawArguments(pub Box<RawValue>);
+
+/// rmcp's transport over a pair of pipes.
+pub struct StdioTransport<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    /// The rest of a line that was too long is being dropped.
+    dropping: bool,
+    /// A request has come: from now on rmcp takes notifications too.
+    opened: bool,
+    write: Arc<Mutex<W>>,
+}
+
+impl<R, W> StdioTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// Reads requests from `read`, writes answers to `write`.
+    pub fn new(read: R, write: W) -> Self {
+        Self {
+            read: BufReader::with_capacity(READ_BUFFER_BYTES, read),
+            line: Vec::new(),
+            dropping: false,
+            opened: false,
+            write: Arc::new(Mutex::new(write)),
+        }
+    }
+
+    /// Puts the next line into `self.line`; false at the end of the input.
+    ///
+    /// Cancel-safe: what was read stays in `self.line`, and the next call reads on.
+    async fn next_line(&mut self) -> bool {
+        loop {
+            let room = MAX_LINE_BYTES + 1 - self.line.len();
+            let read = (&mut self.read).take(room as u64).read_until(b'\n', &mut self.line).await;
+            let ended = self.line.last() == Some(&b'\n');
+            match read {
+                Ok(0) | Err(_) if self.line.is_empty() || self.dropping => return false,
+                // The last line may lack its end.
+                Ok(0) | Err(_) => return true,
+                Ok(_) if ended && !self.dropping => return true,
+                Ok(_) if ended => {
+                    self.dropping = false;
+                    self.line.clear();
+                }
+                Ok(_) if self.line.len() > MAX_LINE_BYTES => {
+                    if !self.dropping {
+                        eprintln!("nudge: a line on stdin was over 32 MiB and is ignored");
+                    }
+                    self.dropping = true;
+                    self.line.clear();
+                }
+                // The input ended within a line; the next read says so.
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for StdioTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let write = Arc::clone(&self.write);
+        async move { write_line(&write, &line(&item)?).await }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            if !self.next_line().await {
+                return None;
+            }
+            let parsed = parse(&self.line);
+            let id = if parsed.is_err() { id(&self.line) } else { None };
+            self.line.clear();
+            self.line.shrink_to(KEPT_LINE_BYTES);
+            match parsed {
+                Ok(JsonRpcMessage::Request(request)) => {
+                    self.opened = true;
+                    return Some(JsonRpcMessage::Request(request));
+                }
+                Ok(message) if self.opened => return Some(message),
+                Ok(_) => {}
+                // Without an id nobody waits for an answer, and an answer to garbage may breed more.
+                Err(error) => {
+                    if let Some(id) = id {
+                        let error = ErrorData::invalid_request(format!("This is not an MCP request: {error}."), None);
+                        let answered = self.send(ServerJsonRpcMessage::error(error, Some(id))).await;
+                        answered.ok()?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.write.lock().await.shutdown().await
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io::Result<()> {
+    let mut write = write.lock().await;
+    write.write_all(line).await?;
+    write.flush().await
+}
+
+/// Reads a message. The arguments of a tool call are taken out of the text before rmcp parses it.
+fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    let (message, arguments) = without_arguments(line);
+    let mut message: ClientJsonRpcMessage = serde_json::from_slice(&message)?;
+    if let (JsonRpcMessage::Request(request), Some(arguments)) = (&mut message, arguments) {
+        request.request.extensions_mut().insert(RawArguments(arguments));
+    }
+    Ok(message)
+}
+
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
+    taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
+}
+
+fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
+    let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
+    if members.get("method")?.get() != "\"tools/call\"" {
+        return None;
+    }
+    let mut params: Members<'_> = serde_json::from_str(members.get("params")?.get()).ok()?;
+    let arguments = params.remove("arguments")?.to_owned();
+    let params = to_raw_value(&params).ok()?;
+    members.insert("params".into(), &params);
+    Some((serde_json::to_vec(&members).ok()?, arguments))
+}
+
+/// The id of a request that rmcp cannot read.
+fn id(line: &[u8]) -> Option<RequestId> {
+    let members: Members<'_> = serde_json::from_slice(line).ok()?;
+    members.get("method")?;
+    serde_json::from_str(members.get("id")?.get()).ok()
+}
+
+/// A message as one line.
+fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = match structured(message) {
+        Some(reply) => serde_json::to_vec(&reply)?,
+        None => serde_json::to_vec(message)?,
+    };
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[derive(Serialize)]
+struct Reply<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    result: Structured<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Structured<'a> {
+    #[serde(flatten)]
+    result: &'a CallToolResult,
+    structured_content: &'a RawValue,
+}
+
+/// The result of a tool call that succeeded, with its one JSON text also as `structuredContent`.
+fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
+    let JsonRpcMessage::Response(response) = message else { return None };
+    let ServerResult::CallToolResult(result) = &response.result else { return None };
+    let ([ContentBlock::Text(content)], None, Some(false)) =
+        (&result.content[..], &result.structured_content, result.is_error)
+    else {
+        return None;
+    };
+    let structured_content = serde_json::from_str(&content.text).ok()?;
+    Some(Reply { jsonrpc: "2.0", id: &response.id, result: Structured { result, structured_content } })
+}

@@ -1,0 +1,230 @@
+//! A real `nudge serve` in a private runtime directory, and raw ways to talk to it.
+
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use nudge_client::{RuntimeDir, ServerFile};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Polls until `probe` gives something.
+pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A folder in which runtime directories are made.
+pub fn home() -> TempDir {
+    TempDir::with_prefix("nudge-server-").unwrap()
+}
+
+/// `nudge serve` with a clean environment.
+pub fn command(runtime: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
+    command.arg("serve");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("NUDGE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("NUDGE_RUNTIME_DIR", runtime).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs one that is expected to end by itself.
+pub fn run_to_end(mut command: Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+pub struct Serve {
+    pub child: Child,
+    pub stdin: Option<ChildStdin>,
+    pub lines: Receiver<String>,
+    pub file: ServerFile,
+    pub runtime: PathBuf,
+}
+
+impl Serve {
+    /// Starts one and waits until it says where it is.
+    pub fn start(runtime: &Path) -> Self {
+        Self::spawn(command(runtime), runtime)
+    }
+
+    pub fn spawn(mut command: Command, runtime: &Path) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (sender, lines) = channel();
+        let stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let dir = wait_for("the runtime directory", PATIENCE, || {
+            runtime.exists().then(|| RuntimeDir::open(Some(runtime)).ok()).flatten()
+        });
+        let pid = child.id();
+        let file = wait_for("server.pid", PATIENCE, || dir.read_server_file().filter(|file| file.pid == pid));
+        Self { stdin: child.stdin.take(), child, lines, file, runtime: runtime.to_owned() }
+    }
+
+    pub fn token(&self) -> &str {
+        self.file.token.as_deref().unwrap()
+    }
+
+    /// Head of a good request, without the last empty line.
+    pub fn head(&self) -> String {
+        format!(
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
+            self.file.port,
+            self.token()
+        )
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.file.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream
+    }
+
+    /// Sends bytes, and reads until the server closes or one whole response is there.
+    pub fn raw(&self, request: impl AsRef<[u8]>) -> Response {
+        let mut stream = self.connect();
+        stream.write_all(request.as_ref()).unwrap();
+        Response::read(&mut stream)
+    }
+
+    /// A good POST with this body.
+    pub fn post(&self, body: &str) -> Response {
+        self.raw(format!("{}Content-Length: {}\r\n\r\n{body}", self.head(), body.len()))
+    }
+
+    /// A call over HTTP; the whole JSON-RPC answer.
+    pub fn call(&self, method: &str, params: &Value) -> Value {
+        let response = self.post(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string());
+        assert_eq!(response.status, 200);
+        serde_json::from_str(&response.body).unwrap()
+    }
+
+    pub fn send(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).unwrap();
+    }
+
+    /// The next line of stdout, which must be JSON.
+    pub fn receive(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer on stdout");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("stdout carries something else than JSON: {line}"))
+    }
+
+    pub fn ask(&mut self, message: &Value) -> Value {
+        self.send(&message.to_string());
+        let answer = self.receive();
+        assert_eq!(answer["id"], message["id"], "{answer}");
+        answer
+    }
+
+    /// Greets as a client of 2025 does.
+    pub fn initialize(&mut self, version: &str) -> Value {
+        let params =
+            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        let answer = self.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        answer
+    }
+
+    pub fn tool(&mut self, name: &str, arguments: &Value) -> Value {
+        let params = json!({"name": name, "arguments": arguments});
+        self.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}))
+    }
+
+    /// Waits for the end; what else came on stdout must be JSON too.
+    pub fn end(&mut self, patience: Duration) -> ExitStatus {
+        let status = wait_for("the end of the server", patience, || self.child.try_wait().unwrap());
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => drop(serde_json::from_str::<Value>(&line).unwrap()),
+                Err(RecvTimeoutError::Disconnected) => return status,
+                Err(RecvTimeoutError::Timeout) => panic!("stdout stays open"),
+            }
+        }
+    }
+
+    /// Closes stdin and waits for a clean end within a second.
+    pub fn close(mut self) -> String {
+        drop(self.stdin.take());
+        let status = self.end(Duration::from_secs(1));
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert!(status.success(), "{status}: {stderr}");
+        assert!(!self.runtime.join("server.pid").exists(), "server.pid is still there");
+        stderr
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Response {
+    pub fn read(stream: &mut TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(response) = Self::parse(&bytes) {
+                return response;
+            }
+            match stream.read(&mut buffer) {
+                Ok(read) if read > 0 => bytes.extend_from_slice(&buffer[..read]),
+                end => panic!("no whole response ({end:?}): {}", String::from_utf8_lossy(&bytes)),
+            }
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let head = head.to_ascii_lowercase();
+        let status: u16 = head.split(' ').nth(1)?.parse().ok()?;
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if status == 100 {
+            return None;
+        }
+        (body.len() >= length.unwrap_or(0)).then(|| Self { status, head: head.clone(), body: body.to_owned() })
+    }
+
+    /// The JSON-RPC error that every refusal carries.
+    pub fn error(&self) -> Value {
+        let body: Value = serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body));
+        assert_eq!(body["jsonrpc"], "2.0");
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(!message.is_empty() && message.lines().count() == 1);
+        assert!(body["error"]["data"]["reason"].is_string());
+        body["error"].clone()
+    }
+}

@@ -1,0 +1,90 @@
+//! A source beside the hints is a `Service` with rows of its own, and nothing else: HTTP and MCP serve
+//! it without a line that knows it.
+
+use std::sync::Arc;
+
+use nudge::{ContextUse, Method, Nudge, Result, Service, Services, unknown_method};
+use nudge_cli::server::mcp::{FillIn, Tools};
+use nudge_cli::server::{rpc, stdio::StdioTransport};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+static ECHO: Method = Method {
+    name: "demo.echo",
+    title: "Echo",
+    description: "Gives back what it got.",
+    tool: true,
+    frequent: true,
+    read_only: true,
+    destructive: false,
+    idempotent: true,
+    context: ContextUse::Inferred,
+    params: || json!({"type": "object", "properties": {"say": {"type": "string"}}}),
+};
+
+struct Demo;
+
+impl Service for Demo {
+    fn methods(&self) -> Vec<&'static Method> {
+        vec![&ECHO]
+    }
+
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        if method == ECHO.name { Ok(params.to_owned()) } else { Err(unknown_method()) }
+    }
+}
+
+fn both() -> Arc<dyn Service> {
+    Arc::new(Services::new(vec![Arc::new(Nudge::default()), Arc::new(Demo)]))
+}
+
+#[test]
+fn over_http() {
+    let service = both();
+    let ask = |method: &str| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"say":"hello"}}}}"#);
+        let answer = rpc::answer(&*service, body.as_bytes()).unwrap();
+        serde_json::from_slice::<Value>(&answer).unwrap()
+    };
+    assert_eq!(ask("demo.echo")["result"], json!({"say": "hello"}));
+    assert_eq!(ask("demo.other")["error"]["code"], -32601);
+    assert_eq!(ask("nudge.list_components")["error"]["code"], 40001, "the hints are still there");
+}
+
+/// Also shows what `FillIn` gets: the row, the params, the service and the client's `_meta`.
+#[test]
+fn over_mcp() {
+    let fill_in: Arc<FillIn> = Arc::new(|method, params, service, meta| {
+        assert_eq!(method.name, "demo.echo");
+        assert_eq!(service.methods().len(), nudge::methods().len() + 1);
+        params.insert("session".into(), meta.unwrap()["x-test"].clone());
+    });
+    let answers = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(server);
+        let transport = StdioTransport::new(read, write);
+        let serving = tokio::spawn(rmcp::serve_server(Tools::new(both(), Some(fill_in)), transport));
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        let call = json!({"name": "demo_echo", "arguments": {"say": "hello"}, "_meta": {"x-test": 5}});
+        for (id, method, params) in [(0, "initialize", hello), (1, "tools/list", json!({})), (2, "tools/call", call)] {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            client.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        }
+        let mut lines = BufReader::new(client).lines();
+        let mut answers = Vec::new();
+        while answers.len() < 3 {
+            let line = lines.next_line().await.unwrap().unwrap();
+            answers.push(serde_json::from_str::<Value>(&line).unwrap());
+        }
+        drop(serving.await.unwrap().unwrap());
+        answers
+    });
+    let of = |id: u64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    let tools = of(1)["result"]["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["name"] == "demo_echo").unwrap();
+    assert_eq!(echo["_meta"]["anthropic/alwaysLoad"], true);
+    assert_eq!(tools.len(), 9);
+    assert_eq!(of(2)["result"]["structuredContent"], json!({"say": "hello", "session": 5}));
+}

@@ -1,0 +1,414 @@
+//! The life of a server, JSON-RPC and MCP, seen from outside: real processes.
+
+mod kit;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kit::{PATIENCE, Serve, command, home, run_to_end, wait_for};
+use nudge::{ErrorKind, Service};
+use nudge_client::{Remote, RuntimeDir};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+const META: &str = "io.modelcontextprotocol";
+
+fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        format!("{META}/protocolVersion"): "2026-07-28",
+        format!("{META}/clientCapabilities"): {},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// Runs a second server and returns what it says.
+fn refused_start(runtime: &Path) -> String {
+    let output = run_to_end(command(runtime));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(output.stdout.is_empty());
+    stderr
+}
+
+#[test]
+fn the_second_server_names_the_first() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let first = Serve::start(&runtime);
+    for _ in 0..3 {
+        let said = refused_start(&runtime);
+        assert!(said.contains(&format!("pid {}, port {}", first.file.pid, first.file.port)), "{said}");
+        assert!(!said.contains(first.token()), "the token is told");
+    }
+    assert_eq!(first.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
+    first.close();
+    Serve::start(&runtime).close();
+}
+
+#[test]
+fn of_many_that_start_at_once_one_wins() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut servers: Vec<_> = (0..10).map(|_| command(&runtime).spawn().unwrap()).collect();
+    let losers = || servers.iter_mut().filter_map(|server| server.try_wait().unwrap()).count();
+    let mut losers = losers;
+    wait_for("nine to give up", PATIENCE, || (losers() == 9).then_some(()));
+    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    assert!(dir.is_held());
+    let named = dir.read_server_file().unwrap().pid;
+    let winner = servers.iter_mut().find(|server| server.id() == named).unwrap();
+    drop(winner.stdin.take());
+    assert!(winner.wait().unwrap().success());
+}
+
+#[test]
+fn a_killed_server_is_replaced_at_once() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut first = Serve::start(&runtime);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert!(runtime.join("server.pid").exists(), "nobody tidied up");
+    let begun = Instant::now();
+    let second = Serve::start(&runtime);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert_ne!(second.token(), first.token());
+}
+
+#[test]
+fn a_stopped_holder_of_the_lock_is_told_of() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    let lock = dir.try_lock().unwrap().unwrap();
+    let begun = Instant::now();
+    let said = refused_start(&runtime);
+    assert!(said.contains("does not answer"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    drop(lock);
+    Serve::start(&runtime).close();
+}
+
+#[cfg(unix)]
+#[test]
+fn whatever_stands_in_the_place_of_server_pid() {
+    use std::os::unix::fs::{DirBuilderExt, symlink};
+
+    let home = home();
+    let runtime = home.path().join("run");
+    fs::DirBuilder::new().mode(0o700).create(&runtime).unwrap();
+    let (file, victim) = (runtime.join("server.pid"), home.path().join("victim"));
+    fs::write(&victim, "precious").unwrap();
+    let own_pid = std::process::id();
+    let plant: [&dyn Fn(); 8] = [
+        &|| fs::write(&file, "garbage").unwrap(),
+        &|| fs::write(&file, "").unwrap(),
+        &|| fs::write(&file, vec![b'7'; 1 << 20]).unwrap(),
+        &|| fs::write(&file, format!(r#"{{"pid":{own_pid},"port":1,"token":"x","new":[1]}}"#)).unwrap(),
+        &|| symlink(&victim, &file).unwrap(),
+        &|| symlink("/dev/zero", &file).unwrap(),
+        &|| fs::hard_link(&victim, &file).unwrap(),
+        &|| assert!(Command::new("mkfifo").arg(&file).status().unwrap().success()),
+    ];
+    for plant in plant {
+        plant();
+        let begun = Instant::now();
+        let serve = Serve::start(&runtime);
+        assert!(begun.elapsed() < Duration::from_secs(4));
+        assert_eq!(
+            fs::symlink_metadata(&file).unwrap().permissions(),
+            fs::metadata(runtime.join("primary.lock")).unwrap().permissions()
+        );
+        serve.close();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    }
+    fs::create_dir(&file).unwrap();
+    let said = refused_start(&runtime);
+    assert!(said.contains("is a directory"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_runtime_directory_that_is_not_ours_alone_is_refused() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let home = home();
+    let real = home.path().join("real");
+    fs::create_dir(&real).unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(refused_start(&real).contains("chmod 700"));
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
+
+    let link = home.path().join("link");
+    symlink(&real, &link).unwrap();
+    assert!(refused_start(&link).contains("not a real directory"));
+    assert!(refused_start(&link.join("")).contains("not a real directory"));
+    let file = home.path().join("file");
+    fs::write(&file, "x").unwrap();
+    assert!(refused_start(&file).contains("not a real directory"));
+    assert_eq!(fs::read_dir(&real).unwrap().count(), 0, "nothing was written through the link");
+    fs::remove_dir(&real).unwrap();
+    assert!(refused_start(&link).contains("not a real directory"), "a dangling link is a link");
+
+    // The lock itself is never followed either.
+    fs::create_dir(&real).unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&file, real.join("primary.lock")).unwrap();
+    assert!(refused_start(&real).contains("primary.lock"));
+}
+
+#[test]
+fn the_next_port_is_taken_unless_one_is_asked_for() {
+    let home = home();
+    let first = Serve::start(&home.path().join("one"));
+    let second = Serve::start(&home.path().join("two"));
+    assert_ne!(first.file.port, second.file.port);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let dir = RuntimeDir::open(Some(&home.path().join("three"))).unwrap();
+    let refused = nudge_cli::server::role::Primary::acquire(dir.clone(), port, true).err().unwrap();
+    assert!(refused.message().contains(&format!("Port {port} is taken")), "{refused}");
+    assert!(!dir.is_held(), "a failed start gives the lock back");
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_end_it_cleanly() {
+    let home = home();
+    for signal in ["-TERM", "-INT"] {
+        let mut serve = Serve::start(&home.path().join("run"));
+        assert!(Command::new("kill").args([signal, &serve.file.pid.to_string()]).status().unwrap().success());
+        assert!(serve.end(Duration::from_secs(1)).success(), "{signal}");
+        assert!(!serve.runtime.join("server.pid").exists());
+    }
+}
+
+#[test]
+fn shutdown_replies_and_ends_within_half_a_second() {
+    let home = home();
+    let mut serve = Serve::start(&home.path().join("run"));
+    // An idle kept connection must not hold it up.
+    let _idle = serve.connect();
+    let begun = Instant::now();
+    assert_eq!(serve.call("nudge.shutdown", &json!({}))["result"], json!({"stopping": true}));
+    assert!(serve.end(PATIENCE).success());
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn batches_notifications_and_ids() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let answer = |body: &str| {
+        let response = serve.post(body);
+        (response.status, serde_json::from_str::<Value>(&response.body).ok(), response.body)
+    };
+    for id in ["1", "1.50", "\"a\\u0062\"", "null", "-0", "12345678901234567890123"] {
+        let (status, _, text) = answer(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"nudge.status"}}"#));
+        assert!(status == 200 && text.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#)), "{text}");
+    }
+    for id in ["[]", "{}", "true"] {
+        let (_, value, _) = answer(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"nudge.status"}}"#));
+        let value = value.unwrap();
+        assert_eq!((&value["error"]["code"], &value["id"]), (&json!(-32600), &Value::Null));
+    }
+    let notification =
+        r#"{"jsonrpc":"2.0","method":"nudge.set_hint","params":{"component":"a","key":"b","value":"c"}}"#;
+    assert_eq!(answer(notification), (202, None, String::new()));
+    assert_eq!(answer(&format!("[{notification},{notification}]")), (202, None, String::new()));
+    assert_eq!(serve.call("nudge.get_hint", &json!({"component": "a", "key": "b"}))["result"]["hint"]["version"], 3);
+
+    let (_, value, _) = answer("[]");
+    assert_eq!(value.unwrap()["error"]["code"], -32600);
+    let (_, value, _) = answer(&format!(
+        r#"[1,{notification},{{"jsonrpc":"2.0","id":"x","method":"nudge.nope"}},{{"jsonrpc":"1.0","id":4,"method":"nudge.status"}},{{"jsonrpc":"2.0","id":5,"method":"nudge.status","params":[]}},{{"id":6}}]"#
+    ));
+    let value = value.unwrap();
+    let codes: Vec<_> =
+        value.as_array().unwrap().iter().map(|one| (one["id"].clone(), one["error"]["code"].clone())).collect();
+    let expected =
+        [(Value::Null, -32600), (json!("x"), -32601), (json!(4), -32600), (json!(5), -32602), (json!(6), -32600)];
+    assert_eq!(codes, expected.map(|(id, code)| (id, json!(code))));
+    let many = format!("[{}]", vec![r#"{"jsonrpc":"2.0","id":1,"method":"nudge.status"}"#; 1001].join(","));
+    assert_eq!(answer(&many).1.unwrap()["error"]["code"], -32600);
+}
+
+#[test]
+fn both_eras_of_mcp() {
+    let home = home();
+    let runtime = home.path().join("run");
+    for version in ["2025-06-18", "2025-11-25"] {
+        let mut serve = Serve::start(&runtime);
+        let hello = serve.initialize(version);
+        assert_eq!(hello["result"]["protocolVersion"], version);
+        assert_eq!(hello["result"]["serverInfo"]["name"], "nudge");
+        let tools = serve.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 8);
+        serve.close();
+    }
+    let mut serve = Serve::start(&runtime);
+    let found = serve.ask(&modern(1, "server/discover", json!({})));
+    assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
+    assert!(found["result"]["instructions"].as_str().unwrap().len() < 2048);
+    let tools = serve.ask(&modern(2, "tools/list", json!({})));
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 8);
+    let set = json!({"name": "nudge_set_hint", "arguments": {"component": "a", "key": "b", "value": "c"}});
+    let set = serve.ask(&modern(3, "tools/call", set));
+    assert_eq!(set["result"]["structuredContent"]["hint"]["value"], "c", "{set}");
+    assert_eq!(set["result"]["resultType"], "complete");
+    serve.close();
+
+    // A client that only looks, one that says nothing, and one that begins with a notification.
+    let mut serve = Serve::start(&runtime);
+    serve.ask(&modern(1, "server/discover", json!({})));
+    serve.close();
+    Serve::start(&runtime).close();
+    let mut serve = Serve::start(&runtime);
+    serve.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    serve.initialize("2025-11-25");
+    serve.close();
+}
+
+#[test]
+fn tools_are_small_complete_and_stable() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let list = || {
+        let mut serve = Serve::start(&runtime);
+        serve.initialize("2025-11-25");
+        serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        let line = serve.lines.recv_timeout(PATIENCE).unwrap();
+        serve.close();
+        line
+    };
+    let line = list();
+    assert!(line.len() <= 10_000, "{} bytes", line.len());
+    assert_eq!(line, list());
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let mut names = BTreeSet::new();
+    for tool in answer["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        assert!(name.starts_with("nudge_") && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+        assert!(tool["title"].is_string() && tool["description"].is_string(), "{name}");
+        assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
+        let hints = ["readOnlyHint", "destructiveHint", "idempotentHint"];
+        assert!(hints.iter().all(|hint| tool["annotations"][hint].is_boolean()), "{name}");
+        assert_eq!(tool["annotations"]["openWorldHint"], false, "{name}");
+        let always = ["nudge_get_hint", "nudge_query", "nudge_set_hint", "nudge_bump"].contains(&name);
+        assert_eq!(tool["_meta"]["anthropic/alwaysLoad"] == true, always, "{name}");
+        names.insert(name.to_owned());
+    }
+    let verbs = ["set_hint", "get_hint", "query", "delete_hint", "list_components", "bump", "export", "import"];
+    assert_eq!(names, verbs.map(|verb| format!("nudge_{verb}")).into());
+}
+
+#[test]
+fn tool_calls_carry_exact_json() {
+    let home = home();
+    let mut serve = Serve::start(&home.path().join("run"));
+    serve.initialize("2025-11-25");
+    // Key order survives, duplicate keys are seen.
+    serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge.set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"z":1,"a":2}}}}}"#);
+    let line = serve.lines.recv_timeout(PATIENCE).unwrap();
+    let (text, structured) = line.split_once("structuredContent").unwrap();
+    assert!(text.contains(r#"{\"z\":1,\"a\":2}"#) && structured.contains(r#"{"z":1,"a":2}"#), "{line}");
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), answer["result"]["structuredContent"]);
+    assert_eq!(answer["result"]["isError"], false);
+
+    serve.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nudge_set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"x":1,"x":2}}}}}"#);
+    let refused = serve.receive();
+    assert_eq!(refused["result"]["isError"], true);
+    assert!(refused["result"].get("structuredContent").is_none());
+    let error: Value = serde_json::from_str(refused["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(40001), &json!("E_INVALID")));
+
+    assert_eq!(serve.tool("nudge_nope", &json!({}))["error"]["code"], -32602);
+    assert_eq!(serve.tool("nudge_shutdown", &json!({}))["error"]["code"], -32602, "shutdown is HTTP's alone");
+    assert_eq!(serve.tool("nudge_status", &json!({}))["error"]["code"], -32602);
+    let listed = serve.tool("nudge.list_components", &json!({}));
+    assert_eq!(listed["result"]["structuredContent"]["components"][0]["name"], "a");
+    let prompts = serve.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "prompts/list"}));
+    assert_eq!(prompts["error"]["code"], -32601);
+    let odd = serve.ask(&json!({"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": 5}));
+    assert_eq!(odd["error"]["code"], -32600);
+    let large = json!({"component": "a", "key": "k", "value": "x".repeat(70_000)});
+    assert_eq!(serve.tool("nudge_set_hint", &large)["result"]["isError"], true);
+    serve.close();
+}
+
+#[test]
+fn calls_before_the_end_of_stdin_are_answered() {
+    let home = home();
+    let mut serve = Serve::start(&home.path().join("run"));
+    serve.initialize("2025-11-25");
+    for id in 1..=50 {
+        serve.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"nudge_list_components"}}}}"#
+        ));
+    }
+    drop(serve.stdin.take());
+    let answered: BTreeSet<_> = (1..=50).map(|_| serve.receive()["id"].as_u64().unwrap()).collect();
+    assert_eq!(answered.len(), 50);
+    assert!(serve.end(Duration::from_secs(1)).success());
+}
+
+#[test]
+fn a_remote_is_a_service() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    let none = Remote::connect(&dir).unwrap_err();
+    assert_eq!(none.message(), "No Nudge server is running; start one with `nudge serve`.");
+    let mut first = Serve::start(&runtime);
+    let remote = Remote::connect(&dir).unwrap();
+    let call = |method: &str, params: Value| remote.call(method, &to_raw_value(&params).unwrap());
+    assert!(call("nudge.set_hint", json!({"component": "a", "key": "b", "value": "c"})).is_ok());
+    let missing = call("nudge.get_hint", json!({"component": "a", "key": "x"})).unwrap_err();
+    assert_eq!((missing.kind(), missing.reason()), (ErrorKind::NotFound, "E_NOT_FOUND"));
+    assert_eq!(call("nudge.nope", json!({})).unwrap_err().kind(), ErrorKind::UnknownMethod);
+    // Many threads share one connection.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..50).for_each(|_| drop(call("nudge.status", json!({})).unwrap())));
+        }
+    });
+    // The kept connection dies with the first server; the second one is found.
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert_eq!(call("nudge.status", json!({})).unwrap_err().kind(), ErrorKind::Unavailable);
+    let mut second = Serve::start(&runtime);
+    assert!(call("nudge.status", json!({})).unwrap().get().contains(&format!("\"pid\":{}", second.file.pid)));
+    remote.shutdown().unwrap();
+    assert!(second.end(Duration::from_secs(1)).success());
+    assert_eq!(call("nudge.status", json!({})).unwrap_err().message(), none.message());
+}
+
+#[test]
+fn a_squatter_on_the_port_of_a_dead_server_hears_nothing() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut first = Serve::start(&runtime);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let squatter = TcpListener::bind(("127.0.0.1", first.file.port)).unwrap();
+    squatter.set_nonblocking(true).unwrap();
+    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    assert_eq!(Remote::connect(&dir).unwrap_err().kind(), ErrorKind::Unavailable);
+    let second = Serve::start(&runtime);
+    assert_ne!(second.file.port, first.file.port);
+    assert!(squatter.accept().is_err(), "somebody called");
+}
+
+#[test]
+fn debug_hides_the_token() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let shown = format!("{:?}", serve.file);
+    assert!(shown.contains("[secret]") && !shown.contains(serve.token()), "{shown}");
+}

@@ -1,0 +1,185 @@
+//! A directory of ours and the few things done in it, so that no link, pipe or foreign file planted
+//! there is ever followed, waited for or believed.
+//!
+//! On Unix everything is relative to the opened directory: renaming or replacing its path later
+//! changes nothing. On Windows the user's own profile folder is the protection.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+#[cfg(unix)]
+pub use unix::Dir;
+#[cfg(not(unix))]
+pub use windows::Dir;
+
+/// Why a directory cannot be used.
+#[derive(Debug)]
+pub enum Unfit {
+    /// It belongs to somebody else.
+    Foreign,
+    /// The rest of a sentence that begins with the path.
+    Because(String),
+}
+
+impl From<io::Error> for Unfit {
+    fn from(error: io::Error) -> Self {
+        Self::Because(format!("cannot be opened ({error})"))
+    }
+}
+
+/// Refuses what is not a plain file with one name.
+fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
+    let meta = file.metadata()?;
+    if meta.is_file() && ours(&meta) { Ok(file) } else { Err(io::Error::other("it is not a regular file of ours")) }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+    use super::{File, Path, Unfit, io, plain};
+
+    /// A directory of ours with mode 0700.
+    #[derive(Debug)]
+    pub struct Dir(OwnedFd);
+
+    impl Dir {
+        /// Creates it when it is missing, and checks what it is.
+        pub fn open(path: &Path) -> Result<Self, Unfit> {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
+            let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
+                (Ok(dir), _) => dir,
+                (Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR), _) => {
+                    // A link or a file; whose it is decides whether another place may be used.
+                    return Err(if owner(path)? == rustix::process::geteuid().as_raw() {
+                        Unfit::Because("is not a real directory".into())
+                    } else {
+                        Unfit::Foreign
+                    });
+                }
+                (Err(rustix::io::Errno::ACCESS), _) if owner(path)? != rustix::process::geteuid().as_raw() => {
+                    return Err(Unfit::Foreign);
+                }
+                (Err(_), Err(error)) => return Err(Unfit::Because(format!("cannot be created ({error})"))),
+                (Err(error), Ok(())) => return Err(io::Error::from(error).into()),
+            };
+            let stat = rustix::fs::fstat(&dir).map_err(io::Error::from)?;
+            if stat.st_uid != rustix::process::geteuid().as_raw() {
+                return Err(Unfit::Foreign);
+            }
+            if Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
+                return Err(Unfit::Because("is open to other users; run `chmod 700` on it".into()));
+            }
+            Ok(Self(dir))
+        }
+
+        /// Opens a file to lock it; makes it when it is missing and `create`.
+        pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
+            let create = if create { OFlags::CREATE } else { OFlags::empty() };
+            self.open_at(name, OFlags::RDWR | create)
+        }
+
+        /// Opens a file for reading.
+        pub fn open_read(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OFlags::RDONLY)
+        }
+
+        /// Makes a file that was not there.
+        pub fn create_new(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+        }
+
+        /// Puts one name in the place of another.
+        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
+        }
+
+        /// Removes a name; what it linked to stays.
+        pub fn remove(&self, name: &str) -> io::Result<()> {
+            Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        /// Whether a directory has that name.
+        pub fn is_dir(&self, name: &str) -> bool {
+            rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        }
+
+        fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
+            let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
+            let us = rustix::process::geteuid().as_raw();
+            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
+        }
+    }
+
+    fn owner(path: &Path) -> io::Result<u32> {
+        Ok(path.symlink_metadata()?.uid())
+    }
+}
+
+#[cfg(not(unix))]
+mod windows {
+    use std::fs::OpenOptions;
+    use std::path::PathBuf;
+
+    use super::{File, Path, Unfit, io, plain};
+
+    /// A directory in the user's profile, which other users cannot write.
+    #[derive(Debug)]
+    pub struct Dir(PathBuf);
+
+    impl Dir {
+        /// Creates it when it is missing, and checks what it is.
+        pub fn open(path: &Path) -> Result<Self, Unfit> {
+            std::fs::create_dir_all(path)?;
+            if !path.symlink_metadata()?.is_dir() {
+                return Err(Unfit::Because("is not a real directory".into()));
+            }
+            Ok(Self(path.to_owned()))
+        }
+
+        /// Opens a file to lock it; makes it when it is missing and `create`.
+        pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
+            self.open_at(name, OpenOptions::new().read(true).write(true).create(create).truncate(false))
+        }
+
+        /// Opens a file for reading.
+        pub fn open_read(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OpenOptions::new().read(true))
+        }
+
+        /// Makes a file that was not there.
+        pub fn create_new(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OpenOptions::new().write(true).create_new(true))
+        }
+
+        /// Puts one name in the place of another.
+        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            std::fs::rename(self.0.join(from), self.0.join(to))
+        }
+
+        /// Removes a name.
+        pub fn remove(&self, name: &str) -> io::Result<()> {
+            std::fs::remove_file(self.0.join(name))
+        }
+
+        /// Whether a directory has that name.
+        pub fn is_dir(&self, name: &str) -> bool {
+            self.0.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir())
+        }
+
+        fn open_at(&self, name: &str, options: &OpenOptions) -> io::Result<File> {
+            let path = self.0.join(name);
+            if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+                return Err(io::Error::other("it is not a regular file of ours"));
+            }
+            plain(options.open(path)?, |_| true)
+        }
+    }
+}

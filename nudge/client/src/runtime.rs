@@ -1,0 +1,205 @@
+//! The runtime directory: the lock that decides who is PRIMARY, and the file that says where it is.
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nudge::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::dir::{Dir, Unfit};
+
+/// Held by the PRIMARY for as long as it lives; never removed, so that all lock the same file.
+const LOCK: &str = "primary.lock";
+/// What the PRIMARY says of itself.
+const SERVER_FILE: &str = "server.pid";
+/// More than any server writes; a larger file is not ours.
+const MAX_SERVER_FILE_BYTES: u64 = 4096;
+
+/// The directory one session of servers and their clients share.
+///
+/// A real directory of this user's with mode 0700, checked when it is opened.
+#[derive(Debug, Clone)]
+pub struct RuntimeDir {
+    path: PathBuf,
+    dir: Arc<Dir>,
+}
+
+impl RuntimeDir {
+    /// Opens the directory given, else the one `NUDGE_RUNTIME_DIR` names, else the usual one
+    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is somebody else's; on Windows
+    /// `%LOCALAPPDATA%\nudge`). Creates it when it is missing.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it is a link, not ours, or open to others.
+    pub fn open(given: Option<&Path>) -> Result<Self> {
+        let named = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
+        match given.map(Path::to_owned).or(named) {
+            Some(path) => Self::at(&path).map_err(|unfit| refusal(&path, unfit)),
+            None => Self::usual(),
+        }
+    }
+
+    #[cfg(unix)]
+    fn usual() -> Result<Self> {
+        let path = PathBuf::from("/tmp/nudge");
+        match Self::at(&path) {
+            Err(Unfit::Foreign) => {
+                let own = PathBuf::from(format!("/tmp/nudge-{}", rustix::process::geteuid().as_raw()));
+                Self::at(&own).map_err(|unfit| refusal(&own, unfit))
+            }
+            opened => opened.map_err(|unfit| refusal(&path, unfit)),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn usual() -> Result<Self> {
+        let base = std::env::var_os("LOCALAPPDATA").map_or_else(std::env::temp_dir, PathBuf::from);
+        let path = base.join("nudge");
+        Self::at(&path).map_err(|unfit| refusal(&path, unfit))
+    }
+
+    fn at(path: &Path) -> Result<Self, Unfit> {
+        // Without a trailing `/`, which would make the last name be followed.
+        let path: PathBuf = std::path::absolute(path)?.components().collect();
+        Ok(Self { dir: Arc::new(Dir::open(&path)?), path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where `server.pid` is: the file that holds the token.
+    pub fn server_file_path(&self) -> PathBuf {
+        self.path.join(SERVER_FILE)
+    }
+
+    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it: a
+    /// failed try is no verdict.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the lock file cannot be used at all.
+    pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
+        let file = self.dir.open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(PrimaryLock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
+        }
+    }
+
+    /// Whether a PRIMARY lives: whether its lock is held, whatever any pid says.
+    pub fn is_held(&self) -> bool {
+        let Ok(file) = self.dir.open_lock(LOCK, false) else { return false };
+        match file.try_lock_shared() {
+            Ok(()) => {
+                // Closing would release it as well; this says so.
+                let _ = file.unlock();
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(_)) => false,
+        }
+    }
+
+    /// What `server.pid` says; `None` when there is none that a server of ours could have written.
+    pub fn read_server_file(&self) -> Option<ServerFile> {
+        let file = self.dir.open_read(SERVER_FILE).ok()?;
+        let mut text = Vec::new();
+        file.take(MAX_SERVER_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
+        if text.len() as u64 > MAX_SERVER_FILE_BYTES {
+            return None;
+        }
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Writes `server.pid` in one step, whatever had its name before.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`, for instance when a directory has that name.
+    pub fn write_server_file(&self, _lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
+        static WRITTEN: AtomicU32 = AtomicU32::new(0);
+        let (pid, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
+        let temporary = format!("{SERVER_FILE}.{pid}.{count}");
+        let write = || -> io::Result<()> {
+            // Left by a server with our pid that was killed in between.
+            let _ = self.dir.remove(&temporary);
+            let mut file = self.dir.create_new(&temporary)?;
+            file.write_all(&serde_json::to_vec(content)?)?;
+            drop(file);
+            self.dir.rename(&temporary, SERVER_FILE)
+        };
+        write().map_err(|error| {
+            let _ = self.dir.remove(&temporary);
+            self.io("write", SERVER_FILE, &error)
+        })
+    }
+
+    /// Removes `server.pid`; the caller is PRIMARY, so nobody else's is removed.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when a directory has its name.
+    pub fn remove_server_file(&self, _lock: &PrimaryLock) -> Result<()> {
+        if self.dir.is_dir(SERVER_FILE) {
+            let path = self.server_file_path();
+            let message = format!("{} is a directory; remove it and start again.", path.display());
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        match self.dir.remove(SERVER_FILE) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io("remove", SERVER_FILE, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
+        let path = self.path.join(name);
+        let message = format!("Cannot {verb} {}: {error}; remove it or set NUDGE_RUNTIME_DIR.", path.display());
+        Error::new(ErrorKind::Unavailable, message)
+    }
+}
+
+fn refusal(path: &Path, unfit: Unfit) -> Error {
+    let because = match unfit {
+        Unfit::Foreign => "belongs to another user".into(),
+        Unfit::Because(because) => because,
+    };
+    let message = format!(
+        "The runtime directory {} {because}; set NUDGE_RUNTIME_DIR to a directory of yours with mode 0700.",
+        path.display()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+/// Being PRIMARY. Released when dropped, and by the operating system when the process dies.
+#[derive(Debug)]
+pub struct PrimaryLock(#[allow(dead_code)] File);
+
+/// What `server.pid` holds. Unknown keys are tolerated, so that versions can differ.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFile {
+    /// The server's process, for people; nothing is ever decided by it.
+    pub pid: u32,
+    /// Its port on 127.0.0.1.
+    pub port: u16,
+    /// When its store was made.
+    #[serde(default)]
+    pub started: String,
+    /// What a caller must show; absent when the server asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for ServerFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerFile")
+            .field("pid", &self.pid)
+            .field("port", &self.port)
+            .field("started", &self.started)
+            .field("token", &self.token.as_ref().map(|_| "[secret]"))
+            .finish()
+    }
+}
