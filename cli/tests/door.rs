@@ -11,8 +11,9 @@ use kit::{Response, Serve, command, home};
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.list_components","params":{}}"#;
 
 fn with_headers(serve: &Serve, line: &str, headers: &[String]) -> Response {
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    serve.raw(format!("{line}\r\n{headers}Content-Length: {}\r\n\r\n{CALL}", CALL.len()))
+    let headers = headers.join("\r\n");
+    let end = if headers.is_empty() { "" } else { "\r\n" };
+    serve.raw(format!("{line}\r\n{headers}{end}Content-Length: {}\r\n\r\n{CALL}", CALL.len()))
 }
 
 fn good_headers(serve: &Serve) -> [String; 3] {
@@ -195,6 +196,21 @@ fn large_bodies_are_refused_before_they_are_read() {
         sent.and_then(|()| stream.write_all(b"\r\n")).unwrap();
     }
     refused(&Response::read(&mut stream), 413);
+
+    // Who may not come in is told so, however much was sent along.
+    let mut stream = serve.connect();
+    let head =
+        format!("POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\r\n", serve.file.port, 16 << 20);
+    stream.write_all(head.as_bytes()).unwrap();
+    for _ in 0..16 {
+        stream.write_all(&mib).unwrap();
+    }
+    refused(&Response::read(&mut stream), 401);
+    // And who asks before sending need not send.
+    let asking = format!("{}Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n", serve.head());
+    let answer = serve.raw(asking);
+    refused(&answer, 413);
+    assert!(!answer.head.starts_with("http/1.1 100"));
     #[cfg(target_os = "linux")]
     {
         let status = std::fs::read_to_string(format!("/proc/{}/status", serve.child.id())).unwrap();
@@ -257,7 +273,7 @@ fn deep_and_bad_json_do_no_harm() {
             serde_json::from_str(response.body.trim_start_matches('[').trim_end_matches(']')).unwrap();
         assert_eq!(answer["error"]["code"], code, "{}", &body[..body.len().min(80)]);
     }
-    for line in [&deep[..], "nonsense", "\u{0}", "[]", "{}", r#"{"jsonrpc":"2.0","id":3,"method":7}"#] {
+    for line in [&deep[..], "nonsense", "\u{0}", "[]", "{}", r#"{"jsonrpc":"2.0","method":7}"#] {
         serve.send(line);
     }
     serve.stdin.as_mut().unwrap().write_all(b"\xff\xfe\n").unwrap();

@@ -23,15 +23,15 @@ const MAX_ENV_NAMES: usize = 256;
 const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
 const MAX_FILES_OPEN: usize = 256;
 
-/// A context as given: every field optional, unknown fields tolerated. Also the builder of
-/// [`Context`].
+/// A context as given: every field optional, unknown fields tolerated; `cwd` of at most 4 KiB, 256
+/// environment names with values of 32 KiB, 256 open files. Also the builder of [`Context`].
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ContextSpec {
-    /// Absolute folder, at most 4 KiB.
+    /// Absolute folder.
     #[serde(deserialize_with = "wire::given")]
     pub cwd: Option<String>,
-    /// Repository, in any spelling.
+    /// Repository.
     #[serde(deserialize_with = "wire::given")]
     pub repo: Option<String>,
     /// Branch name.
@@ -40,11 +40,11 @@ pub struct ContextSpec {
     /// Operating system.
     #[serde(deserialize_with = "wire::given")]
     pub os: Option<Os>,
-    /// Environment; only names some scope mentions are needed.
+    /// Variables that scopes mention.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
     pub env: Option<HashMap<String, Option<String>>>,
-    /// Files open in the editor; they raise hints of their component.
+    /// Open files raise hints of their component.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub files_open: Vec<String>,
 }

@@ -91,11 +91,14 @@ fn schema<P: JsonSchema>() -> serde_json::Value {
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
+    // The method's own description says what it is for.
+    schema.as_object_mut().map(|root| root.remove("description"));
     tidy(&mut schema);
     schema
 }
 
-/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats.
+/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats,
+/// a description of each constant.
 fn tidy(schema: &mut serde_json::Value) {
     match schema {
         serde_json::Value::Object(map) => {
@@ -121,6 +124,14 @@ fn tidy(schema: &mut serde_json::Value) {
                     }
                 }
             }
+            let constants = |list: &serde_json::Value| {
+                list.as_array()?.iter().map(|one| one.get("const").cloned()).collect::<Option<Vec<_>>>()
+            };
+            if let Some(names) = map.get("oneOf").and_then(constants) {
+                map.remove("oneOf");
+                map.insert("type".into(), "string".into());
+                map.insert("enum".into(), names.into());
+            }
             if let Some(serde_json::Value::Array(names)) = map.get_mut("enum") {
                 names.retain(|name| !name.is_null());
             }
@@ -135,3 +146,24 @@ fn tidy(schema: &mut serde_json::Value) {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_plain_and_short() {
+        for method in methods() {
+            let schema = (method.params)();
+            let text = schema.to_string();
+            assert_eq!(schema["type"], "object", "{}", method.name);
+            assert_eq!(schema["additionalProperties"], false, "{}", method.name);
+            for word in ["$ref", "$defs", "$schema", "title", "\"null\"", "oneOf"] {
+                assert!(!text.contains(word), "{} holds {word}: {text}", method.name);
+            }
+        }
+        let tools = methods().into_iter().filter(|method| method.tool);
+        let bytes: usize = tools.map(|method| (method.params)().to_string().len() + method.description.len()).sum();
+        assert!(bytes < 8_500, "{bytes} bytes");
+    }
+}

@@ -257,14 +257,14 @@ impl Refusal {
         self
     }
 
-    /// Whether what follows on the connection cannot be told from the body that was not read.
-    pub fn leaves_body(&self) -> bool {
+    /// Whether the rest of the body is not worth waiting for before the next request.
+    fn ends_connection(&self) -> bool {
         matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
     }
 
     /// The response. Its JSON-RPC code is the status times 100, outside the range of the protocol's own.
     pub fn response(self) -> Response<Full<bytes::Bytes>> {
-        let closes = self.leaves_body();
+        let closes = self.ends_connection();
         let code = i32::from(self.status.as_u16()) * 100;
         let body = rpc::failure(&Fault { code, message: &self.message, data: FaultData { reason: self.reason } });
         let mut response = super::http::json(self.status, body);

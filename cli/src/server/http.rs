@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -134,7 +134,8 @@ impl House {
                 None => empty(StatusCode::ACCEPTED),
             },
             Err(refusal) => {
-                if refusal.leaves_body() {
+                // Who asked first whether to send has not sent, and need not now.
+                if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));
                 }
                 refusal.response()

@@ -15,6 +15,7 @@ pub use windows::Dir;
 
 /// Why a directory cannot be used.
 #[derive(Debug)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub enum Unfit {
     /// It belongs to somebody else.
     Foreign,

@@ -328,7 +328,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// The schema says what each kind looks like; kept short, because hosts load it into a prompt.
+/// Kept short, because hosts load it into a prompt; the description of the field says the rest.
 impl JsonSchema for HintValue {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "HintValue".into()
@@ -340,8 +340,7 @@ impl JsonSchema for HintValue {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A plain string, or an object: {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}.",
-            "type": ["string", "object"]
+            "anyOf": [{"type": "string"}, {"type": "object"}]
         })
     }
 }

@@ -37,7 +37,7 @@ pub struct Delete {
     pub component: String,
     /// The key.
     pub key: String,
-    /// This variant only; `""` is the one without a scope.
+    /// This variant only; `""` is the unscoped one.
     #[serde(default, deserialize_with = "wire::given")]
     pub variant: Option<String>,
     /// Every variant.

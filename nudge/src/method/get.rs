@@ -48,7 +48,7 @@ pub struct GetHint {
     /// Where you are; a condition whose field is missing does not match.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-    /// This variant only; `""` is the one without a scope. It must still fit the context.
+    /// This variant only, if it fits; `""` is the unscoped one.
     #[serde(default, deserialize_with = "wire::given")]
     pub variant: Option<String>,
 }

@@ -37,15 +37,15 @@ pub struct SetHint {
     pub component: String,
     /// What it is about, such as `build`, at most 256 bytes.
     pub key: String,
-    /// At most 64 KiB of text.
+    /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}. At most 64 KiB.
     pub value: HintValue,
-    /// Everything else.
+    /// Tags, scope, ttl and so on.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub meta: HintMeta,
     /// Refuse unless this is the stored version; 0: unless there is none.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_match_version: Option<u64>,
-    /// Update this variant and keep its scope; `""` is the one without a scope.
+    /// Update this variant, keep its scope; `""` is the unscoped one.
     #[serde(default, deserialize_with = "wire::given")]
     pub variant: Option<String>,
     /// The secret guard's finding is a false alarm.
