@@ -1,0 +1,152 @@
+//! Made-up hints, the same in every run: 100 components, 40 scopes, 30 tags (two a hint, some much
+//! commoner than others), a reason on a third, values of about 59 bytes.
+
+use std::sync::Arc;
+
+use nudge::{Bump, Config, Context, ContextSpec, HintMeta, HintValue, ManualClock, Nudge, Os, ScopeSpec, SetHint};
+
+pub const COMPONENTS: usize = 100;
+pub const SCOPES: usize = 40;
+pub const TAGS: usize = 30;
+
+/// Where the clock of a filled store begins: 2026-01-01.
+const EPOCH_MS: i64 = 1_767_225_600_000;
+/// The hints of a store were set over this long.
+const SPAN_MS: i64 = 30 * 24 * 3_600_000;
+
+/// A small generator (splitmix64), so that every run has the same data.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
+        // The remainder is below a `usize`.
+        usize::try_from(self.next() % limit as u64).unwrap_or_default()
+    }
+
+    /// The numbers below `count` in random order.
+    pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<_> = (0..count).collect();
+        (1..count).rev().for_each(|at| order.swap(at, self.below(at + 1)));
+        order
+    }
+}
+
+/// No quota in the way and no guard: what they cost is measured apart.
+pub fn config() -> Config {
+    Config {
+        max_components: usize::MAX,
+        max_hints_per_component: usize::MAX,
+        max_hints: usize::MAX,
+        max_bytes: usize::MAX,
+        secret_guard: false,
+        ..Config::default()
+    }
+}
+
+/// Where every row stands.
+pub fn place() -> ContextSpec {
+    Context::builder()
+        .cwd("/work/mono/svc-12/src")
+        .repo("https://github.com/acme/mono.git")
+        .branch("feature/login")
+        .os(Os::Linux)
+        .env("CI", "1")
+}
+
+/// Scope number `at` of the 40; about half of them fit [`place`].
+pub fn scope(at: usize) -> ScopeSpec {
+    let list = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect::<Vec<_>>();
+    let folder = |glob: String| ScopeSpec { cwd_glob: vec![glob], ..ScopeSpec::default() };
+    match at {
+        0 => ScopeSpec::default(),
+        1 => ScopeSpec { os: vec![Os::Linux], ..ScopeSpec::default() },
+        2 => ScopeSpec { os: vec![Os::Darwin, Os::Windows], ..ScopeSpec::default() },
+        3 => ScopeSpec { branch: list(&["main"]), os: vec![Os::Linux], ..ScopeSpec::default() },
+        4 => ScopeSpec { branch: list(&["feature/*"]), ..ScopeSpec::default() },
+        5 => ScopeSpec { branch: list(&["release/*", "hotfix/*"]), ..ScopeSpec::default() },
+        6 => ScopeSpec { repo: list(&["acme/mono"]), ..ScopeSpec::default() },
+        7 => ScopeSpec { repo: list(&["acme/other"]), ..ScopeSpec::default() },
+        8 => ScopeSpec { env_required: list(&["CI"]), ..ScopeSpec::default() },
+        9 => ScopeSpec { env_required: list(&["STAGING"]), ..ScopeSpec::default() },
+        _ => match at % 6 {
+            0 => folder(format!("/work/mono/svc-{at}/**")),
+            1 => folder(format!("/work/{{mono,web-{at}}}/**")),
+            2 => folder(format!("**/svc-{at}*/**")),
+            3 => ScopeSpec { branch: list(&["feature/**"]), ..folder(format!("**/svc-[0-9]*/{{src,lib-{at}}}")) },
+            4 => ScopeSpec { os: vec![Os::Linux], ..folder(format!("**/mono/**/s{{vc-12,vc-{at}}}/**")) },
+            _ => ScopeSpec { branch: list(&["main", "dev"]), ..folder(format!("/home/me/project-{at}/**")) },
+        },
+    }
+}
+
+/// One made-up hint.
+#[derive(Clone)]
+pub struct Seed {
+    pub set: SetHint,
+    pub scope: usize,
+    pub uses: u64,
+    pub updated_at: i64,
+}
+
+/// `count` hints in the order they are set, each with a key of its own.
+pub fn seeds(count: usize) -> Vec<Seed> {
+    let mut random = Random(1);
+    (0..count).map(|at| seed(at, count, &mut random)).collect()
+}
+
+fn seed(at: usize, count: usize, random: &mut Random) -> Seed {
+    const VERBS: [&str; 6] = ["build", "run", "test", "deploy", "lint", "logs"];
+    let component = format!("service-{:02}", at % COMPONENTS);
+    let verb = VERBS[random.below(VERBS.len())];
+    let text = format!("docker compose {verb} --service {component} --profile dev-{:06x}", random.below(1 << 24));
+    let value = if random.below(2) == 0 { HintValue::from(text) } else { HintValue::command(&text) };
+    // The smaller of two draws: tag 0 is on one hint in 8, tag 29 on one in 450.
+    let mut tag = || format!("tag-{:02}", random.below(TAGS).min(random.below(TAGS)));
+    let mut tags = vec![tag(), tag()];
+    if tags[0] == tags[1] {
+        tags[1] = format!("tag-{}", TAGS - 1);
+    }
+    let scope_at = random.below(SCOPES);
+    let meta = HintMeta {
+        reason: (at % 3 == 0).then(|| format!("`{verb}` alone misses the profile; found by trial {}", at % 17)),
+        tags,
+        priority: (at % 2 == 0).then(|| u8::try_from(1 + random.below(10)).unwrap_or(5)),
+        confidence: (at % 4 == 0).then(|| random.below(101) as f64 / 100.0),
+        scope: scope(scope_at),
+        ..HintMeta::default()
+    };
+    let uses = if random.below(3) == 0 { 1 + random.next() % 9 } else { 0 };
+    let updated_at = EPOCH_MS + SPAN_MS * i64::try_from(at).unwrap_or_default() / i64::try_from(count).unwrap_or(1);
+    Seed {
+        set: SetHint { meta, ..SetHint::new(component, format!("{verb}-{at}"), value) },
+        scope: scope_at,
+        uses,
+        updated_at,
+    }
+}
+
+/// A store that holds the seeds, each set and bumped at its time.
+pub fn store(seeds: &[Seed]) -> Nudge {
+    let clock = Arc::new(ManualClock::new(EPOCH_MS));
+    let nudge = Nudge::with_clock(config(), clock.clone());
+    let mut now = EPOCH_MS;
+    for seed in seeds {
+        clock.advance(seed.updated_at - now);
+        now = seed.updated_at;
+        let (component, key) = (seed.set.component.clone(), seed.set.key.clone());
+        let variant = nudge.set(seed.set.clone()).expect("a seed is valid").hint.variant().to_owned();
+        if seed.uses > 0 {
+            let bump = Bump { component, key, delta: Some(seed.uses), variant: Some(variant), ..Bump::default() };
+            nudge.bump(bump).expect("it was just set");
+        }
+    }
+    nudge
+}

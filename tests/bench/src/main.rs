@@ -1,0 +1,80 @@
+//! The speed table of Nudge: every row beside a peer that does the same work in the same run.
+//! `tests/bench/run` builds, pins and calls this; `README.md` says what each row measures.
+
+mod allocations;
+mod data;
+mod measure;
+mod peers;
+mod rows;
+mod table;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use measure::Turns;
+use table::Scale;
+
+const USAGE: &str = "usage: nudge-bench --list | --head | [--smoke] --row NAME | --probe HINTS QUERIES";
+
+const FULL: Scale = Scale {
+    small: 5_000,
+    large: 100_000,
+    turns: Turns { rounds: 301, slice: Duration::from_micros(500) },
+    long_rounds: 7,
+    latencies: 2_000_000,
+    counted: 10,
+};
+
+/// Shows that every row still yields its figures; they mean nothing.
+const SMOKE: Scale = Scale {
+    small: 200,
+    large: 2_000,
+    turns: Turns { rounds: 3, slice: Duration::from_micros(20) },
+    long_rounds: 1,
+    latencies: 20_000,
+    counted: 2,
+};
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["--list"] => {
+            rows::ALL.iter().for_each(|row| println!("{} {}", row.name, row.cpus.as_str()));
+            ExitCode::SUCCESS
+        }
+        ["--head"] => {
+            table::print_head();
+            ExitCode::SUCCESS
+        }
+        ["--row", name] => run(name, &FULL),
+        ["--smoke", "--row", name] => {
+            // Times are not judged: a row that yields its figures passes.
+            if run(name, &SMOKE) == ExitCode::from(2) { ExitCode::from(2) } else { ExitCode::SUCCESS }
+        }
+        ["--probe", hints, queries] => {
+            rows::growth::probe(hints.parse().unwrap_or_default(), queries.parse().unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// 0 when the row passes, 1 when it does not, 2 when there is none or a figure is missing.
+fn run(name: &str, scale: &Scale) -> ExitCode {
+    let Some(row) = rows::ALL.iter().find(|row| row.name == name) else {
+        eprintln!("no such row; --list names them");
+        return ExitCode::from(2);
+    };
+    let lines = (row.run)(scale);
+    lines.iter().for_each(table::Line::print);
+    let missing = lines.is_empty() || lines.iter().any(|line| line.measured.is_some_and(f64::is_nan));
+    match (missing, lines.iter().any(table::Line::fails)) {
+        (true, _) => ExitCode::from(2),
+        (false, true) => ExitCode::from(1),
+        (false, false) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,5 @@
+//! The other side of each comparison, written as one would without Nudge's tricks.
+
+pub mod lookup;
+pub mod plain;
+pub mod scan;

@@ -1,0 +1,39 @@
+//! Point lookups: a bare map under a lock, and a cache of moka's.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::{Equivalent, HashMap};
+use parking_lot::RwLock;
+
+/// A composite key that is looked up without being built.
+#[derive(Hash, PartialEq, Eq)]
+struct Key(Arc<str>, Arc<str>);
+
+#[derive(Hash)]
+struct Borrowed<'a>(&'a str, &'a str);
+
+impl Equivalent<Key> for Borrowed<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        *self.0 == *key.0 && *self.1 == *key.1
+    }
+}
+
+/// The least that a shared cache with two-part keys can do.
+#[derive(Default)]
+pub struct BareMap(RwLock<HashMap<Key, Arc<str>, RandomState>>);
+
+impl BareMap {
+    pub fn set(&self, component: &str, key: &str, value: &str) {
+        self.0.write().insert(Key(component.into(), key.into()), value.into());
+    }
+
+    pub fn get(&self, component: &str, key: &str) -> Option<Arc<str>> {
+        self.0.read().get(&Borrowed(component, key)).cloned()
+    }
+}
+
+/// A stock moka cache; its keys are joined beforehand, so that lookups allocate nothing.
+pub fn moka(capacity: usize) -> moka::sync::Cache<String, Arc<str>> {
+    moka::sync::Cache::new(capacity as u64)
+}

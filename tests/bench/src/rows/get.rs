@@ -1,0 +1,152 @@
+//! Point lookups from one place.
+
+use nudge::{Context, HintMeta, Nudge, Os, ScopeSpec, SetHint, View};
+
+use crate::allocations;
+use crate::data::{self, Random};
+use crate::measure::{interleave, work};
+use crate::peers::lookup::{self, BareMap};
+use crate::table::{Line, Scale, versus};
+
+/// Names to look up, in random order; a look-up never meets a key that the caches still hold from
+/// the one before.
+struct Names {
+    names: Vec<(String, String)>,
+    joined: Vec<String>,
+}
+
+impl Names {
+    fn new(keys: usize) -> Self {
+        let order = Random(7).shuffled(keys);
+        let names: Vec<_> =
+            order.iter().map(|at| (format!("service-{:02}", at % 100), format!("build-{at}"))).collect();
+        let joined = names.iter().map(|(component, key)| format!("{component}/{key}")).collect();
+        Self { names, joined }
+    }
+
+    fn at(&self, step: usize) -> (&str, &str) {
+        let (component, key) = &self.names[step % self.names.len()];
+        (component, key)
+    }
+
+    fn joined(&self, step: usize) -> &str {
+        &self.joined[step % self.joined.len()]
+    }
+}
+
+const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
+
+/// The scopes of a key's variants; three of the four fit [`data::place`].
+fn variants(count: usize) -> Vec<ScopeSpec> {
+    let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
+    let all = [
+        ScopeSpec { branch: vec!["feature/*".into()], ..cwd("/work/mono/**") },
+        ScopeSpec { os: vec![Os::Linux], ..cwd("**/svc-*/**") },
+        ScopeSpec { os: vec![Os::Linux], ..ScopeSpec::default() },
+        ScopeSpec { branch: vec!["main".into()], os: vec![Os::Darwin], ..ScopeSpec::default() },
+    ];
+    all.into_iter().take(count).collect()
+}
+
+struct Stores {
+    nudge: Nudge,
+    bare: BareMap,
+    moka: moka::sync::Cache<String, std::sync::Arc<str>>,
+    names: Names,
+}
+
+/// The default store's size in hints, `variants` to a key; the peers hold one value a key.
+fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
+    let keys = hints / variants.len();
+    let out = Stores {
+        nudge: Nudge::new(data::config()),
+        bare: BareMap::default(),
+        moka: lookup::moka(hints),
+        names: Names::new(keys),
+    };
+    for at in 0..keys {
+        let (component, key) = out.names.at(at);
+        for scope in variants {
+            let meta = HintMeta { scope: scope.clone(), ..HintMeta::default() };
+            out.nudge.set(SetHint { meta, ..SetHint::new(component, key, VALUE) }).expect("the data is valid");
+        }
+        out.bare.set(component, key, VALUE);
+        out.moka.insert(out.names.joined(at).to_owned(), VALUE.into());
+    }
+    out.moka.run_pending_tasks();
+    out
+}
+
+/// `get` through a View that is kept.
+pub fn warm(scale: &Scale) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (count, limit) in [(1, 3.0), (4, 3.5)] {
+        let stores = stores(scale.small, &variants(count));
+        let view = View::new(&stores.nudge, data::place().build().expect("the place is valid"));
+        let Stores { bare, moka, names, .. } = &stores;
+        let get = |step| {
+            let (component, key) = names.at(step);
+            view.get(component, key).expect("stored")
+        };
+        let times = interleave(
+            scale.turns,
+            &mut [
+                work(get),
+                work(|step| {
+                    let (component, key) = names.at(step);
+                    bare.get(component, key).expect("stored")
+                }),
+                work(|step| moka.get(names.joined(step)).expect("stored")),
+            ],
+        );
+        let ((), allocated) = allocations::count(|| (0..1000).for_each(|step| drop(get(step))));
+        let plural = if count == 1 { "1 variant".to_owned() } else { format!("{count} variants") };
+        let line = |limit, measured, peer: &str, median| Line {
+            what: format!("get, warm View, {plural}"),
+            limit,
+            unit: "x",
+            measured: Some(measured),
+            peer: peer.into(),
+            absolute: versus(times.median(0), median),
+        };
+        lines.push(line(limit, times.ratio(0, 1), "RwLock<hashbrown> lookup + Arc clone", times.median(1)));
+        lines.push(line(0.5, times.ratio(0, 2), "moka get", times.median(2)));
+        lines.push(Line {
+            unit: "allocations",
+            absolute: format!("{} in 1,000 gets", allocated.calls),
+            ..line(0.0, allocated.calls as f64 / 1000.0, "-", 0.0)
+        });
+    }
+    lines
+}
+
+/// `get` with a Context built for this one call.
+pub fn cold(scale: &Scale) -> Vec<Line> {
+    let Stores { nudge, moka, names, .. } = &stores(scale.small, &variants(4));
+    let place = || Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);
+    let known = place().build().expect("the place is valid");
+    let times = interleave(
+        scale.turns,
+        &mut [
+            work(|step| {
+                let context = place().build().expect("the place is valid");
+                let (component, key) = names.at(step);
+                nudge.get(component, key, &context).expect("stored")
+            }),
+            work(|step| moka.get(names.joined(step)).expect("stored")),
+            work(|step| {
+                let (component, key) = names.at(step);
+                nudge.get(component, key, &known).expect("stored")
+            }),
+        ],
+    );
+    let line = |what: &str, ours| Line {
+        what: what.into(),
+        limit: 3.0,
+        unit: "x",
+        measured: Some(times.ratio(ours, 1)),
+        peer: "moka get".into(),
+        absolute: versus(times.median(ours), times.median(1)),
+    };
+    vec![line("get, cold, 4 variants, no View", 2), line("get, cold, 4 variants, Context built too", 0)]
+}

@@ -1,0 +1,52 @@
+//! How the work of a query grows, in instructions: times would also count what the caches forget.
+
+use std::process::Command;
+
+use nudge::Query;
+
+use super::contention::count;
+use crate::data;
+use crate::table::{Line, Scale};
+
+/// What the counted child does: fills a store, then queries it.
+pub fn probe(hints: usize, queries: usize) {
+    let nudge = data::store(&data::seeds(hints));
+    for _ in 0..queries {
+        let query = Query { context: data::place(), ..Query::default() };
+        std::hint::black_box(nudge.query(query).expect("the query is valid"));
+    }
+}
+
+/// Instructions of one query: by how much two counted runs differ. `None` without valgrind.
+fn instructions(hints: usize, queries: usize) -> Option<f64> {
+    let run = |queries: usize| {
+        let out = Command::new("valgrind")
+            .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+            .arg(std::env::current_exe().ok()?)
+            .args(["--probe", &hints.to_string(), &queries.to_string()])
+            .output()
+            .ok()?;
+        let report = String::from_utf8_lossy(&out.stderr);
+        let total = report.lines().find_map(|line| line.split_once("I refs:"))?.1;
+        total.trim().replace(',', "").parse::<f64>().ok()
+    };
+    Some((run(1 + queries)? - run(1)?) / queries as f64)
+}
+
+/// The exponent with which instructions of a query grow from the small store to the large one.
+pub fn query(scale: &Scale) -> Vec<Line> {
+    // As many hints looked at in both, so that what else differs between two runs weighs the same.
+    let factor = scale.large / scale.small;
+    let small = instructions(scale.small, scale.counted * factor);
+    let large = small.and_then(|_| instructions(scale.large, scale.counted));
+    let exponent = small.zip(large).map(|(small, large)| (large / small).ln() / (factor as f64).ln());
+    let absolute = small.zip(large).map(|(small, large)| format!("{large:.0} / {small:.0}"));
+    vec![Line {
+        what: format!("query, instructions, {} to {}", count(scale.small), count(scale.large)),
+        limit: 1.05,
+        unit: "exponent",
+        measured: exponent,
+        peer: "itself".into(),
+        absolute: absolute.unwrap_or_else(|| "needs valgrind".into()),
+    }]
+}

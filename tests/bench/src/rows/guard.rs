@@ -1,0 +1,167 @@
+//! The secret guard over ordinary and over hostile text.
+
+use std::time::Instant;
+
+use nudge::SecretGuard;
+
+use crate::data::{Random, seeds};
+use crate::measure::percentile;
+use crate::table::{Line, Scale, time};
+
+/// Fragments that rules look for. None is a credential, and none is whole.
+const PIECES: &[&str] = &[
+    "a",
+    "A",
+    "0",
+    "f",
+    "Aa1",
+    "=",
+    ":",
+    "\"",
+    "'",
+    "\\",
+    "\\\"",
+    "{",
+    "[",
+    "[[",
+    "{\"a\":",
+    "(",
+    "$",
+    "${",
+    "$(",
+    "<",
+    "%",
+    " ",
+    "\n",
+    "\t",
+    "/",
+    "//",
+    "://",
+    "@",
+    "://a:b",
+    "https://u:",
+    "-",
+    "--",
+    "-----",
+    "-----BEGIN ",
+    "_",
+    ".",
+    "eyJ",
+    "eyJa.",
+    "AKIA",
+    "ASIA",
+    "ghp_",
+    "github_pat_",
+    "xoxb-",
+    "sk-",
+    "sk_live_",
+    "AIza",
+    "password=",
+    "password: ",
+    "PASSWORD=",
+    "passwd ",
+    "--password ",
+    "--token=",
+    "-p ",
+    "-u a:",
+    "export ",
+    "export A=",
+    "secret",
+    "api_key=",
+    "token\": \"",
+    "Authorization: ",
+    "Bearer ",
+    "Basic ",
+    "sha256:",
+    "0x",
+    "deadbeef",
+    "curl -H ",
+    "mysql ",
+    "é",
+    "\u{feff}",
+    "\u{202e}",
+    "&",
+    "&amp;",
+    ";",
+    "|",
+    "==",
+    "=>",
+    ":=",
+    "+/",
+    "YWJj",
+];
+
+/// The guard's time over texts of 60 B, of 1 KiB, and over hostile ones of 64 KiB.
+pub fn check(scale: &Scale) -> Vec<Line> {
+    let hostile_pieces = if scale.small < 5_000 { 4 } else { PIECES.len() };
+    let (worst, piece) = worst_of(hostile_pieces);
+    let line = |what: &str, limit, unit, ns: f64, per_unit, absolute| Line {
+        what: what.into(),
+        limit,
+        unit,
+        measured: Some(ns / per_unit),
+        peer: "-".into(),
+        absolute,
+    };
+    let short = timed(&texts(60, scale.small.min(1000)));
+    let long = timed(&texts(1024, scale.small.min(1000)));
+    let half = percentile(short.clone(), 50.0);
+    let tail = percentile(long.clone(), 99.0);
+    vec![
+        line("guard p50, 60 B", 10.0, "us", half, 1e3, format!("p99 {}", time(percentile(short, 99.0)))),
+        line("guard p99, 1 KiB", 200.0, "us", tail, 1e3, format!("p50 {}", time(percentile(long, 50.0)))),
+        line("guard, worst hostile 64 KiB", 10.0, "ms", worst, 1e6, format!("{piece:?} repeated")),
+    ]
+}
+
+/// Ordinary texts of `bytes` bytes: values and reasons of the made-up hints, some one after another.
+fn texts(bytes: usize, count: usize) -> Vec<String> {
+    let seeds = seeds(5_000);
+    let parts: Vec<_> = seeds
+        .iter()
+        .flat_map(|seed| [Some(seed.set.value.text()), seed.set.meta.reason.as_deref()])
+        .flatten()
+        .collect();
+    let mut random = Random(9);
+    let text = |_| {
+        let mut text = String::new();
+        while text.len() < bytes {
+            text.push_str(parts[random.below(parts.len())]);
+            text.push('\n');
+        }
+        text.truncate(bytes);
+        text
+    };
+    (0..count).map(text).collect()
+}
+
+/// For each text the middle one of five times, in nanoseconds: the rest is the machine's noise.
+fn timed(texts: &[String]) -> Vec<f64> {
+    texts.iter().map(|text| percentile((0..5).map(|_| once(text)).collect(), 50.0)).collect()
+}
+
+fn once(text: &str) -> f64 {
+    let start = Instant::now();
+    std::hint::black_box(SecretGuard::new().check(None, std::hint::black_box(text)));
+    start.elapsed().as_nanos() as f64
+}
+
+/// The slowest text of one piece, or two in turn, repeated to 64 KiB.
+fn worst_of(pieces: usize) -> (f64, String) {
+    let pieces = &PIECES[..pieces];
+    let alone = pieces.iter().map(|&piece| piece.to_owned());
+    let pairs = pieces.iter().flat_map(|a| pieces.iter().filter(move |b| a != *b).map(move |b| format!("{a}{b}")));
+    let mut worst = (0.0, String::new());
+    for unit in alone.chain(pairs) {
+        let text = unit.repeat((64 << 10) / unit.len());
+        // A second and third look only at what could be the slowest.
+        let mut ns = once(&text);
+        if ns > worst.0 {
+            ns = ns.min(once(&text)).min(once(&text));
+        }
+        if ns > worst.0 {
+            worst = (ns, unit);
+        }
+    }
+    worst
+}
