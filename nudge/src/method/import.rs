@@ -1,6 +1,7 @@
 //! `nudge.import`
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ pub(super) static ROW: Row = Row {
 };
 
 /// Params of [`Nudge::import`].
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
     /// The store.
@@ -44,6 +45,13 @@ pub struct Import {
     /// The secret guard's findings are false alarms.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub allow_secret: bool,
+}
+
+/// Without the payload, which may hold secrets.
+impl fmt::Debug for Import {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Import({:?}, {} bytes)", self.mode, self.payload.get().len())
+    }
 }
 
 /// What happens to hints that are already stored.

@@ -1,5 +1,6 @@
 //! `nudge.outcome`
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -37,7 +38,7 @@ pub(super) static ROW: Row = Row {
 };
 
 /// Params of [`Nudge::outcome`].
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// The command that ran.
@@ -50,6 +51,13 @@ pub struct Outcome {
     /// Where it ran.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
+}
+
+/// Without the command, which may hold a secret.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outcome(ok {}, exit code {:?})", self.ok, self.exit_code)
+    }
 }
 
 /// Result of [`Nudge::outcome`].

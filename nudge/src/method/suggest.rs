@@ -1,6 +1,7 @@
 //! `nudge.suggest`
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -57,7 +58,7 @@ pub enum SuggestEvent {
 }
 
 /// Params of [`Nudge::suggest`].
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suggest {
     /// The moment.
@@ -83,6 +84,13 @@ pub struct Suggest {
     /// Most bytes of value text; 2,000 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for Suggest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Suggest({:?})", self.event)
+    }
 }
 
 /// Result of [`Nudge::suggest`].

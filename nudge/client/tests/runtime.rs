@@ -1,0 +1,99 @@
+//! The runtime directory: what is believed, and what is never followed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nudge_client::{RuntimeDir, ServerFile};
+use tempfile::TempDir;
+
+fn fresh() -> (TempDir, RuntimeDir, PathBuf) {
+    let home = TempDir::with_prefix("nudge-client-").unwrap();
+    let dir = RuntimeDir::open(Some(&home.path().join("a/run"))).unwrap();
+    let file = dir.server_file_path();
+    (home, dir, file)
+}
+
+fn server() -> ServerFile {
+    ServerFile { pid: 7, port: 8765, started: "2026-01-01T00:00:00.000Z".into(), token: Some("swordfish".into()) }
+}
+
+#[test]
+fn one_lock() {
+    let (_home, dir, _) = fresh();
+    assert!(!dir.is_held(), "nobody has made the file yet");
+    let lock = dir.try_lock().unwrap().unwrap();
+    assert!(dir.is_held() && dir.try_lock().unwrap().is_none());
+    drop(lock);
+    assert!(!dir.is_held() && dir.try_lock().unwrap().is_some());
+    assert!(dir.path().join("primary.lock").exists(), "the lock file stays");
+}
+
+#[test]
+fn the_server_file_reads_back() {
+    let (_home, dir, file) = fresh();
+    let lock = dir.try_lock().unwrap().unwrap();
+    assert_eq!(dir.read_server_file(), None);
+    for _ in 0..2 {
+        dir.write_server_file(&lock, &server()).unwrap();
+        assert_eq!(dir.read_server_file(), Some(server()));
+    }
+    let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["primary.lock", "server.pid"], "no temporary file is left");
+    dir.remove_server_file(&lock).unwrap();
+    dir.remove_server_file(&lock).unwrap();
+    assert!(!file.exists());
+    assert!(!format!("{:?}", server()).contains("swordfish"));
+}
+
+#[test]
+fn only_what_a_server_writes_is_believed() {
+    let (_home, dir, file) = fresh();
+    let lock = dir.try_lock().unwrap().unwrap();
+    dir.write_server_file(&lock, &server()).unwrap();
+    fs::write(&file, r#"{"pid":1,"port":2,"new":{"x":[]}}"#).unwrap();
+    let newer = dir.read_server_file().unwrap();
+    assert_eq!((newer.pid, newer.port, newer.token), (1, 2, None));
+    for bad in ["", "garbage", "{}", "[1]", r#"{"pid":1,"port":70000}"#, r#"{"pid":-1,"port":1}"#] {
+        fs::write(&file, bad).unwrap();
+        assert_eq!(dir.read_server_file(), None, "{bad}");
+    }
+    fs::write(&file, format!(r#"{{"pid":1,"port":2,"pad":"{}"}}"#, "x".repeat(5000))).unwrap();
+    assert_eq!(dir.read_server_file(), None, "too large");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_planted_is_followed_or_waited_for() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let (home, dir, file) = fresh();
+    let lock = dir.try_lock().unwrap().unwrap();
+    let victim = home.path().join("victim");
+    fs::write(&victim, serde_json::to_vec(&server()).unwrap()).unwrap();
+    symlink(&victim, &file).unwrap();
+    assert_eq!(dir.read_server_file(), None, "a link");
+    fs::remove_file(&file).unwrap();
+    fs::hard_link(&victim, &file).unwrap();
+    assert_eq!(dir.read_server_file(), None, "a second name");
+    fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert_eq!(dir.read_server_file(), None, "a pipe");
+
+    dir.write_server_file(&lock, &server()).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(dir.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    dir.remove_server_file(&lock).unwrap();
+    fs::create_dir(&file).unwrap();
+    for refused in [dir.write_server_file(&lock, &server()), dir.remove_server_file(&lock)] {
+        assert_eq!(refused.unwrap_err().reason(), "E_UNAVAILABLE");
+    }
+
+    // The directory was opened once; another one in its place changes nothing.
+    fs::remove_dir(&file).unwrap();
+    let moved = home.path().join("moved");
+    fs::rename(dir.path(), &moved).unwrap();
+    symlink(home.path(), dir.path()).unwrap();
+    dir.write_server_file(&lock, &server()).unwrap();
+    assert!(moved.join("server.pid").exists() && !home.path().join("server.pid").exists());
+}

@@ -1,0 +1,114 @@
+//! Secrets do not reach errors, `Debug` or the results that people read.
+
+use nudge::{
+    Bump, Context, Delete, Export, HintValue, Import, Nudge, Outcome, Query, Sensitivity, Service as _, SetHint,
+    Suggest,
+};
+use serde_json::value::to_raw_value;
+
+/// Put together at run time: it looks like a credential.
+fn canary() -> String {
+    ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat()
+}
+
+fn secret() -> SetHint {
+    let mut hint = SetHint::new("a", "k", canary());
+    hint.meta.sensitivity = Some(Sensitivity::Secret);
+    hint
+}
+
+#[test]
+fn debug_output_holds_no_secret() {
+    let canary = canary();
+    let store = Nudge::default();
+    let context = Context::builder().env("TOKEN", &canary);
+    let import =
+        Import { payload: to_raw_value(&canary).unwrap(), mode: nudge::ImportMode::Merge, allow_secret: false };
+    let raw = |json: serde_json::Value| json.to_string();
+    let suggest: Suggest =
+        serde_json::from_str(&raw(serde_json::json!({"event": "prompt", "prompt": canary, "error": canary}))).unwrap();
+    let outcome: Outcome = serde_json::from_str(&raw(serde_json::json!({"command": canary, "ok": true}))).unwrap();
+    let printed = [
+        format!("{:?}", secret()),
+        format!("{:?}", HintValue::command(&canary)),
+        format!("{:?}", store.set(secret()).unwrap()),
+        format!("{:?}", store.get("a", "k", &Context::default())),
+        format!("{:?}", store.query(Query::default()).unwrap()),
+        format!("{:?}", store.export(&Export { include_secrets: true, ..Export::default() }).unwrap()),
+        format!("{import:?} {suggest:?} {outcome:?} {context:?} {:?}", context.clone().build().unwrap()),
+    ];
+    for text in printed {
+        assert!(!text.contains(&canary), "{text}");
+    }
+}
+
+#[test]
+fn refusals_hold_no_secret() {
+    let canary = canary();
+    let store = Nudge::default();
+    let calls = [
+        ("nudge.set_hint", serde_json::json!({"component": "a", "key": "k", "value": canary})),
+        ("nudge.set_hint", serde_json::json!({"component": "a", "key": "k", "value": {"type": canary}})),
+        (
+            "nudge.set_hint",
+            serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {"priority": canary}}),
+        ),
+        ("nudge.set_hint", serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {"source": canary}})),
+        (
+            "nudge.set_hint",
+            serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {canary.clone(): 1}}),
+        ),
+        ("nudge.set_hint", serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {"ttl": canary}})),
+        ("nudge.set_hint", serde_json::json!({"component": canary, "key": "k", "value": "x"})),
+        (
+            "nudge.set_hint",
+            serde_json::json!({"component": "a", "key": "k", "value": {"type": "json", "data": {canary.clone(): 1}}}),
+        ),
+        (
+            "nudge.set_hint",
+            serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {"scope": {"cwd_glob": [format!("~{canary}")]}}}),
+        ),
+        ("nudge.get_hint", serde_json::json!({"component": "a", "key": "k", "context": {"os": canary}})),
+        ("nudge.query", serde_json::json!({"regex": format!("({canary}")})),
+        ("nudge.import", serde_json::json!({"payload": {"components": {}, "x": canary}})),
+        ("nudge.import", serde_json::json!({"payload": canary})),
+    ];
+    for (method, params) in calls {
+        let error = store.call(method, &to_raw_value(&params).unwrap()).unwrap_err();
+        assert!(!error.to_json().to_string().contains(&canary), "{method} {error:?}");
+    }
+}
+
+#[test]
+fn only_get_and_an_asked_for_export_show_a_secret() {
+    let canary = canary();
+    let store = Nudge::default();
+    let json = |value: &dyn erased::Json| value.json();
+    let set = store.set(secret()).unwrap();
+    let bumped = store.bump(Bump { component: "a".into(), key: "k".into(), ..Bump::default() }).unwrap();
+    let rows = store.query(Query::default()).unwrap();
+    let plain = store.export(&Export::default()).unwrap();
+    let full = store.export(&Export { include_secrets: true, ..Export::default() }).unwrap();
+    let got =
+        store.get_hint(nudge::GetHint { component: "a".into(), key: "k".into(), ..nudge::GetHint::default() }).unwrap();
+    let deleted = store.delete(&Delete { component: "a".into(), key: "k".into(), ..Delete::default() }).unwrap();
+    for hidden in [json(&set), json(&bumped), json(&rows), json(&deleted)] {
+        assert!(hidden.contains("\"[secret]\"") && !hidden.contains(&canary), "{hidden}");
+    }
+    assert!(!json(&plain).contains(&canary) && json(&plain).contains("\"omitted_secrets\":1"));
+    assert!(json(&full).contains(&canary));
+    assert!(json(&got).contains(&canary));
+}
+
+mod erased {
+    /// Anything that serializes, so that one list can hold results of several types.
+    pub trait Json {
+        fn json(&self) -> String;
+    }
+
+    impl<T: serde::Serialize> Json for T {
+        fn json(&self) -> String {
+            serde_json::to_string(self).unwrap()
+        }
+    }
+}
