@@ -50,11 +50,10 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn report(error: &Error, global: &Global) {
-    if global.json {
-        eprintln!("{}", error.to_json());
-    } else {
-        eprintln!("nudge: {}", output::visible(error.message()));
-    }
+    let text =
+        if global.json { error.to_json().to_string() } else { format!("nudge: {}", output::visible(error.message())) };
+    // Nobody may be reading; the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// A server that cannot serve exits with 1, whatever the reason (contract section 8).

@@ -15,13 +15,16 @@ mod formats;
 mod names;
 mod random;
 mod structure;
+mod survey;
 #[cfg(test)]
 mod tests;
+mod url;
 
 use names::Promise;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use structure::Encoded;
+use survey::Survey;
 
 /// Where and why a text was refused. Never holds the match itself.
 ///
@@ -101,19 +104,40 @@ impl SecretGuard {
     }
 }
 
-/// Where the walk stands: the path so far and the name the current value is assigned to.
+/// One step from a value to a value inside it.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// Where the walk stands: the way there and the name the current value is assigned to.
+/// The path is written out for a finding only, as clean values are the rule.
 struct Place<'a> {
-    path: String,
+    root: &'a str,
+    steps: Vec<Step<'a>>,
     name: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
-    fn root(path: &str, name: Option<&'a str>) -> Self {
-        Self { path: path.to_owned(), name }
+    const fn root(root: &'a str, name: Option<&'a str>) -> Self {
+        Self { root, steps: Vec::new(), name }
+    }
+
+    fn path(&self) -> String {
+        let mut path = self.root.to_owned();
+        for step in &self.steps {
+            match step {
+                Step::Key(key) => path = child(&path, key),
+                // Writing to a string cannot fail.
+                Step::Index(index) => drop(write!(path, "[{index}]")),
+            }
+        }
+        path
     }
 
     fn finding(&self, rule: &'static str) -> Finding {
-        Finding { rule, path: self.path.clone() }
+        Finding { rule, path: self.path() }
     }
 }
 
@@ -124,24 +148,24 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
                 return Some(place.finding(rule));
             }
             let nested = if may_parse { parse_nested(text) } else { None }?;
-            walk(&nested, &mut Place { path: place.path.clone(), name: place.name }, false)
+            walk(&nested, &mut Place::root("", place.name), false)?;
+            // Once more for the path, which is needed this time.
+            walk(&nested, &mut Place::root(&place.path(), place.name), false)
         }
         Value::Array(items) => {
             let mut flag: Option<&str> = None;
             for (index, item) in items.iter().enumerate() {
-                let length = place.path.len();
-                // Writing to a string cannot fail.
-                let _ = write!(place.path, "[{index}]");
+                place.steps.push(Step::Index(index));
                 // `["--password", "X"]`: an argument list.
                 let found = flag
                     .zip(item.as_str())
-                    .and_then(|(flag, text)| command::find(&[flag, " ", text].concat()))
+                    .and_then(|(flag, text)| command::flag_argument(flag, text))
                     .map(|rule| place.finding(rule))
                     .or_else(|| walk(item, place, may_parse));
                 if found.is_some() {
                     return found;
                 }
-                place.path.truncate(length);
+                place.steps.pop();
                 flag =
                     item.as_str().filter(|text| text.starts_with('-') && text.len() < 64 && !text.contains([' ', '=']));
             }
@@ -154,23 +178,22 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
 
 fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse: bool) -> Option<Finding> {
     if is_private_jwk(map) {
-        return Some(Finding { rule: "private-key", path: child(&place.path, "d") });
+        return Some(Finding { rule: "private-key", path: child(&place.path(), "d") });
     }
     let outer = place.name;
     // `{"name": "API_TOKEN", "value": …}`: the name is spelled out beside the value.
     let announced = map.iter().find(|(key, _)| names::is_namer(key)).and_then(|(_, value)| value.as_str());
     for (key, value) in map {
         if let Some(rule) = scan(None, key) {
-            return Some(Finding { rule, path: child(&place.path, "(key)") });
+            return Some(Finding { rule, path: child(&place.path(), "(key)") });
         }
-        let length = place.path.len();
-        place.path = child(&place.path, key);
+        place.steps.push(Step::Key(key));
         place.name = if names::is_carrier(key) { announced.or(outer).or(Some(key)) } else { Some(key) };
         let found = walk(value, place, may_parse);
         if found.is_some() {
             return found;
         }
-        place.path.truncate(length);
+        place.steps.pop();
         place.name = outer;
     }
     None
@@ -225,35 +248,40 @@ fn scan(name: Option<&str>, text: &str) -> Option<&'static str> {
     if text.len() < 5 {
         return None;
     }
-    scan_plain(name, text).or_else(|| scan_encoded(name, text)).or_else(|| scan_bare(name, text))
+    let view = Survey::of(text);
+    let promised = name.map_or(Promise::None, |name| names::promise(name.as_bytes()));
+    if view.is_plain() && promised == Promise::None {
+        return None;
+    }
+    scan_plain(promised, &view)
+        .or_else(|| scan_encoded(promised, &view))
+        .or_else(|| if view.words.is_empty() { None } else { scan_bare(name, &view) })
 }
 
-/// The rules that read the text as it stands.
-fn scan_plain(name: Option<&str>, text: &str) -> Option<&'static str> {
-    if structure::private_key(text) {
+/// The rules that read the text as it stands, each where the survey leaves it a chance.
+fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+    let text = view.text;
+    if view.has(Survey::DASHES) && structure::private_key(text) || structure::putty_key(text) {
         return Some("private-key");
     }
-    if structure::json_web_token(text) {
-        return Some("jwt");
-    }
-    if let Some(rule) = formats::find(text) {
+    if let Some(rule) = view.words(formats::SHORTEST).find_map(formats::find) {
         return Some(rule);
     }
-    if structure::hex_run(text.as_bytes()) {
+    if view.words(32).any(|word| structure::hex_run(word.as_bytes())) {
         return Some("hex-32-64");
     }
-    if command::url_credentials(text) {
+    if view.has(Survey::AT) && url::credentials(text) {
         return Some("url-credentials");
     }
-    if let Some(rule) = name.and_then(|name| named(name, text)) {
+    if let Some(rule) = named(promised, text) {
         return Some(rule);
     }
-    assign::find(text).or_else(|| command::find(text))
+    let assigned = if view.has(Survey::SEPARATOR) { assign::find(text) } else { None };
+    assigned.or_else(|| if view.has(Survey::BLANK | Survey::SEPARATOR) { command::find(text) } else { None })
 }
 
-/// The text as the value of `name`.
-fn named(name: &str, text: &str) -> Option<&'static str> {
-    let promised = names::promise(name.as_bytes());
+/// The text as the value of a name that promises `promised`.
+fn named(promised: Promise, text: &str) -> Option<&'static str> {
     let whole = text.trim();
     match promised {
         Promise::None => None,
@@ -264,32 +292,33 @@ fn named(name: &str, text: &str) -> Option<&'static str> {
 }
 
 /// Credentials inside base64: keys, JSON, `user:password` and the like.
-fn scan_encoded(name: Option<&str>, text: &str) -> Option<&'static str> {
-    let worth = structure::has_encoded_start(text)
-        || name.is_some_and(|n| names::promise(n.as_bytes()) > Promise::None)
-        || text.len() < 4096;
-    if !worth || text.len() < 24 {
+fn scan_encoded(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+    const SHORTEST: usize = 24;
+    let worth = view.text.len() < 4096 || promised > Promise::None || structure::has_encoded_start(view.text);
+    if !worth {
         return None;
     }
     let mut budget = NESTED_LIMIT;
-    structure::base64_tokens(text, 24).find_map(|token| {
+    view.words(SHORTEST).flat_map(|word| structure::base64_tokens(word, SHORTEST)).find_map(|token| {
         budget = budget.checked_sub(token.len().min(4096))?;
         match structure::decode_base64(token) {
-            Encoded::Text(inner) => scan_plain(None, &inner).map(|_| "encoded-secret"),
+            Encoded::Text(inner) => scan_plain(Promise::None, &Survey::of(&inner)).map(|_| "encoded-secret"),
             Encoded::Opaque => None,
         }
     })
 }
 
 /// Nothing but a random string.
-fn scan_bare(name: Option<&str>, text: &str) -> Option<&'static str> {
+fn scan_bare(name: Option<&str>, view: &Survey<'_>) -> Option<&'static str> {
     if name.is_some_and(|n| names::describes_public(n.as_bytes())) {
         return None;
     }
     // Certificates and public keys: the private ones were found above.
-    if text.contains("-----BEGIN ") {
+    if view.has(Survey::DASHES) && view.text.contains("-----BEGIN ") {
         return None;
     }
-    (random::is_bare_random(text) || random::has_prefixed_token(text) || random::has_long_random(text))
-        .then_some("random-string")
+    (random::is_bare_random(view.text)
+        || view.words(random::PREFIXED_MIN).any(random::has_prefixed_token)
+        || view.words(random::LONG_MIN).any(random::is_long_random))
+    .then_some("random-string")
 }

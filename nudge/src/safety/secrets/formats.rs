@@ -3,6 +3,7 @@
 //! Every hit looks at a bounded number of bytes, so the scan is linear.
 
 use super::classify::{digit_changes, distinct, is_uuid, is_word_byte, wordy_share};
+use super::structure::is_web_token;
 use Body::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Word};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
@@ -217,6 +218,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("webhook-url", Alnum, 16, "events.hookdeck.com/e/"),
     ("webhook-url", Path, 28, "integrations.pagerduty.com/integration/ events.pagerduty.com/integration/"),
     ("webhook-url", Path, 40, "alert.victorops.com/integrations/generic/"),
+    ("jwt", Special, 0, ".eyJ"),
     ("marked-format", Special, 30, "Q~"),
     ("marked-format", Special, 40, ".atlasv1."),
     ("marked-format", Special, 33, ":A"),
@@ -254,7 +256,10 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 /// How far a body is read: longer ones are judged by their beginning.
 const BODY_LIMIT: usize = 128;
 
-/// The rule of the first prefixed or marked format in `text`.
+/// No format is shorter.
+pub(super) const SHORTEST: usize = 16;
+
+/// The rule of the first prefixed or marked format in `text`, which is one word: no format holds a blank.
 pub(super) fn find(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     let table = &*TABLE;
@@ -378,6 +383,7 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         (length, length >= shortest && looks_issued(&bytes[end..end + length]))
     };
     match &bytes[start..end] {
+        b".eyJ" => is_web_token(bytes, start),
         // Vault before 1.10: `s.` and exactly 24 letters and digits.
         b"s." => {
             starts_token(bytes, start)

@@ -11,14 +11,15 @@ const BARE_MIN: usize = 38;
 /// Whether nearly the whole of `text` is one random string.
 pub(super) fn is_bare_random(text: &str) -> bool {
     let text = text.trim().trim_matches(['"', '\'', '`', ',', ';']);
-    if text.len() < BARE_MIN || text.len() > 4096 || !text.is_ascii() {
+    if text.len() < BARE_MIN || text.len() > 4096 {
         return false;
     }
     let bytes = text.as_bytes();
+    if !bytes.iter().all(|b| is_word_byte(b) || matches!(b, b'+' | b'/' | b'=' | b'-' | b'.' | b'~' | b':' | b'!')) {
+        return false;
+    }
     let mix = Mix::of(bytes);
-    let alphabet =
-        bytes.iter().all(|b| is_word_byte(b) || matches!(b, b'+' | b'/' | b'=' | b'-' | b'.' | b'~' | b':' | b'!'));
-    if !alphabet || mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
+    if mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
         return false;
     }
     if is_public_token(text) || is_labelled_digest(text) || !is_beyond_hex(bytes) || is_uuid(bytes) {
@@ -63,10 +64,13 @@ fn is_readable(text: &str) -> bool {
     matches!(decode_base64(text), Encoded::Text(_))
 }
 
+/// Shortest word looked at by [`has_prefixed_token`].
+pub(super) const PREFIXED_MIN: usize = 36;
+
 /// `abc_live_` and 30 or more random letters and digits: an issuer's prefix not in the table.
 pub(super) fn has_prefixed_token(text: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).any(|word| {
-        if !(36..=300).contains(&word.len()) || is_public_token(word) || is_labelled_digest(word) {
+        if !(PREFIXED_MIN..=300).contains(&word.len()) || is_public_token(word) || is_labelled_digest(word) {
             return false;
         }
         let Some(at) = word.rfind(['_', '-']) else {
@@ -88,17 +92,19 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
     })
 }
 
+/// Shortest word looked at by [`is_long_random`].
+pub(super) const LONG_MIN: usize = 40;
+
 /// A word of 40 or more well-mixed letters and digits, set off by blanks, quotes or `=`.
-pub(super) fn has_long_random(text: &str) -> bool {
-    text.split(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';')).any(|word| {
+pub(super) fn is_long_random(word: &str) -> bool {
         let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
-        if word.len() < 40 || describes_public(name.as_bytes()) {
+        if word.len() < LONG_MIN || describes_public(name.as_bytes()) {
             return false;
         }
         if is_bot_token(word) {
             return true;
         }
-        if !(40..=512).contains(&word.len()) || !word.bytes().all(|b| is_word_byte(&b) || b == b'-') {
+        if !(LONG_MIN..=512).contains(&word.len()) || !word.bytes().all(|b| is_word_byte(&b) || b == b'-') {
             return false;
         }
         let mix = Mix::of(word.as_bytes());
@@ -112,7 +118,6 @@ pub(super) fn has_long_random(text: &str) -> bool {
             && !is_public_token(word)
             && !is_labelled_digest(word)
             && !is_readable(word)
-    })
 }
 
 /// Discord: an encoded number, six characters, 27 to 40 characters, with points between.

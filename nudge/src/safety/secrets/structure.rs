@@ -14,9 +14,16 @@ pub(super) fn private_key(text: &str) -> bool {
             return true;
         }
     }
-    ["Private-Lines:", "Key Block-----\nVersion", "OpenVPN Static key V1-----"]
-        .iter()
-        .any(|mark| text.find(mark).is_some_and(|at| has_key_body(&bytes[at + mark.len()..])))
+    ["Key Block-----\nVersion", "OpenVPN Static key V1-----"].iter().any(|mark| marks_key(text, mark))
+}
+
+/// A PuTTY key file, which has no armour.
+pub(super) fn putty_key(text: &str) -> bool {
+    text.len() >= 100 && marks_key(text, "Private-Lines:")
+}
+
+fn marks_key(text: &str, mark: &str) -> bool {
+    text.find(mark).is_some_and(|at| has_key_body(&text.as_bytes()[at + mark.len()..]))
 }
 
 /// Whether key material follows: 40 base64 characters within the next 400 bytes, past armour headers and line ends.
@@ -39,43 +46,39 @@ fn has_key_body(rest: &[u8]) -> bool {
     run.len() >= 20 && distinct(&run, 8) >= 8 && wordy_share(&run) < 60
 }
 
-/// `eyJ….eyJ….…`: two base64 JSON objects and a signature. Each dot-free run is looked at twice at most.
-pub(super) fn json_web_token(text: &str) -> bool {
-    let bytes = text.as_bytes();
+/// `eyJ….eyJ….…`, two base64 JSON objects and a signature, with the first point at `dot`.
+/// Each part is looked at for the points at its ends only.
+pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
     let is_part = |b: &u8| is_word_byte(b) || *b == b'-';
-    text.match_indices(".eyJ").any(|(dot, _)| {
-        let head = bytes[..dot].iter().rev().take_while(|b| is_part(b)).count();
-        let header = &bytes[dot - head..dot];
-        let Some(start) = header.windows(3).position(|w| w == b"eyJ") else {
-            return false;
-        };
-        let claims = bytes[dot + 1..].iter().take_while(|b| is_part(b)).count();
-        let after = dot + 1 + claims;
-        let signature = bytes[(after + 1).min(bytes.len())..].iter().take_while(|b| is_part(b)).count();
-        header.len() - start >= 8
-            && claims >= 7
-            && bytes.get(after) == Some(&b'.')
-            && signature >= 1
-            && distinct(&header[start..], 6) > 5
-            && distinct(&bytes[dot + 1..after], 6) > 5
-    })
+    let head = bytes[..dot].iter().rev().take_while(|b| is_part(b)).count();
+    let header = &bytes[dot - head..dot];
+    let Some(start) = header.windows(3).position(|w| w == b"eyJ") else {
+        return false;
+    };
+    let claims = bytes[dot + 1..].iter().take_while(|b| is_part(b)).count();
+    let after = dot + 1 + claims;
+    header.len() - start >= 8
+        && claims >= 7
+        && bytes.get(after) == Some(&b'.')
+        && bytes.get(after + 1).is_some_and(is_part)
+        && distinct(&header[start..], 6) > 5
+        && distinct(&bytes[dot + 1..after], 6) > 5
 }
 
 /// A maximal run of 32 to 64 hex digits that no digest label precedes (contract section 7).
 pub(super) fn hex_run(bytes: &[u8]) -> bool {
     const LABELS: [&[u8]; 7] = [b"md5", b"sha1", b"sha224", b"sha256", b"sha384", b"sha512", b"blake3"];
-    let mut i = 0;
-    while i < bytes.len() {
-        // Only a run that covers byte i + 31 is long enough: skip ahead otherwise.
-        if !bytes[i].is_ascii_hexdigit() {
-            i += 1;
+    let mut start = 0;
+    while start + 32 <= bytes.len() {
+        // The last byte that is no digit decides where a run could begin at the earliest.
+        if let Some(at) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
+            start += at + 1;
             continue;
         }
-        let start = i;
-        while i < bytes.len() && bytes[i].is_ascii_hexdigit() {
-            i += 1;
-        }
-        if !(32..=64).contains(&(i - start)) {
+        let length = bytes[start..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let next = start + length + 1;
+        if length > 64 {
+            start = next;
             continue;
         }
         let labelled = start > 0
@@ -87,6 +90,7 @@ pub(super) fn hex_run(bytes: &[u8]) -> bool {
         if !labelled {
             return true;
         }
+        start = next;
     }
     false
 }
@@ -120,13 +124,21 @@ pub(super) fn decode_base64(token: &str) -> Encoded {
         if bits >= 8 {
             bits -= 8;
             out.push(u8::try_from(acc >> bits & 0xff).unwrap_or(0));
+            // Most tokens are no text, and their beginning shows it.
+            if out.len() == 12 && !mostly_readable(&out) {
+                return Encoded::Opaque;
+            }
         }
     }
-    let readable = out.iter().filter(|b| matches!(b, b' '..=b'~' | b'\n' | b'\r' | b'\t')).count();
-    if out.len() < 4 || readable * 10 < out.len() * 9 {
+    if out.len() < 4 || !mostly_readable(&out) {
         return Encoded::Opaque;
     }
     Encoded::Text(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn mostly_readable(bytes: &[u8]) -> bool {
+    let readable = bytes.iter().filter(|b| matches!(b, b' '..=b'~' | b'\n' | b'\r' | b'\t')).count();
+    readable * 10 >= bytes.len() * 9
 }
 
 /// Base64 tokens of at least `min` characters, each once, left to right.

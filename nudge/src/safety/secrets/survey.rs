@@ -1,0 +1,93 @@
+//! One look over a text before any rule runs: most rules need a mark or a long
+//! word to have a chance, and most texts have neither.
+
+/// The kinds of bytes that matter, as bits.
+const KINDS: [u8; 256] = {
+    let mut table = [0; 256];
+    let breaks = *b" \t\n\r\x0b\x0c\"'`,;";
+    let mut i = 0;
+    while i < breaks.len() {
+        table[breaks[i] as usize] = Survey::BREAK;
+        i += 1;
+    }
+    let blanks = *b" \t\n\r\x0b\x0c";
+    i = 0;
+    while i < blanks.len() {
+        table[blanks[i] as usize] |= Survey::BLANK;
+        i += 1;
+    }
+    let separators = *b"=:>,";
+    i = 0;
+    while i < separators.len() {
+        table[separators[i] as usize] |= Survey::SEPARATOR;
+        i += 1;
+    }
+    table[b'@' as usize] = Survey::AT;
+    table[b'-' as usize] = Survey::DASH;
+    table
+};
+
+/// What a text holds.
+pub(super) struct Survey<'a> {
+    pub text: &'a str,
+    seen: u8,
+    /// The words of at least [`Survey::WORD_MIN`] bytes.
+    pub words: Vec<&'a str>,
+}
+
+impl<'a> Survey<'a> {
+    /// Ends a word: a blank, a quote, a comma or a semicolon.
+    const BREAK: u8 = 1;
+    const DASH: u8 = 16;
+    /// White space.
+    pub const BLANK: u8 = 2;
+    /// May stand between a name and a value.
+    pub const SEPARATOR: u8 = 4;
+    pub const AT: u8 = 8;
+    /// Three dashes in a row, as in PEM armour.
+    pub const DASHES: u8 = 32;
+
+    /// Shorter words hold no token that its looks alone give away.
+    const WORD_MIN: usize = super::formats::SHORTEST;
+
+    pub fn of(text: &'a str) -> Self {
+        let bytes = text.as_bytes();
+        let mut survey = Self { text, seen: 0, words: Vec::new() };
+        let mut start = 0;
+        for (i, &b) in bytes.iter().enumerate() {
+            let kind = KINDS[usize::from(b)];
+            if kind == 0 {
+                continue;
+            }
+            survey.seen |= kind;
+            if kind & Self::BREAK != 0 {
+                survey.keep(start, i);
+                start = i + 1;
+            } else if kind == Self::DASH && bytes[..i].ends_with(b"--") {
+                survey.seen |= Self::DASHES;
+            }
+        }
+        survey.keep(start, bytes.len());
+        survey
+    }
+
+    fn keep(&mut self, start: usize, end: usize) {
+        if end - start >= Self::WORD_MIN {
+            self.words.extend(self.text.get(start..end));
+        }
+    }
+
+    pub const fn has(&self, kinds: u8) -> bool {
+        self.seen & kinds != 0
+    }
+
+    /// Whether no rule can find anything without a name.
+    pub fn is_plain(&self) -> bool {
+        self.words.is_empty() && !self.has(Self::BLANK | Self::SEPARATOR | Self::AT)
+    }
+
+    /// The words of at least `min` bytes.
+    pub fn words(&self, min: usize) -> impl Iterator<Item = &'a str> {
+        self.words.iter().copied().filter(move |word| word.len() >= min)
+    }
+}

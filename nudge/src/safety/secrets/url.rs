@@ -1,0 +1,75 @@
+//! Credentials inside URLs and connection strings.
+
+use super::command::{is_flag_value, is_random_argument};
+use super::classify::{is_placeholder, is_reference};
+
+/// `scheme://user:password@host` or `user:password@tcp(host)`.
+pub(super) fn credentials(text: &str) -> bool {
+    const AUTHORITY_LIMIT: usize = 240;
+    const MANY: usize = 256;
+    let bytes = text.as_bytes();
+    let mut sign = 0;
+    for (count, (at, _)) in text.match_indices("://").enumerate() {
+        // Without an `@` ahead there is nothing to find.
+        if sign < at + 3 {
+            let Some(next) = text[at + 3..].find('@') else {
+                break;
+            };
+            sign = at + 3 + next;
+        }
+        let limit = if count < MANY { AUTHORITY_LIMIT } else { AUTHORITY_LIMIT / 4 };
+        if sign > at + 3 + limit {
+            continue;
+        }
+        let rest = &bytes[at + 3..bytes.len().min(at + 3 + limit)];
+        let end = rest
+            .iter()
+            .position(|b| {
+                b.is_ascii_whitespace()
+                    || matches!(b, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b',')
+            })
+            .unwrap_or(rest.len());
+        let authority = rest[..end].iter().rposition(|b| *b == b'@').map(|i| &rest[..i]);
+        // A password may hold `/`, `?` or `#` unencoded: look further when the host part has an odd port.
+        let authority = authority.or_else(|| {
+            let far = rest
+                .iter()
+                .position(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`'))
+                .unwrap_or(rest.len());
+            let i = rest[..far].iter().rposition(|b| *b == b'@')?;
+            let colon = rest[..i].iter().position(|b| *b == b':')?;
+            let odd = colon < end && end > colon + 1 && rest[colon + 1..end].iter().any(|b| !b.is_ascii_digit());
+            odd.then_some(&rest[..i])
+        });
+        if authority.and_then(|a| std::str::from_utf8(a).ok()).is_some_and(is_userinfo) {
+            return true;
+        }
+    }
+    text.match_indices("@tcp(").any(|(at, _)| {
+        let head = &bytes[at.saturating_sub(120)..at];
+        let start = head
+            .iter()
+            .rposition(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'=' | b'`'))
+            .map_or(0, |i| i + 1);
+        std::str::from_utf8(&head[start..]).is_ok_and(is_userinfo)
+    })
+}
+
+/// Whether `user:password` (or a token alone) is a literal credential.
+fn is_userinfo(info: &str) -> bool {
+    let Some((user, pass)) = info.split_once(':') else {
+        return is_random_argument(info, 20);
+    };
+    if pass.contains(['{', '}', '[', '(']) && (pass.contains('{') && pass.contains('}'))
+        || pass.starts_with(['$', '<']) && is_reference(pass)
+    {
+        return false;
+    }
+    let user_token = is_random_argument(user, 24) && !pass.contains(['$', '<', '{']);
+    user_token
+        || (user != pass
+            && pass.len() >= 3
+            && !is_reference(pass)
+            && !is_placeholder(pass)
+            && !pass.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
+}
