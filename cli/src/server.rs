@@ -13,6 +13,7 @@ pub mod role;
 pub mod rpc;
 pub mod stdio;
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ impl Server {
         dir.write_server_file(&lock, &file)?;
         if matches!(stdio, Stdio::Off) {
             let hint = if file.token.is_some() { ", the token is in it" } else { ", no token needed" };
-            eprintln!("nudge: serving http://{address} ({}{hint})", dir.server_file_path().display());
+            say(&format!("serving http://{address} ({}{hint})", dir.server_file_path().display()));
         }
         let http = http::spawn(listener, door, Arc::new(over_http), stopped.clone());
         let housekeeping = tokio::spawn(housekeeping(every_minute));
@@ -149,6 +150,11 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
             _ = close.recv() => {}
         }
     })
+}
+
+/// Tells people on stderr, if it still leads anywhere.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
 fn failed(what: &str, error: &std::io::Error) -> Error {

@@ -6,7 +6,7 @@ mod kit;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use kit::{Response, Serve, command, home};
+use kit::{Response, Serve, command, home, run_to_end};
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.list_components","params":{}}"#;
 
@@ -62,13 +62,24 @@ fn host_must_be_ours() {
 
 #[test]
 fn further_hosts_can_be_allowed() {
-    let door = |hosts: &[&str]| {
-        let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
-        nudge_cli::server::door::Door::new(8765, None, &hosts, "file".into())
-    };
-    assert!(door(&["build.internal"]).is_ok());
-    for bad in ["", "*", "http://x", "x:80", "a b"] {
-        assert_eq!(door(&[bad]).unwrap_err().reason(), "E_INVALID", "{bad}");
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut allowing = command(&runtime);
+    allowing.args(["--allow-host", "Build.Internal", "--allow-host", "other"]);
+    let serve = Serve::spawn(allowing, &runtime);
+    let port = serve.file.port;
+    let ours = format!("127.0.0.1:{port}");
+    for host in ["build.internal", "BUILD.internal:80", &format!("other:{port}"), &ours] {
+        assert_eq!(with(&serve, 0, &[format!("Host: {host}")]).status, 200, "{host}");
+    }
+    for host in ["internal", "x.build.internal", "build.internal.evil", "other:x", "other:80:80", "[other]"] {
+        refused(&with(&serve, 0, &[format!("Host: {host}")]), 403);
+    }
+    for name in ["", "*", "http://x", "x:80", "a b"] {
+        let mut bad = command(&home.path().join("bad"));
+        bad.args(["--allow-host", name]);
+        let output = run_to_end(bad);
+        assert!(!output.status.success() && !output.stderr.is_empty(), "{name}");
     }
 }
 

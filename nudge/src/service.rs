@@ -1,5 +1,6 @@
 //! What answers method calls: the seam between the core and everything around it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -75,23 +76,33 @@ impl<S: Service + ?Sized> Service for Arc<S> {
 }
 
 /// Several services as one: each call goes to the first whose table has the method.
-pub struct Services(Vec<Arc<dyn Service>>);
+pub struct Services {
+    all: Vec<Arc<dyn Service>>,
+    /// Which of them answers a name.
+    by_name: HashMap<&'static str, usize>,
+}
 
 impl Services {
     /// Joins `services`; the first one that knows a name answers it.
     pub fn new(services: Vec<Arc<dyn Service>>) -> Self {
-        Self(services)
+        let mut by_name = HashMap::new();
+        for (at, service) in services.iter().enumerate() {
+            for row in service.methods() {
+                by_name.entry(row.name).or_insert(at);
+            }
+        }
+        Self { all: services, by_name }
     }
 }
 
 impl Service for Services {
     fn methods(&self) -> Vec<&'static Method> {
-        self.0.iter().flat_map(Service::methods).collect()
+        self.all.iter().flat_map(Service::methods).collect()
     }
 
     fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let service = self.0.iter().find(|service| service.methods().iter().any(|row| row.name == method));
-        service.ok_or_else(unknown_method)?.call(method, params)
+        let at = *self.by_name.get(method).ok_or_else(unknown_method)?;
+        self.all[at].call(method, params)
     }
 }
 

@@ -18,10 +18,8 @@ pub const DEFAULT_PORT: u16 = 8765;
 
 /// What `nudge serve` is told.
 pub struct ServeArgs {
-    /// The port to listen on, 0 for any.
+    /// The port to listen on, or the next free one; 0 for any.
     pub port: u16,
-    /// Whether the port was asked for; then it or none.
-    pub port_given: bool,
     /// Serve HTTP alone, whatever stdin is.
     pub detach: bool,
     /// Further names that `Host` may have.
@@ -43,7 +41,6 @@ impl ServeArgs {
     pub fn new(config: Config, runtime_dir: RuntimeDir) -> Self {
         Self {
             port: DEFAULT_PORT,
-            port_given: false,
             detach: false,
             allow_host: Vec::new(),
             no_auth: false,
@@ -61,7 +58,7 @@ impl ServeArgs {
 /// When another server has the runtime directory (it is named), or an argument or port cannot be used.
 pub fn run(args: ServeArgs) -> Result<()> {
     let token = token(&args)?;
-    let primary = Primary::acquire(args.runtime_dir, args.port, args.port_given)?;
+    let primary = Primary::acquire(args.runtime_dir, args.port)?;
     let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
     let local = Arc::new(Local::new(args.config, primary.port()));
     let stdio = if args.detach || stdin().is_terminal() { Stdio::Off } else { Stdio::Mcp(args.fill_in) };

@@ -23,15 +23,15 @@ pub struct Primary {
 }
 
 impl Primary {
-    /// Wins the lock of `dir` and binds a port: `port`, or unless it was asked for one of the next.
+    /// Wins the lock of `dir` and binds a port: `port`, or one of the next when that is taken.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another server answers for `dir`, and names it; or when no port is free.
-    pub fn acquire(dir: RuntimeDir, port: u16, exactly: bool) -> Result<Self> {
+    pub fn acquire(dir: RuntimeDir, port: u16) -> Result<Self> {
         let lock = lock(&dir)?;
         // It speaks of a server that is gone.
         dir.remove_server_file(&lock)?;
-        let listener = bind(port, exactly)?;
+        let listener = bind(port)?;
         let unusable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, format!("The port fails: {error}."));
         listener.set_nonblocking(true).map_err(unusable)?;
         let port = listener.local_addr().map_err(unusable)?.port();
@@ -89,8 +89,8 @@ fn lock(dir: &RuntimeDir) -> Result<PrimaryLock> {
     }
 }
 
-fn bind(port: u16, exactly: bool) -> Result<TcpListener> {
-    let last = if exactly || port == 0 { port } else { port.saturating_add(NEXT_PORTS) };
+fn bind(port: u16) -> Result<TcpListener> {
+    let last = if port == 0 { port } else { port.saturating_add(NEXT_PORTS) };
     for port in port..=last {
         match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
             Ok(listener) => return Ok(listener),

@@ -30,7 +30,7 @@ pub struct Status {
     pub version: &'static str,
     /// Random, one per session.
     pub session_id: String,
-    /// `library` in process; a server says `primary` or `proxy`.
+    /// `LIBRARY` in process; a server says `PRIMARY` or `PROXY`.
     pub role: &'static str,
     /// When the store was made.
     pub started: String,
@@ -63,7 +63,7 @@ impl Nudge {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             session_id: self.session_id.clone(),
-            role: "library",
+            role: "LIBRARY",
             started: rfc3339::text(self.created_at),
             hints: counts.iter().map(|(_, count)| count).sum(),
             components: counts.len(),
