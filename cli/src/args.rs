@@ -1,4 +1,5 @@
-//! The command line's words, in one place.
+//! The command line's words, in one place. The doc comments are the help that people read.
+#![allow(clippy::doc_markdown)]
 
 use std::path::PathBuf;
 
@@ -63,9 +64,27 @@ pub struct Serve {
     /// Read a constant token from this file.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Store texts that look like credentials, too.
+    /// Store texts that look like credentials, too (NUDGE_SECRET_GUARD=0).
     #[arg(long)]
     pub no_secret_guard: bool,
+    /// Most hints in all (NUDGE_MAX_HINTS).
+    #[arg(long, value_name = "N")]
+    pub max_hints: Option<usize>,
+    /// Most components (NUDGE_MAX_COMPONENTS).
+    #[arg(long, value_name = "N")]
+    pub max_components: Option<usize>,
+    /// Most hints of one component (NUDGE_MAX_HINTS_PER_COMPONENT).
+    #[arg(long, value_name = "N")]
+    pub max_hints_per_component: Option<usize>,
+    /// Most bytes of all hints as exported (NUDGE_MAX_BYTES).
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<usize>,
+    /// Ttl of hints stored without one (NUDGE_DEFAULT_TTL).
+    #[arg(long, value_name = "TTL")]
+    pub default_ttl: Option<String>,
+    /// Most suggestions to one client session in 10 minutes (NUDGE_SUGGEST_MAX).
+    #[arg(long, value_name = "N")]
+    pub suggest_max: Option<usize>,
 }
 
 /// `nudge call`
@@ -85,8 +104,7 @@ pub struct Set {
     pub component: String,
     /// What it is about, such as build.
     pub key: String,
-    /// The value; `-` reads it from stdin.
-    #[arg(allow_hyphen_values = true)]
+    /// The value; `-` reads it from stdin. After `--` it may begin with a dash.
     pub value: String,
     /// Why it is worth knowing.
     #[arg(long)]
@@ -98,7 +116,7 @@ pub struct Set {
     #[arg(long)]
     pub priority: Option<u8>,
     /// 0 to 1.
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     pub confidence: Option<f64>,
     /// `session`, or a duration such as PT2H.
     #[arg(long)]
@@ -200,6 +218,11 @@ fn os(text: &str) -> Result<String, String> {
         "" | "linux" | "darwin" | "windows" => Ok(text.into()),
         _ => Err("one of linux, darwin, macos, windows".into()),
     }
+}
+
+/// JSON has no NaN and no infinity.
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

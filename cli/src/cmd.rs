@@ -38,9 +38,15 @@ pub fn run(args: Args) -> ExitCode {
     };
     match done {
         Ok(text) => {
+            let written = std::io::stdout().write_all(text.as_bytes());
             // A reader that has gone away, as in `nudge query | head`, is no failure.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
+            match written {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    report(&Error::new(ErrorKind::Quota, format!("The result cannot be written: {error}.")), &global);
+                    ExitCode::from(4)
+                }
+                _ => ExitCode::SUCCESS,
+            }
         }
         Err(error) => {
             report(&error, &global);
@@ -68,8 +74,18 @@ fn serve_forever(args: args::Serve, global: &Global) -> ExitCode {
 }
 
 fn serve_args(args: args::Serve, global: &Global) -> Result<serve::ServeArgs> {
-    let mut config = nudge::Config::from_env(|name| std::env::var(name).ok())?;
-    config.secret_guard &= !args.no_secret_guard;
+    let count = |flag: Option<usize>| flag.map(|count| count.to_string());
+    let flag = |name: &str| match name {
+        "NUDGE_MAX_HINTS" => count(args.max_hints),
+        "NUDGE_MAX_COMPONENTS" => count(args.max_components),
+        "NUDGE_MAX_HINTS_PER_COMPONENT" => count(args.max_hints_per_component),
+        "NUDGE_MAX_BYTES" => count(args.max_bytes),
+        "NUDGE_DEFAULT_TTL" => args.default_ttl.clone(),
+        "NUDGE_SUGGEST_MAX" => count(args.suggest_max),
+        "NUDGE_SECRET_GUARD" => args.no_secret_guard.then(|| "0".into()),
+        _ => None,
+    };
+    let config = nudge::Config::from_env(|name| flag(name).or_else(|| std::env::var(name).ok()))?;
     let inference = Inference::default();
     let fill_in = move |method: &Method,
                         params: &mut Map<String, Value>,

@@ -12,6 +12,10 @@ use nudge::{ContextUse, Method, Service};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
+/// Limits of a context (contract section 5).
+const MAX_ENV_NAMES: usize = 256;
+const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
+
 /// Remembers what git's files said.
 #[derive(Default)]
 pub struct Inference(Mutex<Detector>);
@@ -21,7 +25,13 @@ impl Inference {
     /// an explicit null too. `cwd` is the folder when the caller names none; `service` says which
     /// environment variables matter.
     pub fn fill_in(&self, method: &Method, params: &mut Map<String, Value>, cwd: Option<&Path>, service: &dyn Service) {
-        let given = params.get("context").is_some_and(|context| !is_nothing(context));
+        let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
+        let given = match params.get("context") {
+            // One that only says what is unknown names no place to bump.
+            Some(Value::Object(context)) if method.context == ContextUse::InferredIfGiven => says_something(context),
+            Some(context) => !is_nothing(context),
+            None => false,
+        };
         if method.context == ContextUse::None || (method.context == ContextUse::InferredIfGiven && !given) {
             return;
         }
@@ -81,10 +91,17 @@ fn env(asked: &Map<String, Value>, service: &dyn Service) -> Map<String, Value> 
     let value = |name: &String| match std::env::var_os(name) {
         // Known not to be set, which is more than unknown.
         None => Value::Null,
-        Some(value) if list("values").contains(name) => value.to_string_lossy().into_owned().into(),
+        // A value that is too long for a context is too long to match.
+        Some(value) if list("values").contains(name) && value.len() <= MAX_ENV_VALUE_BYTES => {
+            value.to_string_lossy().into_owned().into()
+        }
         Some(_) => "".into(),
     };
-    list("names").iter().map(|name| (name.clone(), value(name))).collect()
+    // What is set first: a context has room for so many names, and those left out count as not set.
+    let mut names: Vec<_> = list("names").iter().map(|name| (name.clone(), value(name))).collect();
+    names.sort_by_key(|(_, value)| value.is_null());
+    names.truncate(MAX_ENV_NAMES);
+    names.into_iter().collect()
 }
 
 /// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
@@ -177,6 +194,22 @@ mod tests {
         assert_eq!(env["PATH"], "");
         assert_eq!(env["HOME"], std::env::var("HOME").unwrap());
         assert_eq!(env.len(), 2);
+    }
+
+    #[test]
+    fn what_is_inferred_is_never_refused() {
+        let store = nudge::Nudge::default();
+        for component in ["a", "b"] {
+            let mut hint = nudge::SetHint::new(component, "k", "x");
+            hint.meta.scope.env_required =
+                (0..200).map(|n| format!("{component}_{n}")).chain(["PATH".to_owned()]).collect();
+            store.set(hint).unwrap();
+        }
+        let mut params = Map::new();
+        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store);
+        assert_eq!(params["context"]["env"].as_object().unwrap().len(), MAX_ENV_NAMES);
+        assert_eq!(params["context"]["env"]["PATH"], "");
+        store.call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();
     }
 
     #[test]

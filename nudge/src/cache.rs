@@ -267,21 +267,18 @@ impl Nudge {
 
     fn fits(&self, writer: &Writer, changes: &[Change]) -> Result<()> {
         let mut sizes = self.store.sizes();
-        sizes.bytes += writer.extra.as_ref().map_or(0, |extra| extra.get().len());
+        let extra = changes.iter().rev().find_map(|change| match change {
+            Change::Extra(extra) => Some(extra),
+            _ => None,
+        });
+        sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
         // How many hints each touched component had and has.
         let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
         for change in changes {
-            let (old, new) = match change {
-                Change::Put(hint) => (stored(&self.store, hint), Some(hint)),
-                Change::Delete(hint) => (Some(Arc::clone(hint)), None),
-                Change::Extra(extra) => {
-                    sizes.bytes += extra.get().len();
-                    continue;
-                }
-            };
-            let component: &str = match change {
-                Change::Put(hint) | Change::Delete(hint) => &hint.component,
+            let (component, old, new) = match change {
+                Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
+                Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
                 Change::Extra(_) => continue,
             };
             let (_, count) = touched.entry(component).or_insert_with(|| {

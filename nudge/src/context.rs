@@ -154,6 +154,9 @@ impl Context {
             ),
         };
         let branch = spec.branch.filter(|branch| !branch.is_empty());
+        if cwd.iter().map(Subject::as_str).chain(branch.as_deref()).any(|text| text.chars().any(char::is_control)) {
+            return Err(Error::invalid("context.cwd and context.branch may not hold control characters."));
+        }
         if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
             return Err(Error::invalid("context.branch may have 4,096 bytes at most."));
         }

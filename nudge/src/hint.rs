@@ -140,8 +140,6 @@ pub struct Hint {
     /// `NEVER` for "not used".
     last_used_at: Millis,
     pub(crate) use_count: u64,
-    /// Imported without `updated_at`: loses against a stored hint.
-    pub(crate) undated: bool,
     /// Length in an export, key included; see [`Hint::measure`].
     pub(crate) bytes: u32,
     /// Fields that few hints have.
@@ -193,7 +191,6 @@ impl Hint {
             updated_at: now,
             last_used_at: NEVER,
             use_count: 0,
-            undated: false,
             bytes: 0,
             rare: meta.added_by.map(|name| Box::new(Rare { added_by: Some(name.into()), ..Rare::default() })),
         }

@@ -329,7 +329,7 @@ impl Scope {
             condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
         if let (None, Some(cwd)) = (met, cwd) {
             // The commonest mistake: `**/x*` is the folder alone, not what lies below it.
-            let above = cwd.parents().find_map(|parent| self.cwd.iter().find(|glob| glob.matches(&parent)));
+            let above = self.cwd.iter().find(|glob| glob.matches_above(cwd));
             if let Some(glob) = above {
                 let _ = write!(
                     out.reason,
@@ -456,7 +456,7 @@ mod tests {
         );
         assert_eq!(one.specificity(), 4);
         assert_eq!(one.variant().len(), 12);
-        assert_eq!(scope(&one.canonical_json()).variant(), one.variant());
+        assert_eq!(scope(one.canonical_json()).variant(), one.variant());
         assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
         assert_eq!(scope("{}").variant(), "");
         // sha256 of {"os":["linux"]}, by another implementation.

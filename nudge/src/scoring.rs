@@ -12,14 +12,15 @@ const FRECENCY: f64 = 0.30;
 const PRIORITY: f64 = 0.20;
 const CONFIDENCE: f64 = 0.20;
 const SPECIFICITY: f64 = 0.20;
-const RECENCY: f64 = 0.10;
+pub(crate) const RECENCY: f64 = 0.10;
 /// Most that an open file adds.
-const FILES_OPEN: f64 = 0.05;
+pub(crate) const FILES_OPEN: f64 = 0.05;
 
-/// Hours until a use counts half.
-const USE_HALF_LIFE_H: f64 = 12.0;
-/// Hours until an update counts half.
-const UPDATE_HALF_LIFE_H: f64 = 24.0;
+const HOUR_MS: f64 = 3_600_000.0;
+/// Time until a use counts half.
+const USE_HALF_LIFE_MS: f64 = 12.0 * HOUR_MS;
+/// Time until an update counts half.
+const UPDATE_HALF_LIFE_MS: f64 = 24.0 * HOUR_MS;
 /// Uses, decayed, that make half of the frecency.
 const HALF_FRECENCY_USES: f64 = 4.0;
 /// Fields a scope can have.
@@ -81,29 +82,35 @@ fn specificity(hint: &Hint) -> f64 {
     SPECIFICITY * (f64::from(hint.scope().specificity()) / SCOPE_FIELDS)
 }
 
-fn hours(since: Millis, now: Millis) -> f64 {
+/// What is left after the time from `since` to `now`, in which so many half-lives pass.
+fn decay(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
     // Exact below 2^53 ms, which is 285,000 years.
     #[allow(clippy::cast_precision_loss)]
     let ms = now.saturating_sub(since).max(0) as f64;
-    ms / 3_600_000.0
+    (-ms / half_life_ms).exp2()
 }
 
 pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis) -> f64 {
     let Some(last) = last_used_at.filter(|_| use_count > 0) else { return 0.0 };
     // Counts beyond 2^53 are all the same to a curve that has long reached 1.
     #[allow(clippy::cast_precision_loss)]
-    let decayed = use_count as f64 * (-hours(last, now) / USE_HALF_LIFE_H).exp2();
+    let decayed = use_count as f64 * decay(last, now, USE_HALF_LIFE_MS);
     FRECENCY * (1.0 - (-decayed / HALF_FRECENCY_USES).exp2())
 }
 
 pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {
-    RECENCY * (-hours(updated_at, now) / UPDATE_HALF_LIFE_H).exp2()
+    RECENCY * decay(updated_at, now, UPDATE_HALF_LIFE_MS)
 }
 
 /// The score without an open file. Every caller adds in this order, so that equal hints score equally
 /// to the last bit.
 pub(crate) fn total(fixed: f64, frecency: f64, recency: f64) -> f64 {
     fixed + frecency + recency
+}
+
+/// What the score of `hint` without an open file cannot exceed, whatever the time.
+pub(crate) fn most(hint: &Hint) -> f64 {
+    total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), Millis::MIN), RECENCY)
 }
 
 /// What an open file adds to the rest.
@@ -179,8 +186,8 @@ mod tests {
 
     #[test]
     fn curves() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         const HOUR: Millis = 3_600_000;
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         close(frecency(0, Some(0), 0), 0.0);
         close(frecency(4, Some(0), 0), 0.15);
         close(frecency(8, Some(0), 12 * HOUR), 0.15);

@@ -2,9 +2,12 @@
 //! by import.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use hashbrown::HashMap;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -18,6 +21,9 @@ use crate::wire;
 const SCHEMA_VERSION: &str = "1.0";
 /// Most bytes of the unknown top-level keys that are kept.
 const MAX_EXTRA_BYTES: usize = 64 << 10;
+
+/// The largest integer that every language holds.
+const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// Top-level keys that Nudge does not know, by name.
 pub(crate) type Extra = BTreeMap<String, Box<RawValue>>;
@@ -34,7 +40,7 @@ pub struct Payload {
 
 impl Payload {
     pub(crate) fn new(
-        mut hints: Vec<Arc<Hint>>,
+        hints: Vec<Arc<Hint>>,
         session_id: &str,
         created_at: Millis,
         extra: Option<Arc<RawValue>>,
@@ -44,10 +50,20 @@ impl Payload {
             0 => u8::MAX,
             fields => fields,
         };
-        hints.sort_by(|a, b| {
-            let by_name = a.component.cmp(&b.component).then_with(|| a.key.cmp(&b.key));
-            by_name.then_with(|| specificity(b).cmp(&specificity(a))).then_with(|| a.variant().cmp(b.variant()))
-        });
+        // Component by component: sorting all at once would go through the whole memory many times.
+        let mut components: HashMap<Arc<str>, Vec<Arc<Hint>>, foldhash::fast::RandomState> = HashMap::default();
+        for hint in hints {
+            components.entry_ref(&hint.component).or_default().push(hint);
+        }
+        let mut components: Vec<_> = components.into_iter().collect();
+        components.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (_, hints) in &mut components {
+            hints.sort_unstable_by(|a, b| {
+                let by_key = a.key.cmp(&b.key).then_with(|| specificity(b).cmp(&specificity(a)));
+                by_key.then_with(|| a.variant().cmp(b.variant()))
+            });
+        }
+        let hints = components.into_iter().flat_map(|(_, hints)| hints).collect();
         Self { hints, session_id: session_id.into(), created_at, extra }
     }
 }
@@ -127,11 +143,21 @@ pub(crate) struct Document<'a> {
 /// One hint of a document, or what is wrong with it.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
-    pub component: String,
+    pub component: Arc<str>,
     /// Empty where a whole component is wrong.
     pub key: String,
+    pub body: Body<'a>,
+}
+
+/// What stands under a key.
+#[derive(Debug)]
+pub(crate) enum Body<'a> {
+    /// A hint, read with the whole document.
+    Hint(Box<HintDocument>),
+    /// Perhaps a hint, or a bare value standing for one.
+    Raw(&'a RawValue),
     /// Not a hint at all: a component, or a list of variants, of the wrong type.
-    pub hint: Option<&'a RawValue>,
+    Wrong,
 }
 
 impl<'a> Document<'a> {
@@ -142,7 +168,11 @@ impl<'a> Document<'a> {
     pub fn read(payload: &'a RawValue) -> Result<Self> {
         let not_a_store =
             || Error::invalid("payload must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
-        let Pairs(top) = serde_json::from_str(payload.get()).map_err(|_| not_a_store())?;
+        // At one go if every hint is right, else the frame first and then each hint on its own.
+        let (top, well) = match serde_json::from_str::<WellFormed<'a>>(payload.get()) {
+            Ok(WellFormed { rest, components }) => (rest, Some(components)),
+            Err(_) => (serde_json::from_str::<Pairs<'a>>(payload.get()).map_err(|_| not_a_store())?.0, None),
+        };
         let mut document = Self { hints: Vec::new(), extra: Extra::new() };
         let mut components = None;
         for (name, value) in top {
@@ -157,45 +187,73 @@ impl<'a> Document<'a> {
                 }
             }
         }
-        if document.extra.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > MAX_EXTRA_BYTES {
-            return Err(Error::invalid("The unknown top-level keys of the payload may have 64 KiB at most."));
+        check_extra_size(&document.extra)?;
+        if let Some(components) = well {
+            components
+                .0
+                .into_iter()
+                .for_each(|(name, Object(component))| document.take_component(&name.into(), component));
+            return Ok(document);
         }
-        let Pairs(components) =
+        let Members(components): Pairs<'a> =
             components.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or_else(not_a_store)?;
         for (name, component) in components {
-            document.read_component(name, component);
+            document.read_component(&name.into(), component);
         }
         Ok(document)
     }
 
-    fn read_component(&mut self, name: String, raw: &'a RawValue) {
-        #[derive(Deserialize)]
-        struct Component<'a> {
-            #[serde(borrow, default)]
-            hints: Option<Pairs<'a>>,
-            #[serde(borrow, default)]
-            variants: Option<Pairs<'a>>,
+    fn take_component(&mut self, name: &Arc<str>, component: WellFormedComponent) {
+        let entry = |key, Whole(hint)| Entry { component: Arc::clone(name), key, body: Body::Hint(hint) };
+        self.hints.extend(component.hints.into_iter().flat_map(|all| all.0).map(|(key, hint)| entry(key, hint)));
+        for (key, hints) in component.variants.into_iter().flat_map(|all| all.0) {
+            self.hints.extend(hints.into_iter().map(|hint| entry(key.clone(), hint)));
         }
-        let component = Some(raw.get()).filter(|text| text.starts_with('{'));
-        let Some(component) = component.and_then(|text| serde_json::from_str::<Component<'a>>(text).ok()) else {
-            return self.hints.push(Entry { component: name, key: String::new(), hint: None });
+    }
+
+    fn read_component(&mut self, name: &Arc<str>, raw: &'a RawValue) {
+        let wrong = |key: String| Entry { component: Arc::clone(name), key, body: Body::Wrong };
+        let Ok(Members(fields)) = serde_json::from_str::<Pairs<'a>>(raw.get()) else {
+            return self.hints.push(wrong(String::new()));
         };
-        for (key, hint) in component.hints.map(|pairs| pairs.0).unwrap_or_default() {
-            self.hints.push(Entry { component: name.clone(), key, hint: Some(hint) });
-        }
-        for (key, list) in component.variants.map(|pairs| pairs.0).unwrap_or_default() {
-            match serde_json::from_str::<Vec<&RawValue>>(list.get()) {
-                Ok(hints) => {
-                    self.hints.extend(hints.into_iter().map(|hint| Entry {
-                        component: name.clone(),
-                        key: key.clone(),
-                        hint: Some(hint),
-                    }));
+        for (field, members) in fields {
+            if is_nothing(members) || !matches!(&*field, "hints" | "variants") {
+                continue;
+            }
+            let Ok(Members(members)) = serde_json::from_str::<Pairs<'a>>(members.get()) else {
+                self.hints.push(wrong(String::new()));
+                continue;
+            };
+            for (key, hint) in members {
+                if field == "variants" && is_nothing(hint) {
+                    continue;
                 }
-                Err(_) => self.hints.push(Entry { component: name.clone(), key, hint: None }),
+                if field == "hints" {
+                    self.hints.push(Entry { component: Arc::clone(name), key, body: Body::Raw(hint) });
+                } else if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(hint.get()) {
+                    let entry = |hint| Entry { component: Arc::clone(name), key: key.clone(), body: Body::Raw(hint) };
+                    self.hints.extend(list.into_iter().map(entry));
+                } else {
+                    self.hints.push(wrong(key));
+                }
             }
         }
     }
+}
+
+/// `null`, `[]`, `{}`: not given.
+fn is_nothing(raw: &RawValue) -> bool {
+    let mut text = raw.get().chars().filter(|c| !c.is_ascii_whitespace());
+    let head: String = text.by_ref().take(5).collect();
+    matches!(&*head, "null" | "[]" | "{}")
+}
+
+/// Refuses more retained keys than a store keeps.
+pub(crate) fn check_extra_size(extra: &Extra) -> Result<()> {
+    if extra.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > MAX_EXTRA_BYTES {
+        return Err(Error::invalid("The unknown top-level keys of a store may have 64 KiB in all; leave some out."));
+    }
+    Ok(())
 }
 
 fn check_schema(value: &RawValue) -> Result<()> {
@@ -209,27 +267,106 @@ fn check_schema(value: &RawValue) -> Result<()> {
 
 /// The members of an object in document order, duplicates included.
 #[derive(Debug)]
-struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+struct Members<V>(Vec<(String, V)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+/// Members that are looked at one by one.
+type Pairs<'a> = Members<&'a RawValue>;
+
+/// A document in which every hint is right, as exports are. Reading it takes one pass where the
+/// tolerant way takes five.
+struct WellFormed<'a> {
+    rest: Vec<(String, &'a RawValue)>,
+    components: Members<Object<WellFormedComponent>>,
+}
+
+#[derive(Deserialize)]
+struct WellFormedComponent {
+    #[serde(default)]
+    hints: Option<Members<Whole>>,
+    #[serde(default)]
+    variants: Option<Members<Vec<Whole>>>,
+}
+
+/// A hint with a value.
+struct Whole(Box<HintDocument>);
+
+/// An object and nothing else: serde reads structs from lists as well.
+struct Object<T>(T);
+
+impl<'de: 'a, 'a> Deserialize<'de> for WellFormed<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs<'de>;
+        struct StoreVisitor;
+        impl<'de> Visitor<'de> for StoreVisitor {
+            type Value = WellFormed<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a store")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WellFormed<'de>, A::Error> {
+                let (mut rest, mut components) = (Vec::new(), None);
+                while let Some(name) = map.next_key::<String>()? {
+                    if name != "components" {
+                        rest.push((name, map.next_value()?));
+                    } else if components.replace(map.next_value()?).is_some() {
+                        return Err(de::Error::duplicate_field("components"));
+                    }
+                }
+                let components = components.ok_or_else(|| de::Error::missing_field("components"))?;
+                Ok(WellFormed { rest, components })
+            }
+        }
+        deserializer.deserialize_map(StoreVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Object(hint) = Object::<Box<HintDocument>>::deserialize(deserializer)?;
+        if hint.value.is_none() || hint.version == Some(0) {
+            return Err(de::Error::custom("no hint"));
+        }
+        Ok(Self(hint))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
             }
         }
-        deserializer.deserialize_map(PairsVisitor)
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
+            type Value = Members<V>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<V>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 
@@ -257,9 +394,25 @@ pub(crate) struct HintDocument {
 }
 
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
-    let text: Option<String> = wire::given(deserializer)?;
-    let parse = |text: String| rfc3339::parse(&text).ok_or_else(|| serde::de::Error::custom("a time must be RFC 3339"));
-    text.map(parse).transpose()
+    struct Time(Millis);
+    impl<'de> Deserialize<'de> for Time {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_str(TimeVisitor).map(Self)
+        }
+    }
+    struct TimeVisitor;
+    impl Visitor<'_> for TimeVisitor {
+        type Value = Millis;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Millis, E> {
+            rfc3339::parse(text).ok_or_else(|| E::custom("a time must be RFC 3339"))
+        }
+    }
+    Ok(wire::given::<Time, _>(deserializer)?.map(|time| time.0))
 }
 
 impl HintDocument {
@@ -267,21 +420,31 @@ impl HintDocument {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn read(raw: &RawValue) -> Result<(HintValue, Self)> {
+    pub fn read(body: Body<'_>) -> Result<(HintValue, Self)> {
         #[derive(Deserialize)]
         struct Probe {
             value: Option<IgnoredAny>,
         }
+        let raw = match body {
+            Body::Hint(hint) => return hint.whole(),
+            Body::Raw(raw) => raw,
+            Body::Wrong => return Err(Error::invalid("A component must be an object.")),
+        };
         let is_hint = raw.get().starts_with('{')
             && serde_json::from_str::<Probe>(raw.get()).is_ok_and(|probe| probe.value.is_some());
         if !is_hint {
             return Ok((wire::parse(raw.get(), "hint")?, Self::default()));
         }
-        let mut hint: Self = wire::parse(raw.get(), "hint")?;
-        let value = hint.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
-        if hint.version == Some(0) {
-            return Err(Error::invalid("The version of a hint is 1 or more."));
+        wire::parse::<Self>(raw.get(), "hint")?.whole()
+    }
+
+    /// With the value apart from the rest.
+    fn whole(mut self) -> Result<(HintValue, Self)> {
+        let value = self.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
+        let counts = [self.version.unwrap_or(1), self.use_count];
+        if self.version == Some(0) || counts.into_iter().any(|count| count > MAX_SAFE) {
+            return Err(Error::invalid("The version of a hint is 1 to 2^53 - 1, its use_count 0 to 2^53 - 1."));
         }
-        Ok((value, hint))
+        Ok((value, self))
     }
 }

@@ -1,12 +1,14 @@
 //! The hints in memory: a map for lookups and, under a lock of its own, rows for searches.
 //!
 //! Plain data. It knows nothing of clocks (it takes `now`), of limits, or of who writes: the one
-//! writer at a time is `cache`'s concern. Lock order: map, then rows.
+//! writer at a time is `cache`'s concern. Lock order: rows, then map: a writer that waits for a long
+//! search must not hold up lookups meanwhile.
 
 mod rows;
 
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -34,6 +36,9 @@ pub enum Change {
     Extra(Arc<serde_json::value::RawValue>),
 }
 
+/// From how many changes on room is made for all of them at once.
+const MANY: usize = 1000;
+
 /// The variants of a key, copied out of the lock.
 pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
 
@@ -54,6 +59,14 @@ struct Map {
 struct Slot {
     hint: Arc<Hint>,
     row: u32,
+    /// Number of the hint's scope.
+    scope: u32,
+}
+
+impl Slot {
+    fn new(hint: &Arc<Hint>, row: u32) -> Self {
+        Self { hint: Arc::clone(hint), row, scope: hint.scope.id }
+    }
 }
 
 impl Map {
@@ -61,9 +74,18 @@ impl Map {
         self.hasher.hash_one((component, key))
     }
 
+    fn reserve(&mut self, more: usize) {
+        let Self { table, hasher, .. } = self;
+        table.reserve(more, |slots| rehash(hasher, slots));
+    }
+
     fn find(&self, component: &str, key: &str) -> Option<&SmallVec<[Slot; 1]>> {
         self.table.find(self.hash(component, key), |slots| is(slots, component, key))
     }
+}
+
+fn rehash(hasher: &RandomState, slots: &[Slot]) -> u64 {
+    slots.first().map_or(0, |slot| hasher.hash_one((&*slot.hint.component, &*slot.hint.key)))
 }
 
 fn is(slots: &[Slot], component: &str, key: &str) -> bool {
@@ -76,6 +98,29 @@ impl Store {
         let map = self.map.read();
         let slots = map.find(component, key);
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
+    }
+
+    /// Chooses among the variants of a key by what `memo` knows of their scopes, under the lock, so
+    /// that only the chosen one is copied out. `Err` has them all when some scope was never judged:
+    /// judging is for outside the lock.
+    pub fn choose<T>(
+        &self,
+        component: &str,
+        key: &str,
+        memo: &Memo,
+        choose: impl FnOnce(&[&Arc<Hint>]) -> Option<T>,
+    ) -> Result<Option<T>, (u64, Variants)> {
+        let map = self.map.read();
+        let Some(slots) = map.find(component, key) else { return Ok(None) };
+        let mut fitting = SmallVec::<[_; 4]>::new();
+        for slot in slots {
+            match memo.known(map.epoch, slot.scope) {
+                Some(true) => fitting.push(&slot.hint),
+                Some(false) => {}
+                None => return Err((map.epoch, slots.iter().map(|slot| Arc::clone(&slot.hint)).collect())),
+            }
+        }
+        Ok(choose(&fitting))
     }
 
     /// Every hint, expired ones included, in no order.
@@ -126,8 +171,12 @@ impl Store {
 
     /// Applies planned changes; cannot fail. Returns the hints that are no longer stored.
     pub fn apply(&self, changes: &[Change]) -> Vec<Arc<Hint>> {
-        let mut map = self.map.write();
         let mut rows = self.rows.write();
+        let mut map = self.map.write();
+        if changes.len() > MANY {
+            map.reserve(changes.len());
+            rows.reserve(changes.len());
+        }
         let gone = changes.iter().filter_map(|change| match change {
             Change::Put(hint) => put(&mut map, &mut rows, hint),
             Change::Delete(hint) => delete(&mut map, &mut rows, hint),
@@ -138,34 +187,31 @@ impl Store {
 
     /// Says that scope numbers will be given out again: what was remembered by number is void.
     pub fn renumber(&self) {
+        let mut rows = self.rows.write();
         let mut map = self.map.write();
         map.epoch += 1;
-        self.rows.write().epoch = map.epoch;
+        rows.epoch = map.epoch;
     }
 }
 
 fn put(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
     let hash = map.hash(&hint.component, &hint.key);
     let Map { table, hasher, .. } = map;
-    let entry = table.entry(
-        hash,
-        |slots| is(slots, &hint.component, &hint.key),
-        |slots| slots.first().map_or(0, |slot| hasher.hash_one((&*slot.hint.component, &*slot.hint.key))),
-    );
+    let entry = table.entry(hash, |slots| is(slots, &hint.component, &hint.key), |slots| rehash(hasher, slots));
     match entry {
         hash_table::Entry::Vacant(entry) => {
             let row = rows.insert(hint);
-            entry.insert(SmallVec::from_buf([Slot { hint: Arc::clone(hint), row }]));
+            entry.insert(SmallVec::from_buf([Slot::new(hint, row)]));
             None
         }
         hash_table::Entry::Occupied(mut entry) => {
             let slots = entry.get_mut();
             if let Some(slot) = slots.iter_mut().find(|slot| slot.hint.variant() == hint.variant()) {
                 rows.replace(slot.row, hint);
-                return Some(std::mem::replace(&mut slot.hint, Arc::clone(hint)));
+                return Some(std::mem::replace(slot, Slot::new(hint, slot.row)).hint);
             }
             let row = rows.insert(hint);
-            slots.push(Slot { hint: Arc::clone(hint), row });
+            slots.push(Slot::new(hint, row));
             None
         }
     }
@@ -216,5 +262,37 @@ impl Verdicts {
     /// The verdict on a scope number, if it was asked for before.
     pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
+    }
+}
+
+/// Scopes that share a piece of a [`Memo`].
+const PIECE: usize = 256;
+/// Pieces of a [`Memo`]; scopes with higher numbers are matched every time.
+const PIECES: usize = 32;
+
+/// As [`Verdicts`], for one context in many threads: no lock, because each verdict carries its epoch.
+#[derive(Default)]
+pub(crate) struct Memo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
+
+impl Memo {
+    /// The verdict on a scope number, if it was asked for before.
+    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
+        let at = scope as usize;
+        let word = self.0.get(at / PIECE)?.get()?[at % PIECE].load(Ordering::Relaxed);
+        // From the lowest bit: the verdict, whether there is one, the epoch.
+        (word >> 1 == (epoch << 1 | 1)).then_some(word & 1 == 1)
+    }
+
+    /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
+    pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
+        self.known(epoch, scope.id).unwrap_or_else(|| {
+            let verdict = scope.matches(context);
+            let at = scope.id as usize;
+            if let Some(piece) = self.0.get(at / PIECE) {
+                let piece = piece.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PIECE]));
+                piece[at % PIECE].store(epoch << 2 | 2 | u64::from(verdict), Ordering::Relaxed);
+            }
+            verdict
+        })
     }
 }

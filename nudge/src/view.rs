@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::cache::Nudge;
 use crate::clock::Millis;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::explain::{self, MatchExplain};
 use crate::hint::Hint;
 use crate::scoring::{self, Parts};
-use crate::store::{Variants, Verdicts};
+use crate::store::{Memo, Variants};
 
 /// A store bound to one [`Context`]. It remembers what the context makes of each scope, so repeated
 /// lookups cost little more than the map; make one per context and keep it.
@@ -29,25 +29,27 @@ use crate::store::{Variants, Verdicts};
 pub struct View<S: Deref<Target = Nudge>> {
     store: S,
     context: Context,
-    verdicts: Mutex<Verdicts>,
+    memo: Memo,
 }
 
 impl<S: Deref<Target = Nudge>> View<S> {
     /// Binds `store` to `context`.
     pub fn new(store: S, context: Context) -> Self {
-        Self { store, context, verdicts: Mutex::default() }
+        Self { store, context, memo: Memo::default() }
     }
 
     /// The best eligible variant of a key, or `None`. Allocates nothing once warm.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
-        let (epoch, variants) = self.store.store.variants(component, key);
-        if variants.is_empty() {
-            return None;
-        }
         let now = self.store.now();
-        let mut verdicts = self.verdicts.lock();
-        verdicts.renew(epoch);
-        pick(variants, &self.context, now, |hint| verdicts.allows(epoch, &hint.scope, &self.context))
+        let chosen = self.store.store.choose(component, key, &self.memo, |hints| {
+            best(hints, &self.context, now).map(|(hint, score)| (Arc::clone(hint), score))
+        });
+        match chosen {
+            Ok(chosen) => chosen.map(|(hint, score)| Match { hint, score, context: self.context.clone(), now }),
+            Err((epoch, variants)) => {
+                pick(variants, &self.context, now, |hint| self.memo.allows(epoch, &hint.scope, &self.context))
+            }
+        }
     }
 
     /// The context it is bound to.
@@ -58,25 +60,42 @@ impl<S: Deref<Target = Nudge>> View<S> {
 
 /// The best of `variants` that is live and `eligible`.
 pub(crate) fn pick(
-    variants: Variants,
+    mut variants: Variants,
     context: &Context,
     now: Millis,
     mut eligible: impl FnMut(&Hint) -> bool,
 ) -> Option<Match> {
-    let mut best: Option<(Arc<Hint>, f64)> = None;
-    for hint in variants {
-        if hint.is_expired(now) || !eligible(&hint) {
-            continue;
-        }
-        let score = scoring::score(&hint, context.open_file_in(&hint.component).is_some(), now);
-        if best
-            .as_ref()
-            .is_none_or(|(best, best_score)| scoring::compare_variants((&hint, score), (best, *best_score)).is_gt())
-        {
-            best = Some((hint, score));
+    variants.retain(|hint| eligible(hint));
+    let fitting: SmallVec<[_; 4]> = variants.iter().collect();
+    best(&fitting, context, now).map(|(hint, score)| Match {
+        hint: Arc::clone(hint),
+        score,
+        context: context.clone(),
+        now,
+    })
+}
+
+/// The best of `hints` that is live, with its score. Among variants doubt and specificity go before
+/// the score, so it is computed for those alone that are equal in both.
+fn best<'a>(hints: &[&'a Arc<Hint>], context: &Context, now: Millis) -> Option<(&'a Arc<Hint>, f64)> {
+    let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
+    let mut live = hints.iter().copied().filter(|hint| !hint.is_expired(now));
+    let mut best = live.next()?;
+    let open_file = context.open_file_in(&best.component).is_some();
+    let mut best_score = None;
+    for hint in live {
+        let order = class(hint).cmp(&class(best));
+        if order.is_gt() {
+            (best, best_score) = (hint, None);
+        } else if order.is_eq() {
+            let score = scoring::score(hint, open_file, now);
+            let other = *best_score.get_or_insert_with(|| scoring::score(best, open_file, now));
+            if scoring::compare_variants((hint, score), (best, other)).is_gt() {
+                (best, best_score) = (hint, Some(score));
+            }
         }
     }
-    best.map(|(hint, score)| Match { hint, score, context: context.clone(), now })
+    Some((best, best_score.unwrap_or_else(|| scoring::score(best, open_file, now))))
 }
 
 /// A hint that fits, with its score; reasons and parts are rendered when asked for.

@@ -55,7 +55,7 @@ fn without_values(reason: &str) -> String {
 }
 
 /// Messages repeat a caller's names but never long or unprintable ones.
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
 

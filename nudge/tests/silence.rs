@@ -69,10 +69,14 @@ fn refusals_hold_no_secret() {
             serde_json::json!({"component": "a", "key": "k", "value": "x", "meta": {"scope": {"cwd_glob": [format!("~{canary}")]}}}),
         ),
         ("nudge.get_hint", serde_json::json!({"component": "a", "key": "k", "context": {"os": canary}})),
+        ("nudge.get_hint", serde_json::json!({"component": "b", "key": "k", "context": {"branch": canary}})),
         ("nudge.query", serde_json::json!({"regex": format!("({canary}")})),
         ("nudge.import", serde_json::json!({"payload": {"components": {}, "x": canary}})),
         ("nudge.import", serde_json::json!({"payload": canary})),
     ];
+    let mut scoped = SetHint::new("b", "k", "x");
+    scoped.meta.scope.branch = vec!["dev".into()];
+    store.set(scoped).unwrap();
     for (method, params) in calls {
         let error = store.call(method, &to_raw_value(&params).unwrap()).unwrap_err();
         assert!(!error.to_json().to_string().contains(&canary), "{method} {error:?}");

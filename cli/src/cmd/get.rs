@@ -12,5 +12,5 @@ pub fn run(args: Get, global: &Global) -> Result<String> {
     add(&mut params, "component", args.component);
     add(&mut params, "key", args.key);
     add(&mut params, "variant", args.variant);
-    render(global, &*call(global, "nudge.get_hint", params, Some(&args.here))?, output::found)
+    render(global, &call(global, "nudge.get_hint", params, Some(&args.here))?, output::found)
 }

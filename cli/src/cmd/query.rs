@@ -15,5 +15,5 @@ pub fn run(args: Query, global: &Global) -> Result<String> {
     add(&mut params, "regex", args.regex);
     add(&mut params, "limit", args.limit);
     add(&mut params, "include_ineligible", args.all.then_some(Value::Bool(true)));
-    render(global, &*call(global, "nudge.query", params, Some(&args.here))?, output::rows)
+    render(global, &call(global, "nudge.query", params, Some(&args.here))?, output::rows)
 }

@@ -20,8 +20,6 @@ pub const DEFAULT_PORT: u16 = 8765;
 pub struct ServeArgs {
     /// The port to listen on, or the next free one; 0 for any.
     pub port: u16,
-    /// Serve HTTP alone, whatever stdin is.
-    pub detach: bool,
     /// Further names that `Host` may have.
     pub allow_host: Vec<String>,
     /// Ask for no token.
@@ -41,7 +39,6 @@ impl ServeArgs {
     pub fn new(config: Config, runtime_dir: RuntimeDir) -> Self {
         Self {
             port: DEFAULT_PORT,
-            detach: false,
             allow_host: Vec::new(),
             no_auth: false,
             token: None,
@@ -61,7 +58,7 @@ pub fn run(args: ServeArgs) -> Result<()> {
     let primary = Primary::acquire(args.runtime_dir, args.port)?;
     let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
     let local = Arc::new(Local::new(args.config, primary.port()));
-    let stdio = if args.detach || stdin().is_terminal() { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
+    let stdio = if stdin().is_terminal() { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
     let sweep = Arc::clone(&local);
     Server {
         primary,

@@ -23,7 +23,7 @@ pub fn run(args: Set, global: &Global) -> Result<String> {
     add(&mut scope, "env_match", env.into_iter().map(|(name, values)| (name, values.into())).collect::<Map<_, _>>());
     let mut meta = Map::new();
     add(&mut meta, "reason", args.reason);
-    add(&mut meta, "tags", args.tags);
+    add(&mut meta, "tags", args.tags.into_iter().filter(|tag| !tag.is_empty()).collect::<Vec<_>>());
     add(&mut meta, "priority", args.priority);
     add(&mut meta, "confidence", args.confidence);
     add(&mut meta, "ttl", args.ttl);
@@ -38,5 +38,5 @@ pub fn run(args: Set, global: &Global) -> Result<String> {
     add(&mut params, "variant", args.variant);
     add(&mut params, "if_match_version", args.if_match_version);
     add(&mut params, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
-    render(global, &*call(global, "nudge.set_hint", params, None)?, output::stored)
+    render(global, &call(global, "nudge.set_hint", params, None)?, output::stored)
 }

@@ -8,5 +8,5 @@ use crate::args::Global;
 use crate::output;
 
 pub fn run(global: &Global) -> Result<String> {
-    render(global, &*call(global, "nudge.status", Map::new(), None)?, output::status)
+    render(global, &call(global, "nudge.status", Map::new(), None)?, output::status)
 }

@@ -16,27 +16,28 @@ const PAUSE: Duration = Duration::from_millis(1800);
 pub fn run() -> Result<String> {
     let tour = Tour::start()?;
     let folder = "/work/minerva/http-proxy";
-    tour.say("Two variants of one key: each system gets its own folder.")?;
+    say("Two variants of one key: each system gets its own folder.")?;
     tour.run(&["set", "http-proxy", "directory", r"C:\code\http-proxy", "--scope-os", "windows"], 0)?;
     tour.run(&["set", "http-proxy", "directory", "/srv/code/http-proxy", "--scope-os", "linux,darwin"], 0)?;
     tour.run(&["get", "http-proxy", "directory", "--os", "windows"], 0)?;
-    tour.say("A command that holds in one place and on two branches.")?;
+    say("A command that holds in one place and on two branches.")?;
     let scope = ["--scope-cwd-glob", "**/http-proxy*", "--scope-branch", "dev,main"];
     let build =
         ["set", "http-proxy", "build", "docker compose build router", "--tags", "build,docker", "--priority", "8"];
     tour.run(&[&build[..], &scope].concat(), 0)?;
     tour.run(&["get", "http-proxy", "build", "--cwd", folder, "--branch", "dev"], 0)?;
-    tour.say("Where it does not fit, nothing comes back, and the message says why.")?;
+    say("Where it does not fit, nothing comes back, and the message says why.")?;
     tour.run(&["get", "http-proxy", "build", "--cwd", "/work/billing", "--branch", "dev"], 1)?;
-    tour.say("A toggle that is gone in two hours.")?;
+    say("A toggle that is gone in two hours.")?;
     tour.run(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
-    tour.say("A credential is refused (this one is made up).")?;
+    say("A credential is refused (this one is made up).")?;
     // Put together here, so that nothing that looks like a credential stands in the source.
     let made_up = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
     tour.run(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
-    tour.say("What an agent finds, best first.")?;
+    say("What an agent finds, best first.")?;
     tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
-    tour.finish()
+    drop(tour);
+    Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n".into())
 }
 
 /// A private session, ended when dropped.
@@ -66,10 +67,6 @@ impl Tour {
         Ok(tour)
     }
 
-    fn say(&self, text: &str) -> Result<()> {
-        print(&format!("\n# {text}\n"))
-    }
-
     /// Shows a command and runs it; a failure that is part of the story is not one.
     fn run(&self, args: &[&str], expected: i32) -> Result<()> {
         print(&format!("$ nudge {}\n", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" ")))?;
@@ -88,12 +85,6 @@ impl Tour {
         }
         Ok(())
     }
-
-    fn finish(self) -> Result<String> {
-        drop(self);
-        Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n"
-            .into())
-    }
 }
 
 impl Drop for Tour {
@@ -108,6 +99,10 @@ impl Drop for Tour {
         let _ = self.server.wait();
         let _ = std::fs::remove_dir_all(Path::new(&self.folder));
     }
+}
+
+fn say(text: &str) -> Result<()> {
+    print(&format!("\n# {text}\n"))
 }
 
 fn print(text: &str) -> Result<()> {

@@ -156,8 +156,8 @@ impl ServerHandler for Tools {
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(&method) = self.by_name.get(&*request.name) else {
-            let name: String = request.name.chars().filter(|c| !c.is_control()).take(64).collect();
-            let message = format!("There is no tool `{name}`; tools/list names them.");
+            // The name is not repeated: it may be anything.
+            let message = "There is no such tool; tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
         let params = match context.extensions.remove::<RawArguments>() {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::query::MAX_FILTERS;
 use super::{Row, answer, schema};
 use crate::cache::Nudge;
 use crate::context::{Context, ContextSpec};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hint::check_name;
 use crate::service::{ContextUse, Method};
 use crate::store::Filter;
@@ -80,6 +81,9 @@ impl Nudge {
     pub fn env_names(&self, params: &EnvNamesAsked) -> Result<EnvNames> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
+        }
+        if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
+            return Err(Error::invalid("keys and tags may have 256 entries each."));
         }
         let keys = params.key.iter().chain(&params.keys).cloned().collect::<Vec<_>>();
         let filter = Filter {

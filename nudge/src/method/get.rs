@@ -13,6 +13,7 @@ use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
 use crate::explain::MatchExplain;
 use crate::hint::{Hint, check_name};
+use crate::safety::secrets::SecretGuard;
 use crate::scoring;
 use crate::service::{ContextUse, Method};
 use crate::view::{Match, pick};
@@ -99,7 +100,11 @@ fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
             missing.extend(failed.iter().map(|condition| condition.field));
         }
         if let (Some(first), true) = (failed.into_iter().next(), near.len() < MAX_NEAR_MISSES) {
-            near.push(json!({"variant": hint.variant(), "failed": first.field, "reason": first.reason}));
+            let reason = match SecretGuard::new().check(None, &first.reason) {
+                None => wire::shorten(&first.reason),
+                Some(_) => format!("{} does not fit", first.field),
+            };
+            near.push(json!({"variant": hint.variant(), "failed": first.field, "reason": reason}));
         }
     }
     let nearest = near.first().and_then(|miss| miss["reason"].as_str()).unwrap_or_default();

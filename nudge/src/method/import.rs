@@ -1,9 +1,11 @@
 //! `nudge.import`
 
-use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -12,8 +14,9 @@ use super::{Row, answer, schema};
 use crate::cache::{Nudge, Plan, check_json};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
+use crate::safety::secrets::SecretGuard;
 use crate::service::{ContextUse, Method};
-use crate::snapshot::{Document, Entry, Extra, HintDocument};
+use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
 use crate::wire;
 
 pub(super) static ROW: Row = Row {
@@ -89,7 +92,8 @@ pub struct ImportError {
 
 /// Checked hints by component, key and variant, in document order; of equal scopes the last.
 struct Incoming {
-    hints: Vec<Hint>,
+    /// With whether it says when it was updated: one that does not loses against a stored one.
+    hints: Vec<(Hint, bool)>,
     errors: Vec<ImportError>,
 }
 
@@ -104,15 +108,15 @@ impl Nudge {
         if self.config().secret_guard && !params.allow_secret {
             check_extra(&document.extra)?;
         }
-        let incoming = self.incoming(&document.hints, params.allow_secret);
+        let incoming = self.incoming(document.hints, params.allow_secret);
         self.write(true, |plan| {
             let replace = params.mode == ImportMode::Replace;
             if replace {
                 plan.all().iter().for_each(|hint| plan.delete(hint));
             }
             let (mut imported, mut skipped) = (0, incoming.errors.len());
-            for hint in incoming.hints {
-                match merge(plan, hint, replace) {
+            for (hint, dated) in incoming.hints {
+                match merge(plan, hint, dated, replace) {
                     Some(hint) => {
                         plan.put(hint);
                         imported += 1;
@@ -125,38 +129,45 @@ impl Nudge {
         })
     }
 
-    fn incoming(&self, entries: &[Entry<'_>], allow_secret: bool) -> Incoming {
+    fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool) -> Incoming {
         let mut out = Incoming { hints: Vec::with_capacity(entries.len()), errors: Vec::new() };
-        let mut names: HashMap<&str, Arc<str>> = HashMap::new();
-        let mut places: HashMap<(Arc<str>, &str, String), usize> = HashMap::with_capacity(entries.len());
+        // Where a hint with this component, key and scope stands in `out`.
+        let mut places = HashTable::<usize>::with_capacity(entries.len());
+        let hasher = RandomState::default();
+        let hash = |hint: &Hint| hasher.hash_one((&*hint.component, &*hint.key, hint.variant()));
+        let same = |a: &Hint, b: &Hint| a.key == b.key && a.component == b.component && a.variant() == b.variant();
         let now = self.now();
-        for entry in entries {
-            let component =
-                Arc::clone(names.entry(&entry.component).or_insert_with(|| entry.component.as_str().into()));
-            match self.read_hint(entry, &component, allow_secret, now) {
-                Err(error) => out.errors.push(ImportError {
-                    component: entry.component.clone(),
-                    key: entry.key.clone(),
-                    reason: error.reason(),
-                }),
-                Ok(hint) => match places.entry((component, &entry.key, hint.variant().to_owned())) {
-                    std::collections::hash_map::Entry::Occupied(place) => out.hints[*place.get()] = hint,
-                    std::collections::hash_map::Entry::Vacant(place) => {
-                        place.insert(out.hints.len());
-                        out.hints.push(hint);
-                    }
-                },
+        for Entry { component, key, body } in entries {
+            let (hint, dated) = match self.read_hint(&component, &key, body, allow_secret, now) {
+                Ok(read) => read,
+                Err(error) => {
+                    let reason = error.reason();
+                    out.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
+                    continue;
+                }
+            };
+            if let Some(&at) = places.find(hash(&hint), |&at| same(&out.hints[at].0, &hint)) {
+                out.hints[at] = (hint, dated);
+            } else {
+                places.insert_unique(hash(&hint), out.hints.len(), |&at| hash(&out.hints[at].0));
+                out.hints.push((hint, dated));
             }
         }
         out
     }
 
-    fn read_hint(&self, entry: &Entry<'_>, component: &Arc<str>, allow_secret: bool, now: i64) -> Result<Hint> {
-        let raw = entry.hint.ok_or_else(|| Error::invalid("A component must be an object."))?;
-        let (mut value, document) = HintDocument::read(raw)?;
+    fn read_hint(
+        &self,
+        component: &Arc<str>,
+        key: &str,
+        body: Body<'_>,
+        allow_secret: bool,
+        now: i64,
+    ) -> Result<(Hint, bool)> {
+        let (mut value, document) = HintDocument::read(body)?;
         let mut meta = document.meta;
-        let scope = self.check(&entry.component, &entry.key, &mut value, &mut meta, allow_secret)?;
-        let mut hint = Hint::new(Arc::clone(component), &entry.key, value, meta, scope, now);
+        let scope = self.check(component, key, &mut value, &mut meta, allow_secret)?;
+        let mut hint = Hint::new(Arc::clone(component), key, value, meta, scope, now);
         hint.version = document.version.unwrap_or(1);
         hint.updated_at = document.updated_at.unwrap_or(now);
         hint.created_at = document.created_at.unwrap_or(hint.updated_at);
@@ -166,21 +177,19 @@ impl Nudge {
             failures: document.failure_count,
             last_failed: document.last_failed_at,
         });
-        // Absent loses against whatever is stored.
-        hint.undated = document.updated_at.is_none();
-        Ok(hint)
+        Ok((hint, document.updated_at.is_some()))
     }
 }
 
 /// The hint to store, or `None` when it has expired or the stored one stays.
-fn merge(plan: &Plan<'_>, mut hint: Hint, replace: bool) -> Option<Hint> {
+fn merge(plan: &Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
     if hint.is_expired(plan.now) {
         return None;
     }
     let stored =
         plan.variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
     let Some(stored) = stored.filter(|_| !replace) else { return Some(hint) };
-    if hint.undated || hint.updated_at <= stored.updated_at {
+    if !dated || hint.updated_at <= stored.updated_at {
         return None;
     }
     hint.version = hint.version.max(stored.version).saturating_add(1);
@@ -188,6 +197,11 @@ fn merge(plan: &Plan<'_>, mut hint: Hint, replace: bool) -> Option<Hint> {
     let (new, old) = (hint.usage(), stored.usage());
     hint.set_usage(Use { count: new.count.max(old.count), last: new.last.max(old.last), ..new });
     Some(hint)
+}
+
+/// A name as an error may repeat it.
+fn shown(name: &str) -> String {
+    if SecretGuard::new().check(None, name).is_some() { "[secret]".into() } else { name.to_owned() }
 }
 
 fn check_extra(extra: &Extra) -> Result<()> {
@@ -207,6 +221,7 @@ fn plan_extra(plan: &mut Plan<'_>, extra: Extra, replace: bool) -> Result<()> {
         return Ok(());
     }
     kept.extend(extra);
+    snapshot::check_extra_size(&kept)?;
     let raw = to_raw_value(&kept).map_err(|_| Error::invalid("payload must be JSON."))?;
     plan.set_extra(raw.into());
     Ok(())

@@ -19,6 +19,8 @@ use crate::wire;
 
 const DEFAULT_LIMIT: u64 = 10;
 const MAX_LIMIT: u64 = 1000;
+/// Most keys, and most tags.
+pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
 const MAX_REGEX_SIZE: usize = 1 << 20;
 /// Compiled regexes kept: compiling costs more than a search.
@@ -96,6 +98,9 @@ impl Nudge {
     pub fn query(&self, params: Query) -> Result<QueryRows> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
+        }
+        if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
+            return Err(Error::invalid("keys and tags may have 256 entries each."));
         }
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {

@@ -15,7 +15,7 @@ use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::Hint;
 use crate::service::{ContextUse, Method};
-use crate::store::{Filter, Found};
+use crate::store::Filter;
 use crate::wire;
 
 /// Bytes of value text in one answer, when the caller does not say.
@@ -186,7 +186,7 @@ impl Nudge {
                 session.times.push_back(now);
             }
             let why = trigger.why(&found.hint).unwrap_or_default();
-            out.suggestions.push(Suggestion { row: row(Found::clone(&found), &context, now), why });
+            out.suggestions.push(Suggestion { row: row(found, &context, now), why });
         }
         Ok(out)
     }
@@ -196,7 +196,7 @@ impl Nudge {
 enum Trigger {
     Start,
     Prompt(HashSet<String>),
-    Failure { command: Option<Line>, error: HashSet<String> },
+    Failure { command: Option<Line>, error: String },
 }
 
 impl Trigger {
@@ -207,8 +207,7 @@ impl Trigger {
                 words(prompt.unwrap_or_default()).filter(|word| !COMMON.contains(&word.as_str())).collect(),
             ),
             SuggestEvent::Failure => {
-                let error = error.unwrap_or_default().to_lowercase();
-                Self::Failure { command: command.map(Line::new), error: names(&error) }
+                Self::Failure { command: command.map(Line::new), error: error.unwrap_or_default().to_lowercase() }
             }
         }
     }
@@ -229,7 +228,7 @@ impl Trigger {
                 if near {
                     return Some("it is close to the command that failed".into());
                 }
-                let named = hint.tags().any(|tag| tag == "fix") && error.contains(&hint.component().to_lowercase());
+                let named = hint.tags().any(|tag| tag == "fix") && names(error, hint.component());
                 named.then(|| format!("it is a fix for {}, which the error names", hint.component()))
             }
         }
@@ -237,12 +236,12 @@ impl Trigger {
 }
 
 /// A command line in words.
-pub(super) struct Line {
+struct Line {
     words: Vec<String>,
 }
 
 impl Line {
-    pub fn new(line: &str) -> Self {
+    fn new(line: &str) -> Self {
         let mut words = line.split_whitespace().map(str::to_owned).peekable();
         // What stands before the program changes nothing about what is run.
         while words.next_if(|word| word == "sudo" || word == "time" || is_assignment(word)).is_some() {}
@@ -275,15 +274,12 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
 }
 
-/// Everything in an error that could be a component's name: words, and words joined by `-`, `_`, `.`.
-fn names(text: &str) -> HashSet<String> {
-    let joined = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.')));
-    let trimmed = joined.map(|name| name.trim_matches(['-', '_', '.']));
-    trimmed
-        .flat_map(|name| name.split(|c: char| !c.is_alphanumeric()).chain([name]))
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect()
+/// Whether `text`, in lower case, names the component: not as a part of a longer word.
+fn names(text: &str, component: &str) -> bool {
+    let component = component.to_lowercase();
+    let inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    text.match_indices(&component)
+        .any(|(at, _)| !inside(text[..at].chars().next_back()) && !inside(text[at + component.len()..].chars().next()))
 }
 
 /// English words too common to say anything about a prompt.
@@ -317,9 +313,10 @@ mod tests {
 
     #[test]
     fn names_in_errors() {
-        let names = names("error: service http-proxy not found (api.v2)");
-        for name in ["http-proxy", "http", "api.v2", "api"] {
-            assert!(names.contains(name), "{name}");
+        let error = "error: service http-proxy not found in src/api (my app, c++)";
+        for component in ["http-proxy", "HTTP-Proxy", "http", "src/api", "my app", "C++"] {
+            assert!(names(error, component), "{component}");
         }
+        assert!(!names(error, "servic") && !names(error, "pi"));
     }
 }

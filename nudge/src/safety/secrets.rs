@@ -12,13 +12,16 @@ mod assign;
 mod classify;
 mod command;
 mod formats;
+mod header;
 mod names;
 mod random;
+mod read;
 mod structure;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod url;
+mod verdict;
 
 use names::Promise;
 use serde_json::{Map, Value};
@@ -70,8 +73,14 @@ pub struct SecretGuard;
 /// Longest segment of a path that is taken from a key.
 const SEGMENT_LIMIT: usize = 64;
 
-/// Text longer than this is not parsed as JSON inside JSON, nor decoded.
+/// How much readable text is taken from base64 in one value.
+const DECODE_LIMIT: usize = 8 * 1024;
+
+/// Text longer than this is not parsed as JSON inside JSON.
 const NESTED_LIMIT: usize = 64 * 1024;
+
+/// JSON text up to this length is read both as text and by its parts.
+const TWICE_LIMIT: usize = 4 * 1024;
 
 // The guard takes `&self`, as an object with settings would, although it has none today.
 #[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref)]
@@ -88,10 +97,7 @@ impl SecretGuard {
     /// A text that is a JSON object or array is looked into as well.
     #[must_use]
     pub fn check(&self, name: Option<&str>, text: &str) -> Option<&'static str> {
-        scan(name, text).or_else(|| {
-            let nested = parse_nested(text)?;
-            walk(&nested, &mut Place::root("", name), false).map(|finding| finding.rule)
-        })
+        scan_text(&mut Place::root("", name), text, true).map(|finding| finding.rule)
     }
 
     /// Walks a JSON value: every string with its key as name, every object key,
@@ -117,11 +123,13 @@ struct Place<'a> {
     root: &'a str,
     steps: Vec<Step<'a>>,
     name: Option<&'a str>,
+    /// How many more bytes of encoded text the whole value may have decoded and read.
+    decode: usize,
 }
 
 impl<'a> Place<'a> {
     const fn root(root: &'a str, name: Option<&'a str>) -> Self {
-        Self { root, steps: Vec::new(), name }
+        Self { root, steps: Vec::new(), name, decode: DECODE_LIMIT }
     }
 
     fn path(&self) -> String {
@@ -143,15 +151,7 @@ impl<'a> Place<'a> {
 
 fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<Finding> {
     match value {
-        Value::String(text) => {
-            if let Some(rule) = scan(place.name, text) {
-                return Some(place.finding(rule));
-            }
-            let nested = if may_parse { parse_nested(text) } else { None }?;
-            walk(&nested, &mut Place::root("", place.name), false)?;
-            // Once more for the path, which is needed this time.
-            walk(&nested, &mut Place::root(&place.path(), place.name), false)
-        }
+        Value::String(text) => scan_text(place, text, may_parse),
         Value::Array(items) => {
             let mut flag: Option<&str> = None;
             for (index, item) in items.iter().enumerate() {
@@ -176,6 +176,23 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
     }
 }
 
+/// One string; JSON inside it is looked into when `may_parse`.
+fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Finding> {
+    let nested = if may_parse { parse_nested(text) } else { None };
+    let rule = match &nested {
+        // Its parts say more than the whole, and once is enough for a long one.
+        Some(_) if text.len() > TWICE_LIMIT => scan_shapes(&Survey::of(text)),
+        _ => scan(place.name, text, &mut place.decode),
+    };
+    if let Some(rule) = rule {
+        return Some(place.finding(rule));
+    }
+    let nested = nested?;
+    walk(&nested, &mut Place::root("", place.name), false)?;
+    // Once more for the path, which is needed this time.
+    walk(&nested, &mut Place::root(&place.path(), place.name), false)
+}
+
 fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse: bool) -> Option<Finding> {
     if is_private_jwk(map) {
         return Some(Finding { rule: "private-key", path: child(&place.path(), "d") });
@@ -184,7 +201,7 @@ fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse
     // `{"name": "API_TOKEN", "value": …}`: the name is spelled out beside the value.
     let announced = map.iter().find(|(key, _)| names::is_namer(key)).and_then(|(_, value)| value.as_str());
     for (key, value) in map {
-        if let Some(rule) = scan(None, key) {
+        if let Some(rule) = scan(None, key, &mut place.decode) {
             return Some(Finding { rule, path: child(&place.path(), "(key)") });
         }
         place.steps.push(Step::Key(key));
@@ -244,7 +261,7 @@ fn parse_nested(text: &str) -> Option<Value> {
 }
 
 /// All rules over one text.
-fn scan(name: Option<&str>, text: &str) -> Option<&'static str> {
+fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static str> {
     if text.len() < 5 {
         return None;
     }
@@ -254,14 +271,14 @@ fn scan(name: Option<&str>, text: &str) -> Option<&'static str> {
         return None;
     }
     scan_plain(promised, &view)
-        .or_else(|| scan_encoded(promised, &view))
+        .or_else(|| scan_encoded(promised, &view, decode))
         .or_else(|| if view.words.is_empty() { None } else { scan_bare(name, &view) })
 }
 
-/// The rules that read the text as it stands, each where the survey leaves it a chance.
-fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+/// The rules that know a secret by its own shape.
+fn scan_shapes(view: &Survey<'_>) -> Option<&'static str> {
     let text = view.text;
-    if view.has(Survey::DASHES) && structure::private_key(text) || structure::putty_key(text) {
+    if (view.has(Survey::DASHES) && structure::private_key(text)) || structure::putty_key(text) {
         return Some("private-key");
     }
     if let Some(rule) = view.words(formats::SHORTEST).find_map(formats::find) {
@@ -270,14 +287,15 @@ fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
     if view.words(32).any(|word| structure::hex_run(word.as_bytes())) {
         return Some("hex-32-64");
     }
-    if view.has(Survey::AT) && url::credentials(text) {
-        return Some("url-credentials");
-    }
-    if let Some(rule) = named(promised, text) {
-        return Some(rule);
-    }
-    let assigned = if view.has(Survey::SEPARATOR) { assign::find(text) } else { None };
-    assigned.or_else(|| if view.has(Survey::BLANK | Survey::SEPARATOR) { command::find(text) } else { None })
+    (view.has(Survey::AT) && url::credentials(text)).then_some("url-credentials")
+}
+
+/// The rules that read the text as it stands, each where the survey leaves it a chance.
+fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+    scan_shapes(view)
+        .or_else(|| named(promised, view.text))
+        .or_else(|| if view.has(Survey::SEPARATOR) { assign::find(view.text) } else { None })
+        .or_else(|| if view.has(Survey::BLANK | Survey::SEPARATOR) { command::find(view.text) } else { None })
 }
 
 /// The text as the value of a name that promises `promised`.
@@ -285,26 +303,28 @@ fn named(promised: Promise, text: &str) -> Option<&'static str> {
     let whole = text.trim();
     match promised {
         Promise::None => None,
-        Promise::Header => assign::header_credential(whole).then_some("authorization-header"),
+        Promise::Header => header::header_credential(whole).then_some("authorization-header"),
         _ if whole.len() > 512 || whole.contains('\n') => None,
         _ => assign::names_literal(promised, whole).then_some("secret-assignment"),
     }
 }
 
 /// Credentials inside base64: keys, JSON, `user:password` and the like.
-fn scan_encoded(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+fn scan_encoded(promised: Promise, view: &Survey<'_>, decode: &mut usize) -> Option<&'static str> {
     const SHORTEST: usize = 24;
     let worth = view.text.len() < 4096 || promised > Promise::None || structure::has_encoded_start(view.text);
     if !worth {
         return None;
     }
-    let mut budget = NESTED_LIMIT;
     view.words(SHORTEST).flat_map(|word| structure::base64_tokens(word, SHORTEST)).find_map(|token| {
-        budget = budget.checked_sub(token.len().min(4096))?;
-        match structure::decode_base64(token) {
-            Encoded::Text(inner) => scan_plain(Promise::None, &Survey::of(&inner)).map(|_| "encoded-secret"),
-            Encoded::Opaque => None,
+        if *decode == 0 {
+            return None;
         }
+        let Encoded::Text(inner) = structure::decode_base64(token) else {
+            return None;
+        };
+        *decode = decode.saturating_sub(inner.len());
+        scan_plain(Promise::None, &Survey::of(&inner)).map(|_| "encoded-secret")
     })
 }
 

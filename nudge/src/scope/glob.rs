@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 
 /// Longest pattern.
 const MAX_BYTES: usize = 512;
-/// Most bytes that the alternatives of one pattern may come to: braces multiply.
-const MAX_EXPANDED_BYTES: usize = 16 << 10;
+/// Most bytes that the alternatives of one pattern may come to: braces multiply, and with 16 patterns
+/// of one scope on a folder of 4 KiB this bounds a match to tens of milliseconds at its most hostile.
+const MAX_EXPANDED_BYTES: usize = 2 << 10;
 
 /// What a pattern is matched against; only folders know drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Subject {
     /// An absolute folder in normal form; `None` when it is relative or holds a `..` segment.
     pub fn cwd(cwd: &str, windows: bool) -> Option<Self> {
         let backslashes = windows || is_drive(cwd) || cwd.starts_with(r"\\");
-        let text = collapse(&if backslashes { cwd.replace('\\', "/") } else { cwd.to_owned() });
+        let text = if backslashes { collapse(&cwd.replace('\\', "/")) } else { collapse(cwd) };
         let absolute = text.starts_with('/') || (is_drive(&text) && text.as_bytes().get(2) == Some(&b'/'));
         if !absolute || text.split('/').any(|segment| segment == "..") {
             return None;
@@ -61,14 +62,6 @@ impl Subject {
     pub fn as_str(&self) -> &str {
         &self.text
     }
-
-    /// The folders above this one, nearest first.
-    pub fn parents(&self) -> impl Iterator<Item = Self> {
-        let cut = |text: &str| text.rfind('/').map(|at| text[..at].to_owned()).filter(|parent| !parent.is_empty());
-        let subject =
-            |text: String| Self { folded: self.folded.as_ref().map(|_| text.to_lowercase().into()), text: text.into() };
-        std::iter::successors(cut(&self.text), move |text| cut(text)).map(subject)
-    }
 }
 
 impl Glob {
@@ -83,7 +76,9 @@ impl Glob {
             Error::scope(format!("A {field} pattern {why}."))
         };
         check(pattern).map_err(refuse)?;
-        let text = collapse(&pattern.replace('\\', "/")).replace("[^", "[!");
+        let text = caret_to_bang(&pattern.replace('\\', "/"));
+        // Inside braces a leading `//` may be a UNC prefix: the alternatives are collapsed below.
+        let text = if text.contains("{//") || text.contains(",//") { text } else { collapse(&text) };
         check(&text).map_err(refuse)?;
         let expanded = expand(&text).map_err(refuse)?;
         let alternatives = expanded.into_iter().map(|alternative| {
@@ -106,6 +101,15 @@ impl Glob {
             let text = if alternative.fold { subject.folded.as_deref() } else { Some(&*subject.text) };
             text.is_some_and(|text| matches(&alternative.pattern, text))
         })
+    }
+
+    /// Whether a folder above `subject` matches: then `dir/**` would match the folder itself.
+    pub fn matches_above(&self, subject: &Subject) -> bool {
+        let below = self.alternatives.iter().map(|alternative| Alternative {
+            pattern: format!("{}/**", alternative.pattern.trim_end_matches('/')).into(),
+            fold: alternative.fold,
+        });
+        Self { text: Box::default(), alternatives: below.collect() }.matches(subject)
     }
 }
 
@@ -173,6 +177,24 @@ pub(crate) fn collapse(text: &str) -> String {
         out.push('/');
     }
     out
+}
+
+/// Writes `[^a]` as `[!a]`.
+fn caret_to_bang(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(at) = rest.find('[') {
+        let (head, class) = rest.split_at(at);
+        out.push_str(head);
+        let class = match class.strip_prefix("[^") {
+            Some(members) => format!("[!{members}"),
+            None => class.to_owned(),
+        };
+        let end = class_end(&class).unwrap_or(1);
+        out.push_str(&class[..end]);
+        rest = &rest[at + end..];
+    }
+    out + rest
 }
 
 /// `**/**` says no more than `**`; the matcher wants it once.
@@ -276,31 +298,40 @@ fn matches(pattern: &str, text: &str) -> bool {
         (pi, globstar) = (3, Some((3, 0)));
     }
     loop {
-        if pi == p.len() {
-            if ti == t.len() {
-                return true;
-            }
-        } else if p[pi..].starts_with(b"/**") && matches!(p.get(pi + 3), None | Some(b'/')) {
-            if ti == t.len() || t[ti] == b'/' {
-                if pi + 3 == p.len() {
+        match p.get(pi) {
+            None if ti == t.len() => return true,
+            // Here `**` stands for nothing or for whole segments.
+            Some(b'/') if is_globstar(&p[pi + 1..]) => {
+                let whole_segment = ti == t.len() || t[ti] == b'/';
+                if whole_segment && pi + 3 == p.len() {
                     return true;
                 }
-                if ti < t.len() {
+                if whole_segment && ti < t.len() {
                     (pi, ti) = (pi + 4, ti + 1);
                     (star, globstar) = (None, Some((pi, ti)));
                     continue;
                 }
             }
-        } else if p[pi] == b'*' {
-            pi += p[pi..].iter().take_while(|&&byte| byte == b'*').count();
-            star = Some((pi, ti));
-            continue;
-        } else if let Some((pattern_step, text_step)) = one(&pattern[pi..], &text[ti..]) {
-            if p[pi] == b'/' {
-                star = None;
+            Some(b'*') => {
+                pi += p[pi..].iter().take_while(|&&byte| byte == b'*').count();
+                star = Some((pi, ti));
+                continue;
             }
-            (pi, ti) = (pi + pattern_step, ti + text_step);
-            continue;
+            Some(b'?' | b'[') => {
+                // All before has matched byte by byte, so a character begins here on both sides.
+                if let Some((pattern_step, text_step)) = one(&pattern[pi..], &text[ti..]) {
+                    (pi, ti) = (pi + pattern_step, ti + text_step);
+                    continue;
+                }
+            }
+            Some(literal) if t.get(ti) == Some(literal) => {
+                if *literal == b'/' {
+                    star = None;
+                }
+                (pi, ti) = (pi + 1, ti + 1);
+                continue;
+            }
+            _ => {}
         }
         if let Some((after, at)) = star
             && let Some(next) = text[at..].chars().next()
@@ -319,19 +350,21 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Matches one literal character, `?` or class; the bytes that both sides advance by.
+/// Whether what follows a slash is a whole segment `**`.
+fn is_globstar(rest: &[u8]) -> bool {
+    matches!(rest, b"**" | [b'*', b'*', b'/', ..])
+}
+
+/// Matches one character by `?` or a class; the bytes that both sides advance by.
 fn one(pattern: &str, text: &str) -> Option<(usize, usize)> {
-    let (want, have) = (pattern.chars().next()?, text.chars().next()?);
-    match want {
-        '?' => (have != '/').then_some((1, have.len_utf8())),
-        '[' => {
-            let end = class_end(pattern)?;
-            let body = &pattern[1..end - 1];
-            let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));
-            (have != '/' && in_class(body, have) != negated).then_some((end, have.len_utf8()))
-        }
-        _ => (want == have).then_some((want.len_utf8(), want.len_utf8())),
+    let have = text.chars().next().filter(|&have| have != '/')?;
+    if pattern.starts_with('?') {
+        return Some((1, have.len_utf8()));
     }
+    let end = class_end(pattern)?;
+    let body = &pattern[1..end - 1];
+    let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));
+    (in_class(body, have) != negated).then_some((end, have.len_utf8()))
 }
 
 fn in_class(body: &str, have: char) -> bool {

@@ -45,6 +45,9 @@ fn folders() {
         ("/[^a-c]x", "/dx", true),
         ("/a[!b]c", "/a/c", false),
         ("/[]a]", "/]", true),
+        ("/a[x[^b]", "/a^", true),
+        ("/a[x[^b]", "/a!", false),
+        (r"{//srv/share/x,/y}", r"\\srv\share\x", true),
         ("/[a-]", "/-", true),
         ("/{a,b}/c", "/b/c", true),
         ("/{a,b/d}/c", "/b/d/c", true),
@@ -82,8 +85,11 @@ fn cwd_forms() {
     for bad in ["", "a/b", ".", "C:", "C:x", "/a/../b", r"C:\a\..", "~"] {
         assert_eq!(text(bad, false), None, "{bad}");
     }
-    let parents: Vec<_> = Subject::cwd("/a/b/c", false).unwrap().parents().map(|p| p.as_str().to_owned()).collect();
-    assert_eq!(parents, ["/a/b", "/a"]);
+    let above = |pattern: &str, cwd: &str| {
+        Glob::new(pattern, Kind::Cwd).unwrap().matches_above(&Subject::cwd(cwd, false).unwrap())
+    };
+    assert!(above("**/x*", "/a/xy/b/c") && above("/", "/a") && above("{/a,/b}", "/b/c"));
+    assert!(!above("**/x*", "/a/b") && !above("/a/**", "/b"));
 }
 
 #[test]

@@ -44,10 +44,14 @@ impl Repo {
             let (authority, path) = rest.split_once('/').ok_or_else(invalid)?;
             return path_on(Some(host_of(authority)), path).ok_or_else(invalid);
         }
-        if let Some(path) = text.strip_prefix("git:") {
+        if let Some(path) =
+            text.get(..4).filter(|head| head.eq_ignore_ascii_case("git:")).map(|head| &text[head.len()..])
+        {
             return path_on(None, path).ok_or_else(invalid);
         }
-        if text.starts_with('/') || text.starts_with('\\') || is_drive(text) {
+        // A colon after one letter is a drive only before a slash: `a:secret@host` has a user.
+        let drive = is_drive(text) && text[2..].starts_with(['/', '\\']);
+        if text.starts_with('/') || text.starts_with('\\') || drive {
             return file(text);
         }
         let (user, rest) = text
@@ -129,9 +133,14 @@ fn is_port(text: &str) -> bool {
 }
 
 fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
-    let path = trim_git(&collapse(path.trim_start_matches('/'))).to_ascii_lowercase();
+    let path = path.trim_start_matches(['/', ' ']).to_ascii_lowercase();
+    let path = trim_git(&path);
     let host = host.map(str::to_ascii_lowercase);
-    if path.is_empty() || host.as_deref().is_some_and(|host| !is_host(host)) {
+    if path.is_empty()
+        || path.starts_with('\\')
+        || has_parent_segment(&path)
+        || host.as_deref().is_some_and(|host| !is_host(host))
+    {
         return None;
     }
     Some(Repo::Path { host: host.map(Into::into), path: path.into() })
@@ -148,21 +157,34 @@ fn is_host(host: &str) -> bool {
 
 fn file(path: &str) -> Result<Repo> {
     let slashes = path.replace('\\', "/");
-    let mut path = trim_git(&collapse(&slashes)).to_owned();
+    let mut path = trim_git(&slashes);
     if is_drive(&path) {
         path.insert(0, '/');
     }
-    if !path.starts_with('/') {
+    if !path.starts_with('/') || has_parent_segment(&path) {
         return Err(Error::invalid("A file repo is an absolute path, `file:///path`."));
     }
     Ok(Repo::File(path.into()))
 }
 
-/// Drops the `.git` of `repo.git`; a folder named `.git` keeps its name.
-fn trim_git(path: &str) -> &str {
-    match path.strip_suffix(".git") {
-        Some(short) if !short.is_empty() && !short.ends_with('/') => short,
-        _ => path,
+/// Collapses a path and drops the `.git` of `repo.git`, and spaces and slashes at the end, until
+/// nothing changes: the canonical form must read back as itself. A folder named `.git` keeps its name.
+fn trim_git(path: &str) -> String {
+    let mut path = path.to_owned();
+    loop {
+        let tidy = collapse(&path);
+        let short = match tidy.len() {
+            1 => &tidy,
+            _ => tidy.trim_end_matches([' ', '/']),
+        };
+        let short = match short.strip_suffix(".git") {
+            Some(bare) if !bare.is_empty() && !bare.ends_with('/') => bare,
+            _ => short,
+        };
+        if short == path {
+            return path;
+        }
+        path = String::from(short);
     }
 }
 
@@ -193,6 +215,11 @@ mod tests {
             ("localhost/org/repo", "localhost/org/repo"),
             ("github.com/org/repo", "github.com/org/repo"),
             ("org/repo", "org/repo"),
+            ("ORG/Repo.GIT", "org/repo"),
+            ("org/x.git.git/", "org/x"),
+            ("git: org/x .git", "org/x"),
+            ("GIT:Org/Repo", "org/repo"),
+            ("h:org/repo", "https://h/org/repo"),
             ("git:org/repo", "org/repo"),
             ("git:my.org/repo", "git:my.org/repo"),
             ("org/group/sub/repo.git", "org/group/sub/repo"),
@@ -208,6 +235,23 @@ mod tests {
         ] {
             assert_eq!(canonical(text), expected, "{text}");
             assert_eq!(canonical(expected), expected);
+        }
+    }
+
+    #[test]
+    fn a_password_never_stays() {
+        let word = ["s3cr3t", "Passw0rd"].concat();
+        for text in [
+            format!("a:{word}@h.example/x/y"),
+            format!("https://a:{word}@h.example/x/y"),
+            format!("a:{word}@h.example:x/y"),
+        ] {
+            assert!(
+                !Repo::parse(&text).is_ok_and(
+                    |repo| repo.to_string().contains(&word.to_lowercase()) || repo.to_string().contains(&word)
+                ),
+                "{text}"
+            );
         }
     }
 
@@ -247,7 +291,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn canonical_reads_back(text in "(https://|ssh://|git:|file://|)[a-zA-Z.:@/\\[\\]0-2-]{0,16}") {
+        fn canonical_reads_back(text in "(https://|ssh://|git:|GIT:|file://|)([a-zA-Z.:@/\\[\\]0-2 \\\\-]|\\.git){0,16}") {
             if let Ok(repo) = Repo::parse(&text) {
                 prop_assert_eq!(Repo::parse(&repo.to_string()), Ok(repo.clone()), "{} -> {}", text, repo);
             }

@@ -16,14 +16,23 @@ use crate::scoring::{self, Rank};
 
 const FREE: u32 = u32::MAX;
 
+/// What a search reads of every hint: enough to pass over most of them, and so small that a pass
+/// stays in the processor's caches.
+#[derive(Clone, Copy)]
+struct Glance {
+    /// `FREE` when the row holds no hint.
+    scope: u32,
+    /// No less than the hint's score will ever be, without an open file.
+    most: f32,
+}
+
+/// What places a hint, for the few that a glance does not rule out.
 struct Row {
     fixed: f64,
     updated_at: Millis,
     last_used_at: Millis,
     expires_at: Millis,
     use_count: u64,
-    /// `FREE` when the row holds no hint.
-    scope: u32,
     component: u32,
     specificity: u8,
     doubtful: bool,
@@ -31,8 +40,10 @@ struct Row {
 
 #[derive(Default)]
 pub(super) struct Rows {
-    rows: Vec<Row>,
-    /// Beside `rows`, at the same index.
+    details: Vec<Row>,
+    /// Beside `details`, at the same index.
+    glances: Vec<Glance>,
+    /// Beside `details`, at the same index.
     hints: Vec<Option<Arc<Hint>>>,
     free: Vec<u32>,
     /// Of all hints, as exported.
@@ -132,7 +143,7 @@ impl Rows {
     }
 
     pub fn sizes(&self) -> Sizes {
-        Sizes { components: self.component_ids.len(), hints: self.rows.len() - self.free.len(), bytes: self.bytes }
+        Sizes { components: self.component_ids.len(), hints: self.details.len() - self.free.len(), bytes: self.bytes }
     }
 
     pub fn component_len(&self, name: &str) -> usize {
@@ -141,48 +152,69 @@ impl Rows {
 
     /// The components that have live hints, with how many.
     pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
-        let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.rows[row as usize].expires_at).count();
+        let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.details[row as usize].expires_at).count();
         let counts = self.components.iter().map(|component| (Arc::clone(&component.name), live(&component.rows)));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
     pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
-        let pairs = self.rows.iter().zip(&self.hints).filter(|(row, _)| now >= row.expires_at);
+        let pairs = self.details.iter().zip(&self.hints).filter(|(row, _)| now >= row.expires_at);
         pairs.filter_map(|(_, hint)| hint.clone()).collect()
+    }
+
+    pub fn reserve(&mut self, more: usize) {
+        self.details.reserve(more);
+        self.glances.reserve(more);
+        self.hints.reserve(more);
     }
 
     pub fn insert(&mut self, hint: &Arc<Hint>) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.rows.push(Row::free());
+            self.details.push(Row::free());
+            self.glances.push(Glance::FREE);
             self.hints.push(None);
-            index(self.rows.len() - 1)
+            index(self.details.len() - 1)
         });
         let component = self.component_id(&hint.component);
         add(&mut self.components[component as usize].rows, id);
-        self.rows[id as usize].component = component;
-        self.fill(id, hint);
+        self.details[id as usize].component = component;
+        self.list(id, hint);
+        self.place(id, hint);
         id
     }
 
     /// Puts another version of the same hint into its row.
     pub fn replace(&mut self, id: u32, hint: &Arc<Hint>) {
-        self.empty(id);
-        self.fill(id, hint);
+        let old = self.hints[id as usize].as_ref();
+        if let Some(old) = old.filter(|old| old.tags == hint.tags) {
+            // Neither lists nor places change, and taking a row out of long lists is the dearest part.
+            self.bytes -= old.bytes as usize;
+        } else {
+            self.empty(id);
+            self.list(id, hint);
+        }
+        self.place(id, hint);
     }
 
-    fn fill(&mut self, id: u32, hint: &Arc<Hint>) {
+    /// Lists a row under the hint's tags.
+    fn list(&mut self, id: u32, hint: &Hint) {
         for tag in &hint.tags {
             add(self.tags.entry_ref(tag).or_default(), id);
         }
+    }
+
+    /// Puts a hint whose tags are listed into its row.
+    fn place(&mut self, id: u32, hint: &Arc<Hint>) {
         self.bytes += hint.bytes as usize;
-        let row = &mut self.rows[id as usize];
+        let row = &mut self.details[id as usize];
         *row = Row { component: row.component, ..Row::new(hint) };
+        self.glances[id as usize] = Glance::new(hint);
         self.hints[id as usize] = Some(Arc::clone(hint));
     }
 
     pub fn remove(&mut self, id: u32) {
         self.empty(id);
-        let component = self.rows[id as usize].component;
+        let component = self.details[id as usize].component;
         let slot = &mut self.components[component as usize];
         drop_from(&mut slot.rows, id);
         if slot.rows.is_empty() {
@@ -190,7 +222,8 @@ impl Rows {
             *slot = Component::default();
             self.free_components.push(component);
         }
-        self.rows[id as usize] = Row::free();
+        self.details[id as usize] = Row::free();
+        self.glances[id as usize] = Glance::FREE;
         self.free.push(id);
     }
 
@@ -223,36 +256,26 @@ impl Rows {
 
     pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
         verdicts.renew(self.epoch);
-        let mut best: BinaryHeap<Reverse<Candidate<'_>>> = BinaryHeap::new();
         let open = self.open_components(filter.context);
-        let mut visit = |id: u32| {
-            let Some(candidate) = self.candidate(id, filter, verdicts, &open) else { return };
-            if after.is_some_and(|after| {
-                compare(
-                    (candidate.eligible, &candidate.rank, candidate.hint),
-                    (after.eligible, &after.rank, &after.hint),
-                )
-                .is_ge()
-            }) {
-                return;
-            }
-            if best.len() < limit {
-                best.push(Reverse(candidate));
-            } else if let Some(mut worst) = best.peek_mut()
-                && candidate > worst.0
-            {
-                *worst = Reverse(candidate);
-            }
+        let mut search = Search {
+            rows: self,
+            filter,
+            verdicts,
+            open,
+            after,
+            limit,
+            best: BinaryHeap::new(),
+            floor: f32::NEG_INFINITY,
         };
+        // Backwards: the newest mostly score best, and the sooner the best are known, the fewer are weighed.
         match self.postings(filter) {
-            Postings::All => (0..index(self.rows.len())).for_each(&mut visit),
-            Postings::One(rows) => rows.iter().copied().for_each(&mut visit),
-            Postings::Many(rows) => rows.into_iter().for_each(&mut visit),
+            Postings::All => (0..index(self.details.len())).rev().for_each(|id| search.visit(id)),
+            Postings::One(rows) => rows.iter().rev().for_each(|&id| search.visit(id)),
+            Postings::Many(rows) => rows.into_iter().rev().for_each(|id| search.visit(id)),
         }
-        let mut found: Vec<_> = best
-            .into_iter()
-            .map(|Reverse(c)| Found { hint: Arc::clone(c.hint), eligible: c.eligible, rank: c.rank })
-            .collect();
+        let found = search.best.into_iter();
+        let mut found: Vec<_> =
+            found.map(|Reverse(c)| Found { hint: Arc::clone(c.hint), eligible: c.eligible, rank: c.rank }).collect();
         found.sort_unstable_by(|a, b| b.compare(a));
         found
     }
@@ -275,26 +298,82 @@ impl Rows {
         }
     }
 
-    fn candidate<'a>(
-        &'a self,
-        id: u32,
-        filter: &Filter<'_>,
-        verdicts: &mut Verdicts,
-        open: &[u32],
-    ) -> Option<Candidate<'a>> {
-        let row = &self.rows[id as usize];
-        if row.scope == FREE || filter.now >= row.expires_at {
+    /// The components of which a file is open.
+    fn open_components(&self, context: &Context) -> Vec<u32> {
+        if !context.has_open_files() {
+            return Vec::new();
+        }
+        self.component_ids.iter().filter(|(name, _)| context.open_file_in(name).is_some()).map(|(_, &id)| id).collect()
+    }
+}
+
+/// A search under way.
+struct Search<'a, 'b> {
+    rows: &'a Rows,
+    filter: &'b Filter<'b>,
+    verdicts: &'b mut Verdicts,
+    /// Components of which a file is open.
+    open: Vec<u32>,
+    after: Option<&'b Found>,
+    limit: usize,
+    best: BinaryHeap<Reverse<Candidate<'a>>>,
+    /// What cannot score this much cannot be among the best any more.
+    floor: f32,
+}
+
+impl<'a> Search<'a, '_> {
+    #[inline]
+    fn visit(&mut self, id: u32) {
+        let glance = self.rows.glances[id as usize];
+        if glance.most < self.floor
+            || (!self.filter.include_ineligible && self.verdicts.known(self.rows.epoch, glance.scope) == Some(false))
+        {
+            return;
+        }
+        self.weigh(id, glance);
+    }
+
+    /// Keeps the hint if it is among the best so far.
+    #[inline(never)]
+    fn weigh(&mut self, id: u32, glance: Glance) {
+        let Some(candidate) = self.candidate(id, glance) else { return };
+        if self.after.is_some_and(|after| {
+            compare((candidate.eligible, &candidate.rank, candidate.hint), (after.eligible, &after.rank, &after.hint))
+                .is_ge()
+        }) {
+            return;
+        }
+        if self.best.len() < self.limit {
+            self.best.push(Reverse(candidate));
+        } else if let Some(mut worst) = self.best.peek_mut()
+            && candidate > worst.0
+        {
+            *worst = Reverse(candidate);
+        }
+        if self.best.len() == self.limit
+            && let Some(Reverse(worst)) = self.best.peek()
+            // Eligibility and doubt go before the score.
+            && worst.eligible
+            && !worst.rank.doubtful
+        {
+            let open_file = if self.open.is_empty() { 0.0 } else { scoring::FILES_OPEN };
+            self.floor = to_f32(worst.rank.score - open_file).next_down();
+        }
+    }
+
+    fn candidate(&mut self, id: u32, glance: Glance) -> Option<Candidate<'a>> {
+        let Self { rows, filter, .. } = *self;
+        let row = &rows.details[id as usize];
+        if filter.now >= row.expires_at {
             return None;
         }
-        let hint = self.hints[id as usize].as_ref();
-        let eligible = match verdicts.known(self.epoch, row.scope) {
-            Some(verdict) => verdict,
-            None => verdicts.allows(self.epoch, &hint?.scope, filter.context),
-        };
+        // A free row has none.
+        let hint = rows.hints[id as usize].as_ref()?;
+        let known = self.verdicts.known(rows.epoch, glance.scope);
+        let eligible = known.unwrap_or_else(|| self.verdicts.allows(rows.epoch, &hint.scope, filter.context));
         if !eligible && !filter.include_ineligible {
             return None;
         }
-        let hint = hint?;
         if filter.component.is_some()
             && !filter.tags.is_empty()
             && !filter.tags.iter().any(|tag| hint.tags.iter().any(|have| **have == *tag))
@@ -305,21 +384,18 @@ impl Rows {
             return None;
         }
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
+        let recency = scoring::recency(row.updated_at, filter.now);
+        // Frecency is the dearest part, and the age of a hint alone rules out most.
+        if f64::from(glance.most) - (scoring::RECENCY - recency) < f64::from(self.floor) {
+            return None;
+        }
         let frecency = scoring::frecency(row.use_count, last_used_at, filter.now);
-        let mut score = scoring::total(row.fixed, frecency, scoring::recency(row.updated_at, filter.now));
-        if open.contains(&row.component) {
+        let mut score = scoring::total(row.fixed, frecency, recency);
+        if self.open.contains(&row.component) {
             score += scoring::files_open(score);
         }
         let rank = Rank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
         Some(Candidate { eligible, rank, hint })
-    }
-
-    /// The components of which a file is open.
-    fn open_components(&self, context: &Context) -> Vec<u32> {
-        if !context.has_open_files() {
-            return Vec::new();
-        }
-        self.component_ids.iter().filter(|(name, _)| context.open_file_in(name).is_some()).map(|(_, &id)| id).collect()
     }
 }
 
@@ -327,6 +403,20 @@ enum Postings<'a> {
     All,
     One(&'a [u32]),
     Many(Vec<u32>),
+}
+
+impl Glance {
+    const FREE: Self = Self { scope: FREE, most: f32::NEG_INFINITY };
+
+    fn new(hint: &Hint) -> Self {
+        Self { scope: hint.scope.id, most: to_f32(scoring::most(hint)).next_up() }
+    }
+}
+
+/// The nearest, so that one step up or down is on the safe side.
+#[allow(clippy::cast_possible_truncation)]
+fn to_f32(number: f64) -> f32 {
+    number as f32
 }
 
 impl Row {
@@ -337,7 +427,6 @@ impl Row {
             last_used_at: 0,
             expires_at: Millis::MAX,
             use_count: 0,
-            scope: FREE,
             component: 0,
             specificity: 0,
             doubtful: false,
@@ -351,7 +440,6 @@ impl Row {
             last_used_at: hint.last_used_at().unwrap_or_default(),
             expires_at: hint.expires_at(),
             use_count: if hint.last_used_at().is_some() { hint.use_count } else { 0 },
-            scope: hint.scope.id,
             component: 0,
             specificity: hint.scope.specificity(),
             doubtful: hint.is_doubtful(),

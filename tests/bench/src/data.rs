@@ -116,10 +116,10 @@ fn seed(at: usize, count: usize, random: &mut Random) -> Seed {
     }
     let scope_at = random.below(SCOPES);
     let meta = HintMeta {
-        reason: (at % 3 == 0).then(|| format!("`{verb}` alone misses the profile; found by trial {}", at % 17)),
+        reason: at.is_multiple_of(3).then(|| format!("`{verb}` alone misses the profile; found by trial {}", at % 17)),
         tags,
-        priority: (at % 2 == 0).then(|| u8::try_from(1 + random.below(10)).unwrap_or(5)),
-        confidence: (at % 4 == 0).then(|| random.below(101) as f64 / 100.0),
+        priority: at.is_multiple_of(2).then(|| u8::try_from(1 + random.below(10)).unwrap_or(5)),
+        confidence: at.is_multiple_of(4).then(|| random.below(101) as f64 / 100.0),
         scope: scope(scope_at),
         ..HintMeta::default()
     };

@@ -40,7 +40,9 @@ fn main() -> ExitCode {
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["--list"] => {
-            rows::ALL.iter().for_each(|row| println!("{} {}", row.name, row.cpus.as_str()));
+            for row in rows::ALL {
+                println!("{} {}", row.name, row.cpus.as_str());
+            }
             ExitCode::SUCCESS
         }
         ["--head"] => {

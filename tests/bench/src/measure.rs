@@ -2,7 +2,34 @@
 //! one run, and what is compared are medians of the turns.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Measures the processor time of this thread: what other processes take of a busy machine does not
+/// count. Wall time where there is no such clock.
+pub struct Stopwatch(f64);
+
+impl Stopwatch {
+    pub fn start() -> Self {
+        Self(clock_ns())
+    }
+
+    pub fn ns(&self) -> f64 {
+        clock_ns() - self.0
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn clock_ns() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // Hours of processor time stay exact.
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn clock_ns() -> f64 {
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed().as_nanos() as f64
+}
 
 /// One side of a comparison: does its work `n` times.
 pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
@@ -48,9 +75,9 @@ pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
     let mut times = vec![Vec::with_capacity(turns.rounds); contenders.len()];
     for _ in 0..turns.rounds {
         for ((contender, &count), times) in contenders.iter_mut().zip(&counts).zip(&mut times) {
-            let start = Instant::now();
+            let start = Stopwatch::start();
             contender(count);
-            times.push(start.elapsed().as_nanos() as f64 / count as f64);
+            times.push(start.ns() / count as f64);
         }
     }
     Times(times)
@@ -60,9 +87,9 @@ pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
 fn calibrate(contender: &mut Work<'_>, slice: Duration) -> usize {
     let mut count = 1;
     loop {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         contender(count);
-        if start.elapsed() >= slice || count >= 1 << 24 {
+        if start.ns() >= slice.as_nanos() as f64 || count >= 1 << 24 {
             return count;
         }
         count *= 2;

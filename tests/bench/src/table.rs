@@ -65,9 +65,9 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether the goal is missed; what cannot be measured is not.
+    /// Whether the goal is missed; what cannot be measured is not. A figure that is no number misses.
     pub fn fails(&self) -> bool {
-        self.measured.is_some_and(|measured| !(measured <= self.limit))
+        self.measured.is_some_and(|measured| measured.is_nan() || measured > self.limit)
     }
 
     fn cells(&self) -> [String; 6] {

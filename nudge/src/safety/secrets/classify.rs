@@ -2,8 +2,8 @@
 //! could be a credential. All functions look at each byte a fixed number of
 //! times and never allocate for more than a short value.
 
+use super::names::WordSet;
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Letter pairs that are common inside English words and identifiers: bit `b`
@@ -21,7 +21,7 @@ const COMMON_PAIRS: [u32; 26] = [
 /// everything but letters and digits removed.
 const PLACEHOLDERS: &str = "\
     password passwd passwort pass passw0rd p4ssw0rd password1 password123 pass123 pwd pw secret secret123 \
-    secretkey secrettoken mysecret mysecretkey mypassword mysecretpassword mytoken token token123 apikey \
+    secretkey secrettoken mysecret mysecretkey mypassword mysecretpassword mypass mytoken token token123 apikey \
     apitoken accesstoken key changeme changeit changethis changemenow changeme123 changemeplease replaceme \
     replacethis fixme todo tbd example sample dummy fake foo bar foobar baz test test123 testing test1234 \
     tests3cret demo dev local postgres postgresql mysql mariadb redis root toor admin admin123 administrator \
@@ -41,7 +41,7 @@ const PLACEHOLDER_STARTS: &[&str] = &[
 #[rustfmt::skip]
 const PLACEHOLDER_PARTS: &[&str] = &[
     "your-", "your_", "yourtoken", "yourkey", "yourpass", "-here", "_here", "goes-here", "placeholder",
-    "change-me", "change_me", "changeme", "replace-me", "replace_me", "xxxxxx", "******", "redacted", "dummy",
+    "change-me", "change_me", "changeme", "replace-me", "replace_me", "xxxxx", "*****", "redacted", "dummy",
     "not-real", "notreal", "......", "00000000000000", "...", "…", "${", "{{", "$(",
     "abcdefghijklmnopqrstuvwxyz",
 ];
@@ -62,13 +62,13 @@ const REFERENCE_STARTS: &[&str] = &[
     "req.", "request.", "ctx.", "context.", "params.", "props.", "args.", "options.", "opts.", "github.",
     "steps.", "needs.", "inputs.", "process.", "projects/", "$ansible_vault", "lookup(", "cmd:", "exec:",
     "sops:", "kms:", "kms://", "berglas://", "chamber:", "1password:", "bitwarden:", "lastpass:", "k8s:",
-    "kubernetes:", "system.getenv", "rails.application", "new ", "func", "fn(", "async ", "await ", "(get-",
+    "kubernetes:", "system.getenv", "rails.application", "new ", "func", "fn(", "async ", "await ", "get-", "read-host", "convertto-",
     "(read", "(convert", "[system", "[environment", "[string", "readonly", "sha256:", "sha384-", "sha512-",
     "sha256-", "sha512:", "ssh-rsa ", "ssh-ed25519 ", "age1", "…",
 ];
 
-static PLACEHOLDER_WORDS: LazyLock<HashSet<&'static str>> =
-    LazyLock::new(|| PLACEHOLDERS.split_ascii_whitespace().collect());
+static PLACEHOLDER_WORDS: LazyLock<WordSet> =
+    LazyLock::new(|| PLACEHOLDERS.split_ascii_whitespace().map(str::as_bytes).collect());
 
 /// An automaton over fixed beginnings, for [`starts_with_any`].
 type Starts = LazyLock<Option<AhoCorasick>>;
@@ -191,7 +191,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         buffer[length] = b.to_ascii_lowercase();
         length += 1;
     }
-    let bare = std::str::from_utf8(&buffer[..length]).unwrap_or("");
+    let bare = &buffer[..length];
     bare.is_empty()
         || PLACEHOLDER_WORDS.contains(bare)
         || (starts_with_any(&STAND_INS, bytes) && wordy_share(bytes) >= 50)
@@ -226,6 +226,14 @@ pub(super) fn digit_changes(bytes: &[u8]) -> usize {
     bytes.windows(2).filter(|w| change(w[0], w[1])).count()
 }
 
+/// How often a letter's case differs from that of the letter before it.
+pub(super) fn case_changes(bytes: &[u8]) -> usize {
+    let change = |a: u8, b: u8| {
+        a.is_ascii_alphabetic() && b.is_ascii_alphabetic() && a.is_ascii_uppercase() != b.is_ascii_uppercase()
+    };
+    bytes.windows(2).filter(|w| change(w[0], w[1])).count()
+}
+
 /// Number of different bytes, counted up to `stop`.
 pub(super) fn distinct(bytes: &[u8], stop: usize) -> usize {
     let mut seen = [false; 256];
@@ -245,44 +253,48 @@ pub(super) fn distinct(bytes: &[u8], stop: usize) -> usize {
 /// Percentage of the letters and digits that belong to word-like runs of at
 /// least three letters (split at case changes and anything that is no letter).
 pub(super) fn wordy_share(bytes: &[u8]) -> usize {
-    let (mut wordy, mut total, mut i) = (0, 0, 0);
-    while i < bytes.len() {
-        if !bytes[i].is_ascii_alphabetic() {
-            total += usize::from(bytes[i].is_ascii_digit());
-            i += 1;
+    let (mut wordy, mut total) = (0, 0);
+    // The current run: its length, its common pairs, and whether its last pair was one.
+    let (mut length, mut common, mut last) = (0, 0, 0);
+    let mut previous = b' ';
+    for &b in bytes {
+        if !b.is_ascii_alphabetic() {
+            total += usize::from(b.is_ascii_digit());
+            wordy += word_length(length, common);
+            (length, common, last) = (0, 0, 0);
             continue;
         }
-        let start = i;
-        i += 1;
-        // A capital begins a new word after a small letter; in "HTTPServer" the last capital does too.
-        while i < bytes.len() && bytes[i].is_ascii_alphabetic() {
-            let lower_before = bytes[i - 1].is_ascii_lowercase();
-            if bytes[i].is_ascii_uppercase() && lower_before {
-                break;
+        total += 1;
+        let (upper, after_upper) = (b.is_ascii_uppercase(), previous.is_ascii_uppercase());
+        if length == 0 || (upper && !after_upper) {
+            // A capital begins a new word after a small letter,
+            wordy += word_length(length, common);
+            (length, common, last) = (1, 0, 0);
+        } else {
+            let pair = usize::from(common_pair(previous, b));
+            if !upper && after_upper && length > 1 {
+                // and in "HTTPServer" the last capital does too.
+                wordy += word_length(length - 1, common - last);
+                (length, common) = (1, 0);
             }
-            let acronym_ends = bytes[i].is_ascii_lowercase() && bytes[i - 1].is_ascii_uppercase() && i - start > 1;
-            if acronym_ends {
-                i -= 1;
-                break;
-            }
-            i += 1;
+            length += 1;
+            common += pair;
+            last = pair;
         }
-        let run = &bytes[start..i];
-        total += run.len();
-        if is_wordlike(run) {
-            wordy += run.len();
-        }
+        previous = b;
     }
+    wordy += word_length(length, common);
     (wordy * 100).checked_div(total).unwrap_or(0)
+}
+
+/// The length of a run of letters with `common` common pairs if it reads like a word, else 0.
+const fn word_length(length: usize, common: usize) -> usize {
+    if length >= 3 && common * 100 >= (length - 1) * 70 { length } else { 0 }
 }
 
 /// Whether a run of letters reads like a word.
 pub(super) fn is_wordlike(run: &[u8]) -> bool {
-    if run.len() < 3 {
-        return false;
-    }
-    let common = run.windows(2).filter(|pair| common_pair(pair[0], pair[1])).count();
-    common * 100 >= (run.len() - 1) * 70
+    word_length(run.len(), run.windows(2).filter(|pair| common_pair(pair[0], pair[1])).count()) > 0
 }
 
 fn common_pair(a: u8, b: u8) -> bool {
@@ -341,12 +353,24 @@ pub(super) fn is_random(value: &str, min: usize) -> bool {
     if mix.digit == 0 && mix.symbol * 10 > bytes.len() && bytes.len() < 32 {
         return mix.lower > 3 && mix.upper > 3 && wordy_share(bytes) < 30;
     }
-    // Long values can afford more chance words, short ones hardly any; digits strewn about outweigh them.
+    // Capitals strewn about: names have one where a word begins, so a run of small letters after it.
     let share = wordy_share(bytes);
+    if bytes.len() >= 16 && share < 70 && case_changes(bytes) * 3 >= bytes.len() {
+        return true;
+    }
+    // Long values can afford more chance words, short ones hardly any; digits strewn about outweigh them.
     if share < 78 && digit_changes(bytes) >= 5 {
         return true;
     }
     share < if bytes.len() >= 24 { 52 } else { 42 }
+}
+
+/// A long run of letters that is no word.
+pub(super) fn is_odd_word(word: &str) -> bool {
+    word.len() >= 12
+        && word.bytes().all(|b| b.is_ascii_alphabetic())
+        && !is_wordlike(word.as_bytes())
+        && distinct(word.as_bytes(), 6) > 5
 }
 
 /// Whether the value looks like a password somebody chose or generated, as
@@ -377,7 +401,7 @@ pub(super) fn is_passwordish(value: &str) -> bool {
 }
 
 /// Codes written in groups: `abcd efgh ijkl mnop` with letters that make no words.
-fn is_spaced_code(value: &str) -> bool {
+pub(super) fn is_spaced_code(value: &str) -> bool {
     let groups: Vec<&str> = value.split(' ').collect();
     groups.len() >= 4
         && groups.iter().all(|g| g.len() == 4 && g.bytes().all(|b| b.is_ascii_alphanumeric()))

@@ -1,11 +1,9 @@
 //! Credentials given to commands: flags, login arguments, piped input, URLs with a password in them.
 
-use super::assign::{header_credential, is_basic_pair, is_public_token, is_secret};
-use super::classify::{
-    distinct, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, is_wordlike, wordy_share,
-};
-use super::names::{Promise, promise};
-use std::collections::HashMap;
+use super::classify::{is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share};
+use super::header::header_credential;
+use super::names::{Promise, WordMap, promise};
+use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
 /// What a command's short option carries.
@@ -19,8 +17,8 @@ enum Carries {
     Pair,
     /// As `Password`, once the word `login` was seen.
     LoginPassword,
-    /// The next word is `user%password`.
-    Percent,
+    /// The next word is a user and a password with this between them.
+    Joined(char),
 }
 
 /// `(commands, option, what it carries)`.
@@ -56,18 +54,45 @@ const OPTIONS: &[(&str, &str, Carries)] = &[
     ("openssl", "-k", Carries::Password),
     ("ssh-keygen", "-N", Carries::Password),
     ("ssh-keygen", "-P", Carries::Password),
-    ("smbclient smbmap rpcclient", "-U", Carries::Percent),
+    ("smbclient smbmap rpcclient winexe wmic net", "-U", Carries::Joined('%')),
+    ("lftp", "-u", Carries::Joined(',')),
+    ("codecov codecovcli", "-t", Carries::Password),
+    ("oathtool", "-b", Carries::Password),
     ("snmpwalk snmpget", "-A", Carries::Password),
     ("snmpwalk snmpget", "-X", Carries::Password),
 ];
 
-/// Words after which a bare argument may be a credential.
-const LOGIN_WORDS: &str = "\
-    login auth authenticate signin sign-in set-token add-token configure activate register authtoken \
-    add-authtoken token connect set-password --with-token --password-stdin secrets";
-
+/// Whether a bare argument after this word may be a credential.
 fn is_login_word(word: &str) -> bool {
-    LOGIN_WORDS.split_ascii_whitespace().any(|login| login == word)
+    matches!(
+        word,
+        "login"
+            | "auth"
+            | "authenticate"
+            | "signin"
+            | "sign-in"
+            | "set-token"
+            | "add-token"
+            | "configure"
+            | "activate"
+            | "register"
+            | "authtoken"
+            | "add-authtoken"
+            | "token"
+            | "connect"
+            | "set-password"
+            | "--with-token"
+            | "--password-stdin"
+            | "secrets"
+    )
+}
+
+/// Whether `word` is where a command reads a credential from its input.
+fn reads_secret(word: &str, before: &str) -> bool {
+    (is_login_word(word) && !matches!(word, "configure" | "secrets"))
+        || (matches!(before, "secret" | "secrets") && matches!(word, "put" | "set"))
+        || word == "chpasswd"
+        || (word == "-S" && before == "sudo")
 }
 
 /// Words that end one command and begin another.
@@ -75,13 +100,23 @@ fn ends_command(word: &str) -> bool {
     matches!(word, "|" | "||" | "&&" | ";" | "&" | "then" | "do") || word.ends_with(';')
 }
 
+/// Whether the command takes secrets as plain arguments, or prints them.
+fn takes_words(command: &str) -> bool {
+    matches!(
+        command,
+        "echo" | "printf" | "Write-Output" | "<<<" | "htpasswd" | "rabbitmqctl" | "net" | "mc" | "wpa_passphrase"
+    )
+}
+
 /// What is known while walking the words of a command.
 #[derive(Debug, Default)]
 struct State<'a> {
     command: &'a str,
     login: bool,
-    /// `echo`'s argument, waiting for a command that reads credentials from its input.
-    echoed: Option<&'a str>,
+    /// An option gave a user's name.
+    user: bool,
+    /// `echo` printed what may be a credential, for a command that reads one from its input.
+    echoed: bool,
     /// The last words, newest first.
     previous: [&'a str; 3],
 }
@@ -97,27 +132,48 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
     None
 }
 
+/// Whether `text` is the secret that the option `flag` takes, as in `["--password", "X"]`.
+pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
+    let state = State { previous: [flag, "", ""], ..State::default() };
+    state.named_flag(bare(text), flag, text)
+}
+
 /// A word without the quotes and brackets around it.
 fn bare(word: &str) -> &str {
-    word.trim_matches(['"', '\'', '`', ',', ';', '\\', '(', ')']).trim_end_matches(['.', '\'', '"', '`'])
+    let wrapper = |b: &u8| matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'(' | b')');
+    let bytes = word.as_bytes();
+    let start = bytes.iter().take_while(|b| wrapper(b)).count();
+    let end = bytes.len() - bytes[start..].iter().rev().take_while(|b| wrapper(b) || **b == b'.').count();
+    // Only ASCII was cut off.
+    word.get(start..end).unwrap_or("")
 }
 
 impl<'a> State<'a> {
     fn step(&mut self, raw: &'a str) -> Option<&'static str> {
         let word = bare(raw);
-        let found = if word.is_empty() { None } else { self.judge(word, raw) };
+        // The same word over and over tells nothing new.
+        if !word.is_empty() && self.previous == [word; 3] {
+            return None;
+        }
+        // Most words are small letters: a secret for commands and options that take one, else none.
+        let idle = !self.echoed && !takes_words(self.command) && !self.previous[0].starts_with('-');
+        let harmless = word.is_empty() || (idle && word.len() < 16 && raw.bytes().all(|b| b.is_ascii_lowercase()));
+        let found = if harmless { None } else { self.judge(word, raw) };
         if ends_command(raw) {
-            *self = State { echoed: self.echoed.filter(|_| raw == "|"), ..State::default() };
+            *self = State { echoed: self.echoed && raw == "|", ..State::default() };
         } else if !word.is_empty() {
             // `--flag` in backquotes is being talked about, not used.
             let quoted_flag = word.starts_with('-') && raw.contains('`');
-            self.remember(if quoted_flag { "`" } else { word });
+            // What follows a name and a comma is the next item, not the name's value.
+            let listed = !word.starts_with('-') && raw.ends_with(',');
+            self.remember(if quoted_flag || listed { "," } else { word });
         }
         found
     }
 
     fn remember(&mut self, word: &'a str) {
-        let name = word.rfind(['/', '\\']).map_or(word, |at| &word[at + 1..]);
+        let slash = word.bytes().rposition(|b| matches!(b, b'/' | b'\\'));
+        let name = slash.map_or(word, |at| &word[at + 1..]);
         let prefix = self.command.is_empty()
             && (word.contains('=')
                 || matches!(
@@ -139,7 +195,8 @@ impl<'a> State<'a> {
         if (self.command.is_empty() && !prefix) || is_known(name) {
             self.command = name;
         }
-        self.login |= word == "login" || word == "signin";
+        self.login |= matches!(word.trim_end_matches(':'), "login" | "signin" | "credentials" | "creds");
+        self.user |= matches!(word, "-u" | "-U" | "--user" | "--username" | "--login");
         self.previous.rotate_right(1);
         self.previous[0] = word;
     }
@@ -152,29 +209,9 @@ impl<'a> State<'a> {
         if let Some(rule) = self.named_flag(word, before, raw) {
             return Some(rule);
         }
-        if matches!(self.command, "echo" | "printf" | "Write-Output" | "<<<")
-            && !word.starts_with('-')
-            && is_random_argument(word, 16)
-        {
-            self.echoed = Some(word);
-        } else if matches!(self.command, "echo" | "printf")
-            && is_passwordish(word)
-            && !is_reference(word)
-            && !is_placeholder(word)
-        {
-            self.echoed = self.echoed.or(Some(word));
-        } else if matches!(self.command, "echo" | "printf") && is_basic_pair(word) {
-            self.echoed = Some(word);
-        }
-        if self.echoed.is_some()
-            && is_login_word(word)
-            && word != "configure"
-            && word != "secrets"
-            && !matches!(self.command, "echo" | "printf")
-        {
-            return Some("piped-credential");
-        }
-        if self.echoed.is_some() && (word == "chpasswd" || (word == "-S" && before == "sudo")) {
+        if !self.echoed {
+            self.echoed = self.prints(word);
+        } else if !matches!(self.command, "echo" | "printf") && reads_secret(word, before) {
             return Some("piped-credential");
         }
         if self.positional(word) {
@@ -188,6 +225,19 @@ impl<'a> State<'a> {
             .then_some("login-argument")
     }
 
+    /// Whether the command prints `word`, and it could be a credential.
+    fn prints(&self, word: &str) -> bool {
+        match self.command {
+            "echo" | "printf" => {
+                (!word.starts_with('-') && is_random_argument(word, 16))
+                    || (is_passwordish(word) && !is_reference(word) && !is_placeholder(word))
+                    || is_basic_pair(word)
+            }
+            "Write-Output" | "<<<" => !word.starts_with('-') && is_random_argument(word, 16),
+            _ => false,
+        }
+    }
+
     /// Commands whose password is an argument without an option.
     fn positional(&self, word: &str) -> bool {
         let [last, second, third] = self.previous;
@@ -195,8 +245,19 @@ impl<'a> State<'a> {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
             "rabbitmqctl" => matches!(second, "add_user" | "change_password" | "authenticate_user"),
             "net" => last.to_ascii_lowercase().starts_with("/user:"),
+            // `mc alias set NAME URL ACCESS-KEY SECRET-KEY`
+            "mc" => second.starts_with("http"),
+            "wpa_passphrase" => second == "wpa_passphrase",
+            "sqlplus" | "sqlldr" | "expdp" | "impdp" => return is_oracle_login(word),
+            "bundle" => return second == "config" && is_pair(word),
+            "redis-cli" => last.eq_ignore_ascii_case("auth"),
+            _ if second.starts_with("http-basic.") => true,
             _ if matches!(last, "--body" | "-b" | "--value" | "-v" | "-Value" | "--secret-string") => {
                 promise(second.as_bytes()).max(promise(third.as_bytes())) >= Promise::Token && !second.contains('=')
+            }
+            // "login: user/password"
+            _ if matches!(last, "login:" | "credentials:" | "creds:" | "credentials" | "creds") => {
+                return word.split_once('/').is_some_and(|(_, pass)| is_passwordish(pass) && is_strong(pass));
             }
             _ if last == "/" => return self.login && is_passwordish(word) && is_strong(word),
             _ => is_pgpass(word),
@@ -208,7 +269,7 @@ impl<'a> State<'a> {
     fn short_option(&self, word: &str, before: &str) -> Option<&'static str> {
         let rest_of = |option: &str| word.strip_prefix(option).filter(|rest| !rest.is_empty());
         let optional = before.starts_with('-') || word.starts_with('-');
-        let options = if optional { COMMANDS.get(self.command).map(Vec::as_slice) } else { None };
+        let options = if optional { COMMANDS.get(self.command.as_bytes()).map(Vec::as_slice) } else { None };
         let found = options.unwrap_or_default().iter().any(|(option, carries)| match carries {
             Carries::Password => before == *option && is_flag_value(word),
             Carries::LoginPassword => self.login && before == *option && is_flag_value(word),
@@ -216,22 +277,27 @@ impl<'a> State<'a> {
                 !rest.starts_with('-') && is_flag_value(bare(rest)) && !rest.bytes().all(|b| b.is_ascii_digit())
             }),
             Carries::Pair => before == *option && is_pair(word),
-            Carries::Percent => before == *option && word.split_once('%').is_some_and(|(_, pass)| is_flag_value(pass)),
+            Carries::Joined(mark) => {
+                before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
+            }
         });
-        if found {
+        // Commands not in the table: a user's name was given, and what follows `-p` is no port.
+        let strong = before == "-p" && (self.user || self.login) && is_strong(word);
+        if found || (strong && !is_reference(word) && !is_placeholder(word)) {
             return Some("password-flag");
         }
         let pass_argument = word.strip_prefix("pass:").is_some_and(|rest| {
             matches!(before, "-passin" | "-passout" | "-pass" | "-password") && is_flag_value(rest)
         });
-        let windows = ["/pass:", "/p:", "/password:", "/rp:"]
-            .iter()
-            .any(|start| word.strip_prefix(start).is_some_and(is_flag_value));
+        let windows = word.starts_with('/')
+            && ["/pass:", "/p:", "/password:", "/rp:"]
+                .iter()
+                .any(|start| word.strip_prefix(start).is_some_and(is_flag_value));
         (pass_argument || windows).then_some("password-flag")
     }
 
     /// `--password X`, `-storepass X`, `NAME X`, `password is X`.
-    fn named_flag(&self, word: &str, before: &'a str, raw: &str) -> Option<&'static str> {
+    fn named_flag(&self, word: &str, before: &str, raw: &str) -> Option<&'static str> {
         let plain =
             !before.starts_with('-') && raw.len() == word.len() && word.bytes().skip(1).all(|b| b.is_ascii_lowercase());
         if plain || word.len() < 5 {
@@ -254,16 +320,13 @@ impl<'a> State<'a> {
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {
             return is_flag_value(word).then_some("password-flag");
         }
-        if flag.contains('=') && !flag.ends_with(':') {
+        if flag.contains('=') && !flag.ends_with(':') || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p))
+        {
             return None;
         }
         // "pass to", "key is": prose about passing things and keys.
         if copula && matches!(flag, "pass" | "auth" | "key" | "keys" | "secrets" | "tokens") {
-            return None;
-        }
-        // The same pair of words again gets the same answer.
-        if word == before && before == self.previous[1] {
-            return None;
+            return is_random_argument(word, 20).then_some("secret-assignment");
         }
         let promised = promise(flag.trim_end_matches([':', '=']).as_bytes());
         let is_option = flag.starts_with('-') && !copula;
@@ -280,7 +343,7 @@ impl<'a> State<'a> {
                     && is_secret(promised, word, false)
             }
             Promise::Token => {
-                (is_uuid(word.as_bytes()) || is_random(word, 12))
+                (is_uuid(word.as_bytes()) || is_random(word, if word.contains('/') { 30 } else { 12 }))
                     && is_random_argument(word, 8)
                     && is_secret(promised, word, false)
             }
@@ -290,22 +353,32 @@ impl<'a> State<'a> {
 }
 
 /// The options of each command in [`OPTIONS`].
-static COMMANDS: LazyLock<HashMap<&'static str, Vec<(&'static str, Carries)>>> = LazyLock::new(|| {
-    let mut commands: HashMap<_, Vec<_>> = HashMap::with_capacity(128);
+static COMMANDS: LazyLock<WordMap<Vec<(&'static str, Carries)>>> = LazyLock::new(|| {
+    let mut commands: WordMap<Vec<_>> = WordMap::default();
     for (names, option, carries) in OPTIONS {
         for name in names.split(' ') {
-            commands.entry(name).or_default().push((*option, *carries));
+            commands.entry(name.as_bytes()).or_default().push((*option, *carries));
         }
     }
     commands
 });
 
 fn is_known(name: &str) -> bool {
-    (3..=24).contains(&name.len()) && COMMANDS.contains_key(name)
+    (3..=24).contains(&name.len()) && COMMANDS.contains_key(name.as_bytes())
+}
+
+/// `user/password@host`
+pub(super) fn is_oracle_login(word: &str) -> bool {
+    word.split_once('@')
+        .and_then(|(login, _)| login.split_once('/'))
+        .is_some_and(|(user, pass)| !user.is_empty() && is_flag_value(pass))
 }
 
 /// `host:5432:database:user:password`
 fn is_pgpass(word: &str) -> bool {
+    if !word.as_bytes().contains(&b':') {
+        return false;
+    }
     let mut fields = word.splitn(5, ':');
     let (_, port) = (fields.next(), fields.next());
     let password = fields.nth(2);
@@ -329,14 +402,6 @@ fn is_strong(word: &str) -> bool {
             || digits >= 3
             || is_random(word, 10)
             || is_uuid(bytes))
-}
-
-/// A long run of letters that is no word, given to a token option.
-fn is_odd_word(word: &str) -> bool {
-    word.len() >= 12
-        && word.bytes().all(|b| b.is_ascii_alphabetic())
-        && !is_wordlike(word.as_bytes())
-        && distinct(word.as_bytes(), 6) > 5
 }
 
 /// Whether the argument of a password option is a literal.
@@ -365,5 +430,6 @@ pub(super) fn is_random_argument(word: &str, min: usize) -> bool {
         && !is_reference(word)
         && !is_placeholder(word)
         && !is_public_token(word)
-        && (word.ends_with('=') || !word.contains(['=', '@', '(', '<', '{']))
+        && (word.ends_with('=') || !word.contains(['@', '(', '<', '{']))
+        && word.split_once('=').is_none_or(|(name, _)| name.len() > 4 && wordy_share(name.as_bytes()) < 50)
 }

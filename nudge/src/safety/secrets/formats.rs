@@ -47,7 +47,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("gitlab-token", Word, 20, "glimt-"),
     ("gitlab-token", Alnum, 20, "_gitlab_session="),
     ("slack-token", Word, 20, "xoxb- xoxp- xoxe- xwfp-"),
-    ("slack-token", Word, 16, "xoxa- xoxr- xoxs- xoxo- xoxc-"),
+    ("slack-token", Word, 10, "xoxa- xoxr- xoxs- xoxo- xoxc-"),
     ("slack-token", Base64, 16, "xoxd-"),
     ("slack-token", Dotted, 24, "xoxe."),
     ("slack-token", Word, 24, "xapp-"),
@@ -72,7 +72,8 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("llm-key", Alnum, 36, "csk-"),
     ("llm-key", Word, 24, "tvly-"),
     ("llm-key", Hex, 28, "fc-"),
-    ("llm-key", Word, 20, "vck_ bb_live_ bb_test_ sk-lc- salad_cloud_"),
+    ("llm-key", Word, 20, "vck_ bb_live_ bb_test_ sk-lc-"),
+    ("llm-key", Word, 10, "salad_cloud_"),
     ("llm-key", Hex, 60, "key_"),
     ("llm-key", Dotted, 30, "AQ.Ab"),
     ("llm-key", Path, 24, "bce-v3/ALTAK-"),
@@ -82,9 +83,9 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("saas-token", Alnum, 36, "ntn_ dG9rO secret-"),
     ("saas-token", Alnum, 38, "secret_"),
     ("saas-token", Word, 32, "figd_ figo_ figu_ figoh_ CFPAT-"),
-    ("saas-token", Dotted, 32, "figp_"),
+    ("saas-token", Dotted, 32, "figp_ fio-u-"),
     ("saas-token", Dotted, 36, "tfp_ VF.DM. VF.WS. VF."),
-    ("saas-token", Word, 40, "PMAK- fio-u- wrkaus- wrkeus- EAAA"),
+    ("saas-token", Word, 40, "PMAK- wrkaus- wrkeus- EAAA"),
     ("saas-token", Word, 20, "PMAT- md- NRSP-"),
     ("saas-token", Alnum, 50, "rdme_ AGE-SECRET-KEY-1"),
     ("saas-token", Word, 60, "sl.u. dnkey- tb.eyJ"),
@@ -105,7 +106,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("saas-token", Word, 30, "hcxmk_ pco_ nyk_ polar_oat_ polar_pat_ n8n_api_ A3-"),
     ("saas-token", Uuid, 36, "xaat- xapt- sdk- api- mob- rel- pat-na1- pat-na2- pat-eu1- rh-api-"),
     ("saas-token", Word, 16, "pdus+"),
-    ("saas-token", Word, 18, "u+"),
+    ("saas-token", Special, 18, "u+"),
     ("saas-token", Alnum, 18, "ser. flb_live_"),
     ("saas-token", Alnum, 28, "p8e- BBFF- cal_live_ tly-"),
     ("saas-token", Alnum, 14, "sm_aat_ sm_pat_ sm_sat_"),
@@ -184,7 +185,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("atlassian-token", Alnum, 24, "ATBB"),
     ("atlassian-token", Base64, 36, "BBDC-"),
     ("atlassian-token", Alnum, 40, "ATTA"),
-    ("payment-key", Alnum, 28, "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_ shpcp_ shprt_ shpit_ shpct_ live_ test_"),
+    ("payment-key", Alnum, 28, "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_ shpcp_ shprt_ shpit_ shpct_"),
     ("payment-key", Hex, 60, "atkn_"),
     ("payment-key", Hex, 28, "prtapi_"),
     ("payment-key", Word, 20, "sq0atp- persona_production_ persona_sandbox_"),
@@ -210,6 +211,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
         outlook.office.com/webhook/ media.guilded.gg/webhooks/ hooks.airtable.com/"),
     ("webhook-url", Path, 12, "hooks.zapier.com/hooks/catch/"),
     ("webhook-url", Alnum, 24, "hook.eu1.make.com/ hook.eu2.make.com/ hook.us1.make.com/ hook.integromat.com/"),
+    ("webhook-url", Path, 60, "tines.com/webhook/"),
     ("webhook-url", Path, 16, "maker.ifttt.com/use/"),
     ("webhook-url", Path, 30, "open.feishu.cn/open-apis/bot/v2/hook/ open.larksuite.com/open-apis/bot/v2/hook/ \
         qyapi.weixin.qq.com/cgi-bin/webhook/send?key="),
@@ -225,6 +227,8 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("marked-format", Special, 29, "_mmk"),
     ("marked-format", Special, 26, "FFFFNRAL |"),
     ("marked-format", Special, 36, ":fx"),
+    ("marked-format", Special, 30, ".acc_ .acc-"),
+    ("webhook-url", Special, 26, "/hooks/"),
     ("marked-format", Special, 16, "T3BlbkFJ"),
     ("marked-format", Special, 20, "_secret_"),
     ("okta-token", Special, 40, "00"),
@@ -269,7 +273,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         let found = if body == Special {
             special(bytes, hit.start(), hit.end(), shortest)
         } else {
-            starts_token(bytes, hit.start()) && body_matches(bytes, hit.start(), hit.end(), body, shortest)
+            starts_token(bytes, hit.start()) && body_matches(bytes, hit.end(), body, shortest)
         };
         found.then_some(rule)
     })
@@ -287,7 +291,7 @@ pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: usize) -> bool {
+fn body_matches(bytes: &[u8], end: usize, body: Body, shortest: usize) -> bool {
     let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT.min(shortest + 16))];
     let length = rest.iter().take_while(|b| belongs(body, **b)).count();
     match body {
@@ -296,7 +300,6 @@ fn body_matches(bytes: &[u8], start: usize, end: usize, body: Body, shortest: us
             length == shortest
                 && !rest.get(length).is_some_and(u8::is_ascii_alphanumeric)
                 && distinct(&rest[..length], 4) > 3
-                && (start == 0 || bytes[start - 1] != b'/')
         }
         _ => length >= shortest && looks_issued(&rest[..length]),
     }
@@ -376,40 +379,18 @@ fn run_after(bytes: &[u8], at: usize, body: Body, limit: usize) -> usize {
     bytes[at..bytes.len().min(at + limit)].iter().take_while(|b| belongs(body, **b)).count()
 }
 
-/// Formats told by a mark inside the token; `start..end` is the mark.
+/// How many digits end just before `at`, up to `limit`.
+fn digits_before(bytes: &[u8], at: usize, limit: usize) -> usize {
+    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| b.is_ascii_digit()).count()
+}
+
+/// Formats whose beginning says too little; `start..end` is that beginning.
 fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
-    let issued_after = |body, limit| {
-        let length = run_after(bytes, end, body, limit);
-        (length, length >= shortest && looks_issued(&bytes[end..end + length]))
-    };
+    let after = |body| run_after(bytes, end, body, 64);
+    let issued = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     match &bytes[start..end] {
-        b".eyJ" => is_web_token(bytes, start),
         // Vault before 1.10: `s.` and exactly 24 letters and digits.
-        b"s." => {
-            starts_token(bytes, start)
-                && run_after(bytes, end, Alnum, 40) == 24
-                && issued_after(Dotted, 40) == (24, true)
-        }
-        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters.
-        b"Q~" => start >= 4 && bytes[start - 1].is_ascii_digit() && issued_after(Dotted, 64).1,
-        b".atlasv1." => run_before(bytes, start, Alnum, 20) >= 12 && issued_after(Dotted, 100).1,
-        // Telegram: bot number, `:A`, 34 characters.
-        b":A" => {
-            let digits = bytes[start.saturating_sub(16)..start].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-            digits >= 7
-                && run_after(bytes, end, Word, 64) >= shortest - 1
-                && looks_issued(&bytes[end..end + shortest - 1])
-        }
-        b"_mmk" => run_before(bytes, start, Alnum, 40) >= shortest - 2,
-        b"FFFFNRAL" => run_before(bytes, start, Hex, 40) >= shortest - 2,
-        b":fx" => {
-            start >= 36 && is_uuid(&bytes[start - 36..start]) && !bytes.get(end).is_some_and(u8::is_ascii_alphanumeric)
-        }
-        b"T3BlbkFJ" => run_before(bytes, start, Word, 32) >= shortest && issued_after(Word, 100).1,
-        b"_secret_" => {
-            let before = run_before(bytes, start, Alnum, 40);
-            before >= 14 && looks_issued(&bytes[start - before..start]) && issued_after(Alnum, 60).1
-        }
+        b"s." => starts_token(bytes, start) && after(Alnum) == 24 && after(Dotted) == 24 && issued(24),
         // ClickUp: `pk_`, user number, `_`, 32 capitals and digits.
         b"pk_" => {
             let number = bytes[end..bytes.len().min(end + 12)].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -421,17 +402,19 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
             let length = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'"' | b'\'')).count();
             length >= shortest && distinct(&rest[..length], 10) >= 10 && wordy_share(&rest[..length]) < 60
         }
-        // Facebook app token: 15 or 16 digits, `|`, 27 characters.
-        b"|" => {
-            let digits = bytes[start.saturating_sub(17)..start].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-            matches!(digits, 15 | 16) && issued_after(Word, 64).1
+        // Mattermost
+        b"/hooks/" => after(Alnum) == shortest && issued(shortest),
+        // PagerDuty: exactly 18 characters, and not a stretch of base64.
+        b"u+" => {
+            let solid = |b: &u8| belongs(Base64, *b) && *b != b'=';
+            after(Base64) == shortest && !start.checked_sub(1).is_some_and(|i| solid(&bytes[i])) && issued(after(Word))
         }
         // Okta: `00` and 40 characters.
         b"00" => {
-            starts_token(bytes, start) && (start == 0 || !matches!(bytes[start - 1], b'-' | b'_')) && {
-                let (length, issued) = issued_after(Word, 60);
-                (40..=42).contains(&length) && issued
-            }
+            starts_token(bytes, start)
+                && (start == 0 || !matches!(bytes[start - 1], b'-' | b'_'))
+                && matches!(after(Word), 40..=42)
+                && issued(after(Word))
         }
         // Salesforce session: organisation id, `!`, 80 or more characters.
         b"00D" => {
@@ -441,6 +424,44 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
                 && bytes.get(end + id) == Some(&b'!')
                 && run_after(bytes, body, Dotted, 100) >= shortest
         }
+        _ => marked(bytes, start, end, shortest),
+    }
+}
+
+/// Formats told by a mark inside the token; `start..end` is the mark.
+fn marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
+    let before = |body| run_before(bytes, start, body, 40);
+    let issued = |body| {
+        let length = run_after(bytes, end, body, 100);
+        length >= shortest && looks_issued(&bytes[end..end + length])
+    };
+    match &bytes[start..end] {
+        b".eyJ" => is_web_token(bytes, start),
+        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters.
+        b"Q~" => start >= 4 && bytes[start - 1].is_ascii_digit() && issued(Dotted),
+        b".atlasv1." => before(Alnum) >= 12 && issued(Dotted),
+        // Telegram: bot number, `:A`, 34 characters.
+        b":A" => {
+            let length = run_after(bytes, end, Word, 64);
+            digits_before(bytes, start, 16) >= 7
+                && length >= shortest - 1
+                && looks_issued(&bytes[end..end + shortest - 1])
+        }
+        b"_mmk" => before(Alnum) >= shortest - 2,
+        b"FFFFNRAL" => before(Hex) >= shortest - 2,
+        b":fx" => {
+            start >= 36 && is_uuid(&bytes[start - 36..start]) && !bytes.get(end).is_some_and(u8::is_ascii_alphanumeric)
+        }
+        b"T3BlbkFJ" => before(Word) >= shortest && issued(Word),
+        b"_secret_" => before(Alnum) >= 14 && looks_issued(&bytes[start - before(Alnum)..start]) && issued(Alnum),
+        // Facebook app token: 15 or 16 digits, `|`, 27 characters. Laravel: a row's number, `|`, 40 or 48.
+        b"|" => {
+            let digits = digits_before(bytes, start, 17);
+            let solid = run_after(bytes, end, Alnum, 64);
+            (matches!(digits, 15 | 16) || (digits > 0 && matches!(solid, 40 | 48))) && issued(Word)
+        }
+        // Authress: `sc_….….acc_….…`
+        b".acc_" | b".acc-" => before(Dotted) >= 12 && issued(Base64),
         _ => false,
     }
 }

@@ -1,7 +1,36 @@
 //! What a key or variable name says about the value beside it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
+
+/// A map by short words from the fixed tables of this module. Nobody chooses the
+/// keys, so a simple hash serves, at a fraction of the default one's time.
+pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<Fnv>>;
+
+/// A set of such words.
+pub(super) type WordSet = HashSet<&'static [u8], BuildHasherDefault<Fnv>>;
+
+/// Fowler, Noll and Vo's hash.
+pub(super) struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.0 = (self.0 ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// How much a name promises a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +93,19 @@ const HARMLESS_BEFORE: &str = "\
     public pub primary foreign partition sort cache max min num n total count used prompt completion input \
     output next page continuation cursor sync by no without use has is needs require requires missing invalid \
     expired bad wrong publishable bypass two first last multi single byte low high band over pad eos bos unk sep \
-    cls mask special stop start end";
+    cls mask special stop start end recv";
+
+/// Words that make the name a public or derived value's when they come last.
+const PUBLIC_WORDS: &str = "\
+    digest checksum integrity hash etag fingerprint sha sum commit rev revision oid cert certificate ca crt pem \
+    thumbprint pubkey publickey x y modulus image icon logo font src href url uri path file filename id cid version \
+    ref recipient body content signature pin";
+
+/// Names that hold a value for a name given elsewhere (`{"name": …, "value": …}`).
+const CARRIERS: &str = "value parametervalue val data default content string text v raw stringvalue plaintext plain";
+
+/// Names that announce the name of the value that follows.
+const NAMERS: &str = "name key parameterkey variable var parameter param header field label parametername env";
 
 const HEADER_WORDS: &str = "\
     authorization authorisation";
@@ -73,25 +114,28 @@ const PHRASE_WORDS: &str = "\
 
 /// The lists a word is on, as bits.
 #[derive(Debug, Clone, Copy, Default)]
-struct Roles(u8);
+struct Roles(u16);
 
 impl Roles {
-    const PASSWORD: u8 = 1;
-    const TOKEN: u8 = 2;
-    const QUALIFIER: u8 = 4;
-    const WEAK: u8 = 8;
-    const TRAILER: u8 = 16;
-    const HARMLESS: u8 = 32;
-    const HEADER: u8 = 64;
-    const PHRASE: u8 = 128;
+    const PASSWORD: u16 = 1;
+    const TOKEN: u16 = 2;
+    const QUALIFIER: u16 = 4;
+    const WEAK: u16 = 8;
+    const TRAILER: u16 = 16;
+    const HARMLESS: u16 = 32;
+    const HEADER: u16 = 64;
+    const PHRASE: u16 = 128;
+    const CARRIER: u16 = 256;
+    const NAMER: u16 = 512;
+    const PUBLIC: u16 = 1024;
 
-    const fn has(self, role: u8) -> bool {
+    const fn has(self, role: u16) -> bool {
         self.0 & role != 0
     }
 }
 
 /// One lookup per word instead of one search per list.
-static ROLES: LazyLock<HashMap<&'static str, u8>> = LazyLock::new(|| {
+static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     let lists = [
         (PASSWORD_WORDS, Roles::PASSWORD),
         (TOKEN_WORDS, Roles::TOKEN),
@@ -101,23 +145,29 @@ static ROLES: LazyLock<HashMap<&'static str, u8>> = LazyLock::new(|| {
         (HARMLESS_BEFORE, Roles::HARMLESS),
         (HEADER_WORDS, Roles::HEADER),
         (PHRASE_WORDS, Roles::PHRASE),
+        (CARRIERS, Roles::CARRIER),
+        (NAMERS, Roles::NAMER),
+        (PUBLIC_WORDS, Roles::PUBLIC),
     ];
-    let mut roles = HashMap::with_capacity(512);
+    let mut roles = WordMap::default();
     for (words, role) in lists {
         for word in words.split_ascii_whitespace() {
-            *roles.entry(word).or_insert(0) |= role;
+            *roles.entry(word.as_bytes()).or_insert(0) |= role;
         }
     }
     roles
 });
 
-fn roles(word: &str) -> Roles {
-    if (2..=24).contains(&word.len()) { Roles(ROLES.get(word).copied().unwrap_or(0)) } else { Roles::default() }
+fn roles(word: &[u8]) -> Roles {
+    if (1..=24).contains(&word.len()) { Roles(ROLES.get(word).copied().unwrap_or(0)) } else { Roles::default() }
 }
+
+/// How much of a name counts: its end.
+const NAME_LIMIT: usize = 64;
 
 /// Splits a name into lower-case words; remembers the last four.
 struct Words {
-    buffer: [u8; 96],
+    buffer: [u8; NAME_LIMIT],
     /// `(start, end)` of the last words, newest first.
     spans: [(usize, usize); 4],
     count: usize,
@@ -125,23 +175,22 @@ struct Words {
 
 impl Words {
     fn of(name: &[u8]) -> Self {
-        let name = &name[name.len().saturating_sub(96)..];
-        let mut words = Self { buffer: [0; 96], spans: [(0, 0); 4], count: 0 };
+        let name = &name[name.len().saturating_sub(NAME_LIMIT)..];
+        let mut words = Self { buffer: [0; NAME_LIMIT], spans: [(0, 0); 4], count: 0 };
         let mut start = None;
+        let mut previous = b' ';
         for (i, &b) in name.iter().enumerate() {
             words.buffer[i] = b.to_ascii_lowercase();
-            if !b.is_ascii_alphanumeric() {
-                words.close(&mut start, i);
-                continue;
-            }
-            let previous = if i > 0 { name[i - 1] } else { b' ' };
-            let next_is_lower = name.get(i + 1).is_some_and(u8::is_ascii_lowercase);
             let camel = b.is_ascii_uppercase()
-                && (previous.is_ascii_lowercase() || (previous.is_ascii_uppercase() && next_is_lower));
-            if camel {
+                && (previous.is_ascii_lowercase()
+                    || (previous.is_ascii_uppercase() && name.get(i + 1).is_some_and(u8::is_ascii_lowercase)));
+            previous = b;
+            if camel || !b.is_ascii_alphanumeric() {
                 words.close(&mut start, i);
             }
-            start.get_or_insert(i);
+            if b.is_ascii_alphanumeric() {
+                start.get_or_insert(i);
+            }
         }
         words.close(&mut start, name.len());
         words
@@ -151,84 +200,91 @@ impl Words {
         if let Some(begin) = start.take() {
             self.spans.rotate_right(1);
             self.spans[0] = (begin, end);
-            self.count += 1;
+            self.count = 4.min(self.count + 1);
         }
     }
 
     /// The word `back` places from the end, without trailing digits; empty if there is none.
-    fn back(&self, back: usize) -> &str {
-        if back >= self.count.min(4) {
-            return "";
+    fn back(&self, back: usize) -> &[u8] {
+        if back >= self.count {
+            return b"";
         }
         let (start, end) = self.spans[back];
-        std::str::from_utf8(&self.buffer[start..end]).unwrap_or("").trim_end_matches(|c: char| c.is_ascii_digit())
+        let word = &self.buffer[start..end];
+        let digits = word.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+        &word[..word.len() - digits]
     }
 }
 
-/// What `name` promises. Linear in the name; only its last 96 bytes count.
+/// What `name` promises. Linear in the name; only its end counts.
 pub(super) fn promise(name: &[u8]) -> Promise {
-    if name.len() < 3 {
+    if name.len() < 2 {
         return Promise::None;
     }
     let words = Words::of(name);
-    let mut at = 0;
+    let first = roles(words.back(0));
+    let (mut at, mut role) = (0, first);
     // `API_KEY_PROD`, `TOKEN_2`: the word that counts stands before its trailer.
-    while at < 2
-        && at + 1 < words.count.min(4)
-        && (words.back(at).is_empty() || roles(words.back(at)).has(Roles::TRAILER))
-    {
+    while at < 2 && at + 1 < words.count && (words.back(at).is_empty() || role.has(Roles::TRAILER)) {
         at += 1;
+        role = roles(words.back(at));
     }
-    let found = promise_at(&words, at);
-    if found == Promise::None && at > 0 { promise_at(&words, 0) } else { found }
+    let found = promise_at(&words, at, role);
+    if found == Promise::None && at > 0 { promise_at(&words, 0, first) } else { found }
 }
 
-fn promise_at(words: &Words, at: usize) -> Promise {
+/// What the word `at` places from the end promises, which has `role`.
+fn promise_at(words: &Words, at: usize, role: Roles) -> Promise {
     let (last, before) = (words.back(at), words.back(at + 1));
-    let role = roles(last);
+    let is_before = |wanted| roles(before).has(wanted);
     let promised = if role.has(Roles::HEADER) {
         Promise::Header
-    } else if last == "cookie" || last == "cookies" {
+    } else if last == b"cookie" || last == b"cookies" {
         Promise::Cookie
     } else if role.has(Roles::PHRASE)
-        && (last == "mnemonic" || matches!(before, "seed" | "recovery" | "backup" | "mnemonic" | "secret"))
+        && (last == b"mnemonic" || matches!(before, b"seed" | b"recovery" | b"backup" | b"mnemonic" | b"secret"))
     {
         Promise::Phrase
-    } else if role.has(Roles::PASSWORD) || (before == "pass" && matches!(last, "word" | "phrase")) {
+    } else if role.has(Roles::PASSWORD) || (before == b"pass" && matches!(last, b"word" | b"phrase")) {
         Promise::Password
-    } else if role.has(Roles::TOKEN) || ((last == "key" || last == "keys") && roles(before).has(Roles::QUALIFIER)) {
+    } else if role.has(Roles::TOKEN) || (matches!(last, b"key" | b"keys") && is_before(Roles::QUALIFIER)) {
         Promise::Token
-    } else if last == "auth" && matches!(before, "redis" | "rediscli" | "valkey") {
+    } else if last == b"auth" && matches!(before, b"redis" | b"rediscli" | b"valkey") {
         Promise::Password
-    } else if last == "auth" && matches!(before, "basic" | "http" | "proxy" | "x" | "npm") {
+    } else if (last == b"ident" && before == b"auth")
+        || (last == b"auth" && matches!(before, b"basic" | b"http" | b"proxy" | b"x" | b"npm"))
+    {
         Promise::Token
     } else if role.has(Roles::WEAK) {
         Promise::Weak
     } else {
         glued(last)
     };
-    if promised != Promise::None && roles(before).has(Roles::HARMLESS) {
-        return if before == "primary" && last == "key" { Promise::Weak } else { Promise::None };
+    if promised != Promise::None && is_before(Roles::HARMLESS) {
+        return if before == b"primary" && last == b"key" { Promise::Weak } else { Promise::None };
     }
     promised
 }
 
 /// Names written in one piece: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
-fn glued(last: &str) -> Promise {
+fn glued(last: &[u8]) -> Promise {
     if last.len() < 7 || last.len() > 32 {
         return Promise::None;
     }
-    if ["password", "passwd", "passphrase"].iter().any(|end| last.ends_with(end)) {
+    if ["password", "passwd", "passphrase"].iter().any(|end| last.ends_with(end.as_bytes())) {
         return Promise::Password;
     }
     if ["token", "secret", "apikey", "secretkey", "authkey", "accesskey", "privatekey"]
         .iter()
-        .any(|end| last.ends_with(end))
+        .any(|end| last.ends_with(end.as_bytes()))
     {
         return Promise::Token;
     }
-    if last.ends_with("key")
-        && !matches!(last, "publickey" | "primarykey" | "foreignkey" | "turkey" | "monkey" | "whiskey" | "hockey")
+    if last.ends_with(b"key")
+        && !matches!(
+            last,
+            b"publickey" | b"primarykey" | b"foreignkey" | b"turkey" | b"monkey" | b"whiskey" | b"hockey"
+        )
     {
         return Promise::Weak;
     }
@@ -237,48 +293,29 @@ fn glued(last: &str) -> Promise {
 
 /// Names of public or derived values, for which a random-looking value is no secret.
 pub(super) fn describes_public(name: &[u8]) -> bool {
-    #[rustfmt::skip]
-    const PUBLIC: &[&str] = &[
-        "digest", "checksum", "integrity", "hash", "etag", "fingerprint", "sha", "sum", "commit", "rev", "revision",
-        "oid", "cert", "certificate", "ca", "crt", "pem", "thumbprint", "pubkey", "publickey", "x", "y", "modulus",
-        "image", "icon", "logo", "font", "src", "href", "url", "uri", "path", "file", "filename", "id", "cid",
-        "version", "ref", "recipient", "body", "content", "signature", "pin",
-    ];
     let words = Words::of(name);
-    PUBLIC.contains(&words.back(0))
-        || (words.back(0) == "key" && matches!(words.back(1), "public" | "pub"))
-        || words.back(1) == "certificate"
+    roles(words.back(0)).has(Roles::PUBLIC)
+        || (words.back(0) == b"key" && matches!(words.back(1), b"public" | b"pub"))
+        || words.back(1) == b"certificate"
 }
 
 /// Whether the name only holds a value for a name given elsewhere (`{"name": …, "value": …}`).
 pub(super) fn is_carrier(name: &str) -> bool {
-    is_one_of(
-        name,
-        &[
-            "value",
-            "val",
-            "data",
-            "default",
-            "content",
-            "string",
-            "text",
-            "v",
-            "raw",
-            "stringvalue",
-            "plaintext",
-            "plain",
-        ],
-    )
+    whole(name).has(Roles::CARRIER)
 }
 
 /// Whether the name announces the name of the value that follows.
 pub(super) fn is_namer(name: &str) -> bool {
-    is_one_of(
-        name,
-        &["name", "key", "variable", "var", "parameter", "param", "header", "field", "label", "parametername", "env"],
-    )
+    whole(name).has(Roles::NAMER)
 }
 
-fn is_one_of(name: &str, list: &[&str]) -> bool {
-    list.iter().any(|word| name.eq_ignore_ascii_case(word))
+/// The roles of a name that is one word.
+fn whole(name: &str) -> Roles {
+    let mut buffer = [0; 14];
+    let Some(lower) = buffer.get_mut(..name.len()) else {
+        return Roles::default();
+    };
+    lower.copy_from_slice(name.as_bytes());
+    lower.make_ascii_lowercase();
+    roles(lower)
 }

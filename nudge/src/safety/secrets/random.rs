@@ -1,9 +1,9 @@
 //! Values that are nothing but a random string, and long tokens behind a short prefix.
 
-use super::assign::is_public_token;
-use super::classify::{Mix, distinct, is_random, is_uuid, is_word_byte, wordy_share};
+use super::classify::{Mix, case_changes, distinct, is_random, is_uuid, is_word_byte, wordy_share};
 use super::names::describes_public;
 use super::structure::{Encoded, decode_base64};
+use super::verdict::is_public_token;
 
 /// Shortest bare string judged by its looks alone.
 const BARE_MIN: usize = 38;
@@ -22,7 +22,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     if mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
         return false;
     }
-    if is_public_token(text) || is_labelled_digest(text) || !is_beyond_hex(bytes) || is_uuid(bytes) {
+    if !is_beyond_hex(bytes) || is_uuid(bytes) {
         return false;
     }
     // Lower case and digits alone (base32, nix hashes, host names) need to be one solid piece.
@@ -33,6 +33,8 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && wordy_share(bytes) < 38
         && distinct(bytes, 14) > 13
         && has_solid_piece(bytes)
+        && !is_public_token(text)
+        && !is_labelled_digest(text)
         && !is_readable(text)
 }
 
@@ -69,10 +71,11 @@ pub(super) const PREFIXED_MIN: usize = 36;
 
 /// `abc_live_` and 30 or more random letters and digits: an issuer's prefix not in the table.
 pub(super) fn has_prefixed_token(text: &str) -> bool {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).any(|word| {
-        if !(PREFIXED_MIN..=300).contains(&word.len()) || is_public_token(word) || is_labelled_digest(word) {
+    text.as_bytes().split(|b| !(is_word_byte(b) || *b == b'-')).any(|word| {
+        if !(PREFIXED_MIN..=300).contains(&word.len()) {
             return false;
         }
+        let word = std::str::from_utf8(word).unwrap_or("");
         let Some(at) = word.rfind(['_', '-']) else {
             return false;
         };
@@ -88,6 +91,8 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
             && mix.digit > 1
             && is_random(body, 30)
             && wordy_share(body.as_bytes()) < 35
+            && !is_public_token(word)
+            && !is_labelled_digest(word)
             && !is_readable(body)
     })
 }
@@ -97,27 +102,36 @@ pub(super) const LONG_MIN: usize = 40;
 
 /// A word of 40 or more well-mixed letters and digits, set off by blanks, quotes or `=`.
 pub(super) fn is_long_random(word: &str) -> bool {
-        let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
-        if word.len() < LONG_MIN || describes_public(name.as_bytes()) {
-            return false;
-        }
-        if is_bot_token(word) {
-            return true;
-        }
-        if !(LONG_MIN..=512).contains(&word.len()) || !word.bytes().all(|b| is_word_byte(&b) || b == b'-') {
-            return false;
-        }
-        let mix = Mix::of(word.as_bytes());
-        mix.lower > 6
-            && is_beyond_hex(word.as_bytes())
-            && mix.upper > 6
-            && mix.digit > 2
-            && mix.symbol * 8 < word.len()
-            && wordy_share(word.as_bytes()) < 34
-            && has_solid_piece(word.as_bytes())
-            && !is_public_token(word)
-            && !is_labelled_digest(word)
-            && !is_readable(word)
+    let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
+    if word.len() < LONG_MIN || describes_public(name.as_bytes()) {
+        return false;
+    }
+    if is_bot_token(word) {
+        return true;
+    }
+    // An AWS secret key has 40 characters and may hold slashes; so may a path, but hardly in such a mix.
+    let base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'+');
+    let plain = |b: u8| is_word_byte(&b) || b == b'-';
+    let aws = word.len() == 40 && word.bytes().all(base64);
+    if word.len() > 512 || !(aws || word.bytes().all(plain)) {
+        return false;
+    }
+    let bytes = word.as_bytes();
+    let mix = Mix::of(bytes);
+    let is_drawn = || {
+        let share = wordy_share(bytes);
+        share < 34 || (share < 60 && case_changes(bytes) * 3 >= bytes.len())
+    };
+    mix.lower > 6
+        && is_beyond_hex(bytes)
+        && mix.upper > 6
+        && mix.digit > 0
+        && mix.symbol * 8 < word.len()
+        && is_drawn()
+        && has_solid_piece(bytes)
+        && !is_public_token(word)
+        && !is_labelled_digest(word)
+        && !is_readable(word)
 }
 
 /// Discord: an encoded number, six characters, 27 to 40 characters, with points between.

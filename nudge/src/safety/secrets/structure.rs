@@ -2,6 +2,8 @@
 
 use super::classify::{distinct, is_word_byte, wordy_share};
 use super::formats::starts_token;
+use aho_corasick::AhoCorasick;
+use std::sync::LazyLock;
 
 /// A private-key block that has a body (armour alone, as in a regex or in documentation, is harmless).
 pub(super) fn private_key(text: &str) -> bool {
@@ -9,7 +11,7 @@ pub(super) fn private_key(text: &str) -> bool {
     let mut from = 0;
     while let Some(at) = text[from..].find("PRIVATE KEY").map(|i| from + i) {
         from = at + "PRIVATE KEY".len();
-        let begin = bytes[at.saturating_sub(60)..at].windows(5).any(|w| w.eq_ignore_ascii_case(b"BEGIN"));
+        let begin = bytes[at.saturating_sub(60)..at].windows(5).rev().any(|w| w.eq_ignore_ascii_case(b"BEGIN"));
         if begin && has_key_body(&bytes[from..]) {
             return true;
         }
@@ -17,7 +19,7 @@ pub(super) fn private_key(text: &str) -> bool {
     ["Key Block-----\nVersion", "OpenVPN Static key V1-----"].iter().any(|mark| marks_key(text, mark))
 }
 
-/// A PuTTY key file, which has no armour.
+/// A `PuTTY` key file, which has no armour.
 pub(super) fn putty_key(text: &str) -> bool {
     text.len() >= 100 && marks_key(text, "Private-Lines:")
 }
@@ -36,7 +38,8 @@ fn has_key_body(rest: &[u8]) -> bool {
             line.len() >= 8 && line.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
         if is_body {
             run.extend_from_slice(line);
-        } else if run.len() >= 16 && line.starts_with(b"--") {
+        } else if line.len() > 5 && line[line.len().min(1)..].starts_with(b"----") {
+            // The end of this block or the beginning of another.
             break;
         }
         if run.len() >= 96 {
@@ -143,15 +146,19 @@ fn mostly_readable(bytes: &[u8]) -> bool {
 
 /// Base64 tokens of at least `min` characters, each once, left to right.
 pub(super) fn base64_tokens(text: &str, min: usize) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_')))
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=' | '-' | '_'))
         .map(|token| token.rsplit_once('=').map_or(token, |(head, tail)| if tail.is_empty() { head } else { tail }))
         .map(|token| token.trim_matches('='))
         .filter(move |token| token.len() >= min)
 }
 
+/// What PEM armour and JSON objects look like in base64.
+static ENCODED_STARTS: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(["LS0tLS1C", "eyJ", "ewog", "ew0K"]).ok());
+
 /// Whether `text` holds base64 that starts like a document worth decoding: PEM armour or a JSON object.
 pub(super) fn has_encoded_start(text: &str) -> bool {
-    ["LS0tLS1CRUdJTi", "eyJ", "ewog", "ew0K", "LS0tLS1C"]
-        .iter()
-        .any(|mark| text.match_indices(mark).take(8).any(|(at, _)| starts_token(text.as_bytes(), at)))
+    ENCODED_STARTS
+        .as_ref()
+        .is_some_and(|marks| marks.find_iter(text).take(32).any(|at| starts_token(text.as_bytes(), at.start())))
 }

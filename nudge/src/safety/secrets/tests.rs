@@ -174,6 +174,76 @@ fn credentials_in_commands_are_caught() {
 }
 
 #[test]
+fn an_independent_red_teams_misses_are_caught() {
+    let mut make = Maker(10);
+    for _ in 0..20 {
+        let (pass, token, short) = (make.password(), make.text(36, LETTERS), make.text(16, LETTERS) + "7x");
+        let pair = ["YXBwOnJpdmVyIz", "cyOQ=="].concat();
+        for text in [
+            format!("jdbc:oracle:thin:app/{pass}@//db:1521/XE"),
+            format!("sqlplus app/{pass}@//db:1521/XE"),
+            format!("poetry config http-basic.acme app {pass}"),
+            format!("bundle config gems.example.com app:{pass}"),
+            format!("mc alias set local http://localhost:9000 app {token}"),
+            format!("lftp -u app,{pass} sftp://db"),
+            format!("racadm -r db -u root -p {pass} getsysinfo"),
+            format!("wpa_passphrase acme {pass}"),
+            format!("redis-cli AUTH {pass}"),
+            format!("codecov -t {}", make.uuid()),
+            format!("echo {token} | wrangler secret put API_KEY"),
+            format!("credentials: app / {pass}"),
+            format!("staging login: app/{pass}"),
+            format!("pw: {pass}"),
+            format!("The API key is {token}"),
+            format!("api_key: str = \"{token}\""),
+            format!("auth=(\"app\", \"{pass}\")"),
+            format!("set -x API_TOKEN {short}=a{short}"),
+            format!("SMTP_PASSWORD={} {} qzvx kwjp", make.text(4, "bcdfgh"), make.text(4, "jklmnp")),
+            format!("https://maps.example.com/js?key={}9a1", make.text(11, LETTERS)),
+            format!("https://mm.example.com/hooks/{}", make.text(26, HEX)),
+            format!("jdbc:mysql://db/app?user=app&password=Granite-tiger-{}", make.text(2, "23456789")),
+            format!("_auth={pair}"),
+            format!("npmAuthIdent: \"{pair}\""),
+            format!("APP_TOKEN={}|{}", make.text(2, "123456789"), make.text(40, LETTERS)),
+            format!("aws s3 ls s3://bucket/{}/logs", ["AKIA", &make.text(16, UPPER)].concat()),
+        ] {
+            refused(&text);
+        }
+        let auths = json!({"auths": {"ghcr.io": {"auth": pair}}});
+        assert!(GUARD.check_json("value", &auths).is_some());
+        let parameters = json!([{"ParameterKey": "DBPassword", "ParameterValue": pass}]);
+        assert!(GUARD.check_json("value", &parameters).is_some());
+    }
+}
+
+#[test]
+fn an_independent_red_teams_false_alarms_pass() {
+    let mut make = Maker(11);
+    let digest = make.text(64, HEX);
+    for text in [
+        "export DB_PASSWORD=\"${REDIS_PASSWORD:?missing}\"",
+        "$env:REDIS_PASSWORD = (Get-Secret redis)",
+        "$env:DB_PASSWORD = Get-Content .\\db.txt; npm test",
+        "Authorization: Bearer xxxxx.yyyyy.zzzzz",
+        "gpg --recv-keys 959A4191C57E6928",
+        "S3_KEY=backups/proxy/2026-05-01.tar.gz",
+        "openssl pkcs12 -export -passout pass:$PASSPHRASE",
+        "openssl pkcs12 -export -passout pass:sample",
+        "one of \"trust\", \"md5\", \"password\", \"scram-sha-256\", \"cert\"",
+        "github.com/acme/token v1.2.2/go.mod",
+        "docker run -u 1000:1000 -p 8080:80 acme/web:dev",
+        "mysql -u root -p app",
+        "ssh -p 2222 deploy@example.com",
+        "token: ListObjectsV2Output",
+    ] {
+        clean(text);
+    }
+    clean(&format!("docker pull ghcr.io/acme/password:1.20@sha256:{digest}"));
+    // `u+` begins a token of 18 characters, not a stretch of base64.
+    clean(&format!("sha512-u+{}==", make.text(84, LETTERS)));
+}
+
+#[test]
 fn references_placeholders_and_plain_text_pass() {
     for text in [
         "DB_PASSWORD=$DB_PASSWORD make",

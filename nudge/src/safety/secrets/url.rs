@@ -1,7 +1,7 @@
 //! Credentials inside URLs and connection strings.
 
-use super::command::{is_flag_value, is_random_argument};
 use super::classify::{is_placeholder, is_reference};
+use super::command::{is_oracle_login, is_random_argument};
 
 /// `scheme://user:password@host` or `user:password@tcp(host)`.
 pub(super) fn credentials(text: &str) -> bool {
@@ -45,12 +45,19 @@ pub(super) fn credentials(text: &str) -> bool {
             return true;
         }
     }
+    // `jdbc:oracle:thin:user/password@host`
+    if text.match_indices(":thin:").take(MANY).any(|(at, mark)| {
+        let rest = text[at + mark.len()..].get(..AUTHORITY_LIMIT).unwrap_or(&text[at + mark.len()..]);
+        is_oracle_login(rest.split_ascii_whitespace().next().unwrap_or(""))
+    }) {
+        return true;
+    }
+    let mut from = 0;
     text.match_indices("@tcp(").any(|(at, _)| {
-        let head = &bytes[at.saturating_sub(120)..at];
-        let start = head
-            .iter()
-            .rposition(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'=' | b'`'))
-            .map_or(0, |i| i + 1);
+        let head = &bytes[at.saturating_sub(120).max(from)..at];
+        from = at;
+        let start =
+            head.iter().rposition(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`')).map_or(0, |i| i + 1);
         std::str::from_utf8(&head[start..]).is_ok_and(is_userinfo)
     })
 }

@@ -1,4 +1,4 @@
-//! An exported store as plain structs, read and written by serde_json alone.
+//! An exported store as plain structs, read and written by `serde_json` alone.
 
 use std::collections::BTreeMap;
 use std::fmt;

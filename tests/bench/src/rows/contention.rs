@@ -38,7 +38,7 @@ pub fn get(scale: &Scale) -> Vec<Line> {
 
 /// 100000 as `100k`.
 pub fn count(hints: usize) -> String {
-    if hints % 1000 == 0 { format!("{}k", hints / 1000) } else { hints.to_string() }
+    if hints.is_multiple_of(1000) { format!("{}k", hints / 1000) } else { hints.to_string() }
 }
 
 fn latencies(nudge: &Nudge, seeds: &[Seed], order: &[usize], count: usize) -> Vec<f64> {

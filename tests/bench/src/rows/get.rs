@@ -8,8 +8,10 @@ use crate::measure::{interleave, work};
 use crate::peers::lookup::{self, BareMap};
 use crate::table::{Line, Scale, versus};
 
-/// Names to look up, in random order; a look-up never meets a key that the caches still hold from
-/// the one before.
+/// Keys that one agent asks for again and again, spread over the whole store.
+const ASKED: usize = 64;
+
+/// The stored names in random order; the first [`ASKED`] are looked up.
 struct Names {
     names: Vec<(String, String)>,
     joined: Vec<String>,
@@ -24,13 +26,18 @@ impl Names {
         Self { names, joined }
     }
 
+    /// Which name is looked up next.
+    fn asked(&self, step: usize) -> usize {
+        step % ASKED.min(self.names.len())
+    }
+
     fn at(&self, step: usize) -> (&str, &str) {
-        let (component, key) = &self.names[step % self.names.len()];
+        let (component, key) = &self.names[step];
         (component, key)
     }
 
     fn joined(&self, step: usize) -> &str {
-        &self.joined[step % self.joined.len()]
+        &self.joined[step]
     }
 }
 
@@ -85,7 +92,7 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
         let view = View::new(&stores.nudge, data::place().build().expect("the place is valid"));
         let Stores { bare, moka, names, .. } = &stores;
         let get = |step| {
-            let (component, key) = names.at(step);
+            let (component, key) = names.at(names.asked(step));
             view.get(component, key).expect("stored")
         };
         let times = interleave(
@@ -93,10 +100,10 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
             &mut [
                 work(get),
                 work(|step| {
-                    let (component, key) = names.at(step);
+                    let (component, key) = names.at(names.asked(step));
                     bare.get(component, key).expect("stored")
                 }),
-                work(|step| moka.get(names.joined(step)).expect("stored")),
+                work(|step| moka.get(names.joined(names.asked(step))).expect("stored")),
             ],
         );
         let ((), allocated) = allocations::count(|| (0..1000).for_each(|step| drop(get(step))));
@@ -130,12 +137,12 @@ pub fn cold(scale: &Scale) -> Vec<Line> {
         &mut [
             work(|step| {
                 let context = place().build().expect("the place is valid");
-                let (component, key) = names.at(step);
+                let (component, key) = names.at(names.asked(step));
                 nudge.get(component, key, &context).expect("stored")
             }),
-            work(|step| moka.get(names.joined(step)).expect("stored")),
+            work(|step| moka.get(names.joined(names.asked(step))).expect("stored")),
             work(|step| {
-                let (component, key) = names.at(step);
+                let (component, key) = names.at(names.asked(step));
                 nudge.get(component, key, &known).expect("stored")
             }),
         ],

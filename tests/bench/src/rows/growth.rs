@@ -27,7 +27,7 @@ fn instructions(hints: usize, queries: usize) -> Option<f64> {
             .output()
             .ok()?;
         let report = String::from_utf8_lossy(&out.stderr);
-        let total = report.lines().find_map(|line| line.split_once("I refs:"))?.1;
+        let total = report.lines().find_map(|line| line.split_once(" refs:"))?.1;
         total.trim().replace(',', "").parse::<f64>().ok()
     };
     Some((run(1 + queries)? - run(1)?) / queries as f64)

@@ -7,13 +7,13 @@ use crate::table::{Line, Scale};
 
 /// Live heap of a filled store, per hint and for the default size.
 pub fn per_hint(scale: &Scale) -> Vec<Line> {
-    let live = |hints| {
+    let live_bytes = |hints| {
         let seeds = data::seeds(hints);
         let (store, counted) = allocations::count(|| data::store(&seeds));
         drop(store);
         counted.live_bytes as f64
     };
-    let (small, large) = (live(scale.small), live(scale.large));
+    let (small, large) = (live_bytes(scale.small), live_bytes(scale.large));
     let line = |what, limit, unit, measured, absolute| Line {
         what,
         limit,

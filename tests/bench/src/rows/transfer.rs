@@ -1,14 +1,12 @@
-//! Import and export of a large store, beside serde_json on plain structs of the same fields. The
+//! Import and export of a large store, beside `serde_json` on plain structs of the same fields. The
 //! guard is off: its time over the same strings is a row of its own.
-
-use std::time::Instant;
 
 use nudge::{Export, Import, ImportMode, Nudge};
 use serde_json::value::RawValue;
 
 use super::contention::count;
 use crate::data;
-use crate::measure::median;
+use crate::measure::{Stopwatch, median};
 use crate::peers::plain;
 use crate::table::{Line, Scale, versus};
 
@@ -18,9 +16,9 @@ fn exported(nudge: &Nudge) -> String {
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let out = work();
-    (out, start.elapsed().as_nanos() as f64)
+    (out, start.ns())
 }
 
 fn line(what: &str, hints: usize, limit: f64, peer: &str, (ours, theirs): (&[f64], &[f64])) -> Line {
@@ -38,24 +36,34 @@ fn line(what: &str, hints: usize, limit: f64, peer: &str, (ours, theirs): (&[f64
 pub fn import(scale: &Scale) -> Vec<Line> {
     let text = exported(&data::store(&data::seeds(scale.large)));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..=scale.long_rounds {
-        let (store, plain_ns) = timed(|| serde_json::from_str::<plain::Store>(&text).expect("the export is JSON"));
-        let hints: usize = store.components.values().map(|component| component.hints.len()).sum();
-        assert_eq!(hints, scale.large, "the peer reads another store");
-        drop(store);
-        let params = Import {
-            payload: RawValue::from_string(text.clone()).expect("the export is JSON"),
-            mode: ImportMode::Merge,
-            allow_secret: false,
-        };
-        let nudge = Nudge::new(data::config());
-        let (done, ns) = timed(|| nudge.import(&params).expect("the export can be imported"));
-        assert_eq!((done.imported, done.skipped), (scale.large, 0), "not everything was imported");
-        ours.push(ns);
-        theirs.push(plain_ns);
+    for round in 0..=scale.long_rounds {
+        // By turns the first: the second finds the heap as the first has left it.
+        if round % 2 == 0 {
+            theirs.push(import_plain(&text, scale.large));
+        }
+        ours.push(import_own(&text, scale.large));
+        if round % 2 == 1 {
+            theirs.push(import_plain(&text, scale.large));
+        }
     }
     // The first turn warms the allocator.
     vec![line("import", scale.large, 2.0, "serde_json::from_str, plain structs", (&ours[1..], &theirs[1..]))]
+}
+
+fn import_own(text: &str, hints: usize) -> f64 {
+    let payload = RawValue::from_string(text.to_owned()).expect("the export is JSON");
+    let params = Import { payload, mode: ImportMode::Merge, allow_secret: false };
+    let nudge = Nudge::new(data::config());
+    let (done, ns) = timed(|| nudge.import(&params).expect("the export can be imported"));
+    assert_eq!((done.imported, done.skipped), (hints, 0), "not everything was imported");
+    ns
+}
+
+fn import_plain(text: &str, hints: usize) -> f64 {
+    let (store, ns) = timed(|| serde_json::from_str::<plain::Store>(text).expect("the export is JSON"));
+    let read: usize = store.components.values().map(|component| component.hints.len()).sum();
+    assert_eq!(read, hints, "the peer reads another store");
+    ns
 }
 
 /// A filled store to text; a tree of structs to text.

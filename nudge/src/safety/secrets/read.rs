@@ -1,0 +1,154 @@
+//! Reading the name before a separator and the value after it.
+
+use super::classify::is_word_byte;
+
+/// How much of a name is read.
+const NAME_LIMIT: usize = 96;
+
+/// Whether byte `i` separates a name from a value; returns where the name's side ends.
+pub(super) fn separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
+    let next = bytes.get(i + 1).copied().unwrap_or(b' ');
+    let previous = if i > 0 { bytes[i - 1] } else { return None };
+    match b {
+        b'=' => {
+            if matches!(next, b'=' | b'~') || matches!(previous, b'=' | b'!' | b'<' | b'>' | b'~') {
+                return None;
+            }
+            let marks = bytes[..i].iter().rev().take(2).take_while(|b| matches!(b, b':' | b'?' | b'+' | b'|')).count();
+            Some(i - marks)
+        }
+        b':' => {
+            // `${NAME:-…}` is a reference with a default.
+            let default = matches!(next, b'-' | b'?' | b'+' | b'=') && in_braces(&bytes[..i]);
+            (!default
+                && next != b':'
+                && previous != b':'
+                && next != b'='
+                && !(next == b'/' && bytes.get(i + 2) == Some(&b'/')))
+            .then_some(i)
+        }
+        // XML text: `<name>value<`.
+        b'>' => (is_word_byte(&previous) && !matches!(next, b'=' | b'>' | b' ')).then_some(i),
+        // `define("NAME", "value")`
+        b',' => (matches!(previous, b'"' | b'\'') && matches!(next, b' ' | b'"' | b'\'')).then_some(i),
+        _ => None,
+    }
+}
+
+/// Whether `head` ends in `${NAME`.
+fn in_braces(head: &[u8]) -> bool {
+    let name = head.iter().rev().take(64).take_while(|b| is_word_byte(b)).count();
+    head[..head.len() - name].ends_with(b"${")
+}
+
+/// The name that ends just before `end`, past blanks, quotes and brackets.
+pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let closing = bytes[..end]
+        .iter()
+        .rev()
+        .take(6)
+        .take_while(|b| matches!(b, b' ' | b'\t' | b'"' | b'\'' | b'`' | b'\\' | b']' | b')' | b'*'))
+        .count();
+    let end = end - closing;
+    let is_name = |b: &u8| is_word_byte(b) || matches!(b, b'-' | b'.');
+    let length = bytes[end.saturating_sub(NAME_LIMIT)..end].iter().rev().take_while(|b| is_name(b)).count();
+    if length == 0 {
+        return None;
+    }
+    let mut start = end - length;
+    // `api_key: str = "X"`, `let api_key: &str = "X"`
+    if matches!(&bytes[start..end], b"str" | b"String" | b"string") {
+        let typed = bytes[..start].strip_suffix(b"&").unwrap_or(&bytes[..start]);
+        if let Some(name) = typed.strip_suffix(b": ").or_else(|| typed.strip_suffix(b":")) {
+            return name_before(text, name.len());
+        }
+    }
+    // "API key: …": two words, the first of which qualifies the second.
+    if start > 1 && bytes[start - 1] == b' ' && length <= 12 && bytes[start - 2].is_ascii_alphabetic() {
+        let word =
+            bytes[start.saturating_sub(20)..start - 1].iter().rev().take_while(|b| b.is_ascii_alphanumeric()).count();
+        start -= word + 1;
+    }
+    text.get(start..end)
+}
+
+/// A value and how it was written.
+pub(super) struct Value<'a> {
+    /// Up to the closing quote, or up to the first delimiter.
+    pub text: &'a str,
+    /// Without quotes: up to the next blank, when that is longer.
+    pub long: &'a str,
+    /// Up to the end of the line or quote: for headers.
+    pub line: &'a str,
+    pub quoted: bool,
+}
+
+/// Reads the value that starts at or after `from`.
+pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) -> Value<'_> {
+    let bytes = text.as_bytes();
+    let stop = ceil_boundary(text, bytes.len().min(from + limit));
+    let mut at = from;
+    if separator == b'=' && bytes.get(at) == Some(&b'>') {
+        at += 1;
+    }
+    while at < stop && matches!(bytes[at], b' ' | b'\t' | b'(') && at < from + 24 {
+        at += 1;
+    }
+    // YAML block scalars: `|` or `>` and a new line.
+    if separator == b':' && at < stop && matches!(bytes[at], b'|' | b'>') {
+        let skip = bytes[at..stop]
+            .iter()
+            .take_while(|b| matches!(b, b'|' | b'>' | b'-' | b'+' | b' ' | b'\n' | b'\r'))
+            .count();
+        at += skip;
+    }
+    let open = bytes[at..stop].iter().take(3).take_while(|b| matches!(b, b'"' | b'\'' | b'`' | b'\\')).count();
+    let at = at + open;
+    let quote = if open > 0 { bytes[at - 1] } else { 0 };
+    let rest = &bytes[at.min(stop)..stop];
+    let slice = |length: usize| text.get(at..at + length).unwrap_or("");
+    if quote != 0 && quote != b'\\' {
+        let length = rest.iter().position(|b| *b == quote || matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+        let closed = slice(length).trim_end_matches('\\');
+        return Value { text: closed, long: closed, line: closed, quoted: true };
+    }
+    let (mut short, mut long) = (None, None);
+    let mut line = rest.len();
+    for (i, b) in rest.iter().enumerate() {
+        match ENDS[usize::from(*b)] {
+            0 => {}
+            1 => short = short.or(Some(i)),
+            2 => long = long.or(Some(i)),
+            _ => {
+                line = i;
+                break;
+            }
+        }
+    }
+    let long = long.unwrap_or(line);
+    Value { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
+}
+
+/// What ends an unquoted value: 1 maybe, 2 but not its line, 3 that too.
+const ENDS: [u8; 256] = {
+    let mut table = [0; 256];
+    let ends = *b",;&|)]}<>\\ \t\n\r\"'`";
+    let mut i = 0;
+    while i < ends.len() {
+        table[ends[i] as usize] = match ends[i] {
+            b' ' | b'\t' => 2,
+            b'\n' | b'\r' | b'"' | b'\'' | b'`' => 3,
+            _ => 1,
+        };
+        i += 1;
+    }
+    table
+};
+
+pub(super) fn ceil_boundary(text: &str, mut at: usize) -> usize {
+    while at < text.len() && !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at.min(text.len())
+}

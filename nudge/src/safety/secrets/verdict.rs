@@ -1,0 +1,146 @@
+//! Whether a value is a secret, given what its name promises.
+
+use super::classify::{
+    Mix, digit_changes, distinct, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference,
+    is_uuid, is_version_or_number, is_word_byte, wordy_share,
+};
+use super::names::Promise;
+use super::structure::{Encoded, decode_base64};
+use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
+use std::sync::LazyLock;
+
+/// Whether `value`, given to a name that promises `promised`, is a literal secret.
+/// `shouted` means an environment-style `NAME=value`, where even a plain word is a literal.
+pub(super) fn is_secret(promised: Promise, value: &str, shouted: bool) -> bool {
+    let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
+    let value = value.strip_prefix("base64:").unwrap_or(value);
+    let bytes = value.as_bytes();
+    if bytes.len() < 5 {
+        return false;
+    }
+    // The costly questions, whether the value refers or stands in, come last.
+    let suspicious = match promised {
+        Promise::Password => is_password(value, shouted),
+        Promise::Token | Promise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
+        Promise::Weak => {
+            let path = bytes.contains(&b'/') && wordy_share(bytes) >= 30;
+            (is_random(value, 20) && Mix::of(bytes).digit > 0 && !path && !is_public_token(value))
+                || (bytes.len() >= 14 && decoded_pair(value))
+        }
+        _ => false,
+    };
+    suspicious && !value.contains("...") && !is_member_access(value) && !is_reference(value) && !is_placeholder(value)
+}
+
+fn is_password(value: &str, shouted: bool) -> bool {
+    let bytes = value.as_bytes();
+    let word = shouted
+        && bytes.len() >= 6
+        && !bytes.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'(' | b'{'))
+        && !is_env_name(bytes)
+        && !is_version_or_number(bytes);
+    word || is_passwordish(value) || is_uuid(bytes) || is_token_like(value) || is_number_code(bytes)
+}
+
+/// Six or more digits given as a password; short counts and ports are no secrets.
+fn is_number_code(bytes: &[u8]) -> bool {
+    bytes.len() >= 6 && bytes.iter().all(u8::is_ascii_digit) && distinct(bytes, 4) > 3
+}
+
+/// `user.password`, `config.db.pass`: code, not a literal.
+fn is_member_access(value: &str) -> bool {
+    value.contains('.')
+        && value.bytes().filter(u8::is_ascii_digit).count() <= 2
+        && value.split('.').all(|part| {
+            part.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+                && part.bytes().all(|b| is_word_byte(&b))
+                && is_mostly_words(part)
+        })
+}
+
+fn is_mostly_words(part: &str) -> bool {
+    part.len() < 6 || wordy_share(part.as_bytes()) >= 40
+}
+
+/// Values of tokens and keys: random-looking from 12 bytes on, or a mix of letters and digits that makes no words.
+pub(super) fn is_token_like(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    if is_version_or_number(bytes) || is_env_name(bytes) {
+        return false;
+    }
+    if is_random(value, 10) {
+        return true;
+    }
+    if value.len() >= 14 && decoded_pair(value) {
+        return true;
+    }
+    let mix = Mix::of(bytes);
+    if mix.space > 0 || !value.is_ascii() || mix.digit == 0 || has_brackets(value) {
+        let marked = mix.symbol >= 4 && bytes.len() >= 20 && wordy_share(bytes) < 48 && !has_brackets(value);
+        return is_odd_word(value) || (mix.space == 0 && value.is_ascii() && (marked || is_noise(bytes)));
+    }
+    // An issuer's own words before the random part.
+    if value.rsplit_once('_').is_some_and(|(_, tail)| tail.len() >= 16 && is_token_like(tail)) {
+        return true;
+    }
+    // `abc123def456`, `s3cr3t-t0k3n`: digits among the letters, in one piece or in odd company.
+    let share = wordy_share(bytes);
+    let blocks = bytes.windows(2).filter(|w| w[0].is_ascii_digit() != w[1].is_ascii_digit()).count();
+    bytes.len() >= 8
+        && mix.letters() >= 2
+        && (share < 40
+            || (blocks >= 3 && share < 75 && mix.digit >= 4)
+            || (mix.symbol == 0 && mix.digit >= 3 && bytes.len() >= 12)
+            || (mix.symbol == 0 && bytes.len() >= 14 && share < 75 && digit_changes(bytes) >= 2))
+}
+
+/// Letters, digits and marks of all kinds, as generators of framework keys make them.
+pub(super) fn is_noise(bytes: &[u8]) -> bool {
+    let mix = Mix::of(bytes);
+    mix.symbol >= 6 && mix.digit >= 3 && mix.space == 0 && bytes.len() >= 32 && wordy_share(bytes) < 48
+}
+
+/// base64 of `user:password`, as in `docker` and `npm` configuration.
+pub(super) fn decoded_pair(value: &str) -> bool {
+    let Encoded::Text(inner) = decode_base64(value) else {
+        return false;
+    };
+    is_basic_pair(&inner)
+}
+
+/// `user:password` with a literal password.
+pub(super) fn is_basic_pair(value: &str) -> bool {
+    let Some((user, pass)) = value.split_once(':') else {
+        return false;
+    };
+    let plain_user = !user.is_empty()
+        && user.len() <= 64
+        && user.bytes().all(|b| is_word_byte(&b) || matches!(b, b'.' | b'-' | b'@' | b'+'));
+    plain_user && !pass.starts_with("//") && is_secret(Promise::Password, pass, false)
+}
+
+/// What random-looking values begin with that are known not to be secret.
+#[rustfmt::skip]
+const PUBLIC_STARTS: &[&str] = &[
+    "sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "SHA256:", "h1:", "q1:", "pk_", "pk.", "pub", "evt_",
+    "cus_", "pi_", "price_", "prod_", "sub_", "arn:", "urn:", "did:", "data:", "AAAAB3Nza", "AAAAC3Nza",
+    "AAAAE2Vj", "AAAAGnNr", "LS0tLS1CRUdJTiBD", "LS0tLS1CRUdJTiBQVUJ", "bafy", "age1", "npm-", "npub1", "ssh-",
+    "phc_", "AROA", "AIDA", "projects/",
+];
+
+static PUBLIC: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().start_kind(StartKind::Anchored).build(PUBLIC_STARTS).ok());
+
+/// Random-looking values that are known not to be secret.
+pub(super) fn is_public_token(value: &str) -> bool {
+    let length = value.len();
+    // Reported by shape and length: IPFS, reCAPTCHA site keys, certificates, KMS and sealed-secret ciphertexts.
+    let by_length = (value.starts_with("Qm") && length == 46)
+        || (value.starts_with("6L") && length == 40)
+        || (length > 100 && ["MII", "AQICA", "AgA", "AgB"].iter().any(|start| value.starts_with(start)));
+    by_length || PUBLIC.as_ref().is_some_and(|starts| starts.find(Input::new(value).anchored(Anchored::Yes)).is_some())
+}
+
+pub(super) fn has_brackets(value: &str) -> bool {
+    value.bytes().any(|b| matches!(b, b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'<' | b'>'))
+}
