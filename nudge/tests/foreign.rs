@@ -100,10 +100,10 @@ fn pointers(value: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_owned());
     match value {
         Value::Object(map) => map.iter().for_each(|(name, inner)| {
-            pointers(inner, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), out)
+            pointers(inner, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), out);
         }),
         Value::Array(list) => {
-            list.iter().enumerate().for_each(|(index, inner)| pointers(inner, &format!("{at}/{index}"), out))
+            list.iter().enumerate().for_each(|(index, inner)| pointers(inner, &format!("{at}/{index}"), out));
         }
         _ => {}
     }

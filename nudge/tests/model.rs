@@ -1,4 +1,6 @@
 //! Random sequences of calls against a plain model of the contract: a list, searched from end to end.
+// Times and counts here are far below 2^53.
+#![allow(clippy::cast_precision_loss)]
 
 use std::sync::Arc;
 
@@ -146,7 +148,7 @@ impl Run {
     fn step(&mut self, op: &Op) {
         match *op {
             Op::Set { component, key, branch, folder, ttl, priority, expect } => {
-                self.set(component, key, branch, folder, ttl, priority, expect)
+                self.set(component, key, branch, folder, ttl, priority, expect);
             }
             Op::Get { component, key, stand } => {
                 let expected = self.model.best(self.model.of(component, key), stand, true).into_iter().next();
@@ -213,7 +215,7 @@ impl Run {
         let current = existing.as_ref().map_or(0, |entry| entry.version);
         match self.store.set(params) {
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                assert!(expect.is_some_and(|version| version != current))
+                assert!(expect.is_some_and(|version| version != current));
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Quota);
