@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");
         let hint = json!({"component": "a\u{7}", "key": "k", "value": "x\n\u{1b}]52;y", "meta": {}});
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
-        assert_eq!(rows(&row), "a\\u{7}/k  0.50  x\n                 \\u{1b}]52;y\n");
+        assert_eq!(rows(&row), "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
     }
 
     #[test]
