@@ -41,8 +41,10 @@ impl<S: Deref<Target = Nudge>> View<S> {
     /// The best eligible variant of a key, or `None`. Allocates nothing once warm.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
         let now = self.store.now();
+        // What a caller sent, a list of paths, is searched before the lock is taken.
+        let open_file = self.context.open_file_in(component).is_some();
         let chosen = self.store.store.choose(component, key, &self.memo, |hints| {
-            best(hints, &self.context, now).map(|(hint, score)| (Arc::clone(hint), score))
+            best(hints, open_file, now).map(|(hint, score)| (Arc::clone(hint), score))
         });
         match chosen {
             Ok(chosen) => chosen.map(|(hint, score)| Match { hint, score, context: self.context.clone(), now }),
@@ -67,7 +69,8 @@ pub(crate) fn pick(
 ) -> Option<Match> {
     variants.retain(|hint| eligible(hint));
     let fitting: SmallVec<[_; 4]> = variants.iter().collect();
-    best(&fitting, context, now).map(|(hint, score)| Match {
+    let open_file = fitting.first().is_some_and(|hint| context.open_file_in(&hint.component).is_some());
+    best(&fitting, open_file, now).map(|(hint, score)| Match {
         hint: Arc::clone(hint),
         score,
         context: context.clone(),
@@ -77,11 +80,10 @@ pub(crate) fn pick(
 
 /// The best of `hints` that is live, with its score. Among variants doubt and specificity go before
 /// the score, so it is computed for those alone that are equal in both.
-fn best<'a>(hints: &[&'a Arc<Hint>], context: &Context, now: Millis) -> Option<(&'a Arc<Hint>, f64)> {
+fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<(&'a Arc<Hint>, f64)> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
     let mut live = hints.iter().copied().filter(|hint| !hint.is_expired(now));
     let mut best = live.next()?;
-    let open_file = context.open_file_in(&best.component).is_some();
     let mut best_score = None;
     for hint in live {
         let order = class(hint).cmp(&class(best));

@@ -2,7 +2,7 @@
 //!
 //! The format is documented in `tests/README.md`; this crate is its reference runner:
 //!
-//! - [`format`]: what a case file may hold,
+//! - [`mod@format`]: what a case file may hold,
 //! - [`resolve`]: the builders (`$join`, `$repeat`, ...), applied before a call,
 //! - [`matcher`]: the subset match of expectations,
 //! - [`run`]: one case against one [`Driver`],
