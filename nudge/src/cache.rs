@@ -14,7 +14,7 @@ use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::method::{SetHint, Shown};
 use crate::safety::secrets::{Finding, SecretGuard};
 use crate::scope::{Scope, ScopeSpec};
-use crate::store::{Change, Store, Variants};
+use crate::store::{Change, Store, Variants, component_bytes};
 use crate::view::{Match, pick};
 
 /// Where changes go before anyone can see them.
@@ -296,12 +296,22 @@ impl Nudge {
                 sizes.bytes += new.bytes as usize;
             }
         }
-        let (begun, ended) = touched.values().fold((0, 0), |(begun, ended), &(before, after)| {
-            (begun + usize::from(before == 0 && after > 0), ended + usize::from(before > 0 && after == 0))
-        });
+        for (name, &(before, after)) in &touched {
+            match (before, after) {
+                (0, 1..) => {
+                    sizes.components += 1;
+                    sizes.bytes += component_bytes(name);
+                }
+                (1.., 0) => {
+                    sizes.components -= 1;
+                    sizes.bytes -= component_bytes(name);
+                }
+                _ => {}
+            }
+        }
         let fullest = touched.values().map(|&(_, after)| after).max().unwrap_or_default();
         let limits = [
-            ("components", sizes.components + begun - ended, self.config.max_components),
+            ("components", sizes.components, self.config.max_components),
             ("hints_per_component", fullest, self.config.max_hints_per_component),
             ("hints", sizes.hints, self.config.max_hints),
             ("bytes", sizes.bytes, self.config.max_bytes),

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::scope::glob::{Glob, Kind};
 use crate::scope::repo::Repo;
 use crate::wire;
@@ -176,7 +176,13 @@ impl Scope {
             let globs = patterns.iter().map(|pattern| Glob::new(pattern, kind)).collect::<Result<Vec<_>>>()?;
             Ok(sorted(globs, |glob| glob.as_str().to_owned()))
         };
-        let repos = spec.repo.iter().map(|repo| Repo::parse(repo)).collect::<Result<Vec<_>>>()?;
+        let repos: Vec<_> = spec.repo.iter().map(|repo| Repo::parse(repo)).collect();
+        // What names no repository is a matter of types, which answer before paths and globs.
+        let invalid = |repo: &&Result<Repo>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
+        if let Some(Err(error)) = repos.iter().find(invalid) {
+            return Err(error.clone());
+        }
+        let repos = repos.into_iter().collect::<Result<Vec<_>>>()?;
         let texts = |list: &[String]| sorted(list.to_vec(), String::clone);
         let mut scope = Self {
             cwd: globs(&spec.cwd_glob, Kind::Cwd)?,
@@ -469,6 +475,7 @@ mod tests {
             (r#"{"cwd_glob":[""]}"#, "E_SCOPE_INVALID"),
             (r#"{"branch":""}"#, "E_SCOPE_INVALID"),
             (r#"{"repo":""}"#, "E_INVALID"),
+            (r#"{"repo":["a/../b","https://x"],"cwd_glob":".."}"#, "E_INVALID"),
             (r#"{"env_required":[""]}"#, "E_INVALID"),
             (r#"{"env_match":{"A":[]}}"#, "E_INVALID"),
             (r#"{"env_match":{"A":""}}"#, "E_INVALID"),

@@ -22,7 +22,7 @@ use crate::hint::Hint;
 use crate::scope::Scope;
 
 use rows::Rows;
-pub(crate) use rows::{Filter, Found, Sizes};
+pub(crate) use rows::{Filter, Found, Sizes, component_bytes};
 
 /// One change to the store: what a [`Log`](crate::Log) is given, as post-images.
 #[derive(Debug, Clone)]

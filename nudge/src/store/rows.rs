@@ -219,6 +219,7 @@ impl Rows {
         drop_from(&mut slot.rows, id);
         if slot.rows.is_empty() {
             self.component_ids.remove(&slot.name);
+            self.bytes -= component_bytes(&slot.name);
             *slot = Component::default();
             self.free_components.push(component);
         }
@@ -245,6 +246,7 @@ impl Rows {
         if let Some(&id) = self.component_ids.get(name) {
             return id;
         }
+        self.bytes += component_bytes(name);
         let id = self.free_components.pop().unwrap_or_else(|| {
             self.components.push(Component::default());
             index(self.components.len() - 1)
@@ -445,6 +447,11 @@ impl Row {
             doubtful: hint.is_doubtful(),
         }
     }
+}
+
+/// What a component adds to an export besides its hints.
+pub(crate) fn component_bytes(name: &str) -> usize {
+    name.len() + r#""":{"hints":{}},"#.len()
 }
 
 /// Rows are numbered in 32 bits: quotas end long before, and a store without them at 4 billion hints
