@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nudge::{Config, Error, ErrorKind, Method, Nudge, Result, Service, Status};
+use nudge::{Caller, Config, Error, ErrorKind, Method, Nudge, Result, Service, Status};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -64,13 +64,13 @@ impl Service for Local {
         methods
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         #[cfg(feature = "test-clock")]
         if method == test_clock::ADVANCE.name {
             return test_clock::advance(&self.clock, params);
         }
         // The library checks the params and answers; the server's own answer only says more.
-        let answer = self.nudge.call(method, params)?;
+        let answer = self.nudge.call_by(caller, method, params)?;
         if method == "nudge.status" { self.status() } else { Ok(answer) }
     }
 }
