@@ -49,7 +49,7 @@ mod view;
 mod wire;
 
 pub use cache::{Applied, Log, Nudge};
-pub use clock::{Clock, ManualClock, Millis, SystemClock};
+pub use clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
 pub use config::Config;
 pub use context::{Context, ContextSpec};
 pub use error::{Error, ErrorKind, Result};

@@ -158,7 +158,7 @@ impl Nudge {
 }
 
 fn nothing() -> Error {
-    Error::not_found("Nothing like that was deleted in this session; `nudge.deletions` lists what was.")
+    Error::not_found("Nothing like that was deleted in this session; list the deletions to see what was.")
 }
 
 #[cfg(test)]
