@@ -214,15 +214,12 @@ fn given(here: &Here) -> Map<String, Value> {
     let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     let mut out: Map<_, _> =
         fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect();
-    if here.env.iter().any(|(name, _)| name.is_empty()) {
+    let env: Map<_, _> = here.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    if env.contains_key("") {
         out.insert("env".into(), Value::Null);
-        return out;
+    } else {
+        add(&mut out, "env", env);
     }
-    add(
-        &mut out,
-        "env",
-        here.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>(),
-    );
     add(&mut out, "files_open", here.files_open.clone());
     out
 }
