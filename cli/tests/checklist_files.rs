@@ -268,6 +268,9 @@ fn row_6_a_full_disk_is_told_and_survived() {
     assert!(serve.end(PATIENCE).success());
 }
 
+/// Puts something where a file is expected.
+type Plant<'a> = &'a dyn Fn(&Path);
+
 #[test]
 fn row_7_links_pipes_and_directories_in_the_place_of_files() {
     let home = home();
@@ -276,7 +279,7 @@ fn row_7_links_pipes_and_directories_in_the_place_of_files() {
     fs::write(&victim, "precious").unwrap();
     fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
     let mkfifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-    let plants: [(&str, &dyn Fn(&Path)); 8] = [
+    let plants: [(&str, Plant<'_>); 8] = [
         ("a link", &|path| symlink(&victim, path).unwrap()),
         ("a dangling link", &|path| symlink(home.path().join("made-by-link"), path).unwrap()),
         ("a link to itself", &|path| symlink(path, path).unwrap()),
@@ -478,7 +481,7 @@ fn row_18_a_stopped_primary_stays_the_only_one() {
     // At the same time, since each takes its whole patience.
     let begun = Instant::now();
     let second = command(&runtime).stdin(Stdio::piped()).spawn().unwrap();
-    let callers = [&["get", "a", "b"][..], &["set", "a", "b", "d"], &["status"], &["stop"]]
+    let callers = [&["get", "a", "b"][..], &["query"], &["status"], &["call", "nudge.export"]]
         .map(|args| nudge(&runtime, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     for caller in callers {
         let output = caller.wait_with_output().unwrap();
