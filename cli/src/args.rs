@@ -1,13 +1,22 @@
-//! The command line's words, in one place. The doc comments are the help that people read.
+//! The command line's words, in one place: help, completions and man pages come from here. The doc
+//! comments are the help that people read.
 #![allow(clippy::doc_markdown)]
+
+mod complete;
+mod hints;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+
+pub use complete::VARIABLE as COMPLETE_VARIABLE;
+pub use hints::{
+    Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Query, Set, Undo, Watch, Why, split_globs,
+};
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
 #[derive(Debug, Parser)]
-#[command(name = "nudge", version, disable_help_subcommand = true)]
+#[command(name = "nudge", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
@@ -17,17 +26,21 @@ pub struct Args {
     pub command: Command,
 }
 
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 not found, 2 invalid input or usage, 3 no server, 4 any other refusal.
+Results go to stdout, everything else to stderr; on failure stdout stays empty.";
+
 /// Flags that stand before or after the command.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Global {
     /// Print the exact result as JSON; errors go to stderr as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 100)]
     pub json: bool,
-    /// Port of the server.
-    #[arg(short, long, global = true)]
+    /// Port of the server (default: what server.pid says; for `serve` 8765 or the next free one).
+    #[arg(short, long, global = true, display_order = 101)]
     pub port: Option<u16>,
     /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, display_order = 102)]
     pub runtime_dir: Option<PathBuf>,
 }
 
@@ -35,34 +48,162 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start the server: MCP on stdin and stdout, HTTP on 127.0.0.1.
+    #[command(after_help = "\
+Examples:
+  nudge serve                        in an agent's MCP settings
+  nudge serve --detach               in the background, until `nudge stop`
+  nudge serve --port 9000 --default-ttl P7D
+With a terminal as stdin it serves HTTP alone until it is stopped.")]
     Serve(Serve),
-    /// Call any method with JSON params, and print its exact result.
-    Call(Call),
     /// Store a hint, or update the one with the same scope.
+    #[command(after_help = "\
+Examples:
+  nudge set http-proxy build 'docker compose build router' --tags build,docker --priority 8
+  nudge set http-proxy directory 'c:\\code\\http-proxy' --scope-os windows
+  nudge set api env.FEATURE_X 1 --ttl PT2H --scope-branch 'hotfix/*'
+  nudge set api test 'cargo test -p api' --type command --shell bash
+  jq -n '{port: 8080}' | nudge set api ports - --type json")]
     Set(Box<Set>),
     /// Show the hint that fits where you are, and why.
+    #[command(after_help = "\
+Examples:
+  nudge get http-proxy build
+  nudge get http-proxy build --cwd /work/http-proxy --branch dev
+  nudge get http-proxy build --branch ''       the branch is unknown
+  $(nudge get http-proxy build --value)        the bare value, for scripts")]
     Get(Get),
     /// Search hints, best first.
+    #[command(after_help = "\
+Examples:
+  nudge query --component http-proxy --tags build --limit 5
+  nudge query --regex 'docker.*build'
+  nudge query --all                  those that do not fit here, too, with the reason")]
     Query(Query),
+    /// List the components, or the hints of one: every variant, its scope, age and use.
+    #[command(
+        visible_alias = "list-components",
+        after_help = "\
+Examples:
+  nudge ls
+  nudge ls http-proxy"
+    )]
+    Ls(List),
+    /// Explain what `get` returns here: every variant, each condition, each part of the score.
+    #[command(after_help = "\
+Examples:
+  nudge why http-proxy build
+  nudge why http-proxy build --branch main
+Prints to stdout whatever the outcome; the exit code is 1 when nothing fits.")]
+    Why(Why),
+    /// Change a hint in $VISUAL or $EDITOR.
+    #[command(after_help = "\
+Examples:
+  nudge edit http-proxy build
+  EDITOR='code --wait' nudge edit http-proxy build --variant 3f2a9c51d0e4
+It is stored only if nobody else has changed it meanwhile.")]
+    Edit(Edit),
+    /// Delete a hint; `nudge undo` brings it back.
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
+Examples:
+  nudge delete http-proxy build
+  nudge delete http-proxy directory --all              every variant
+  nudge delete http-proxy directory --variant ''       the one without a scope"
+    )]
+    Delete(Delete),
+    /// Bring back what was deleted in this session, or list the deletions.
+    #[command(after_help = "\
+Examples:
+  nudge undo             the last deletion
+  nudge undo --list      what was deleted, when and by whom
+  nudge undo 3           the deletion with that number")]
+    Undo(Undo),
+    /// Count a use: the hint worked, so it ranks higher.
+    #[command(after_help = "\
+Examples:
+  nudge bump http-proxy build
+  nudge bump http-proxy build --delta 3")]
+    Bump(Bump),
+    /// Print the store as JSON, for a later import.
+    #[command(after_help = "\
+Examples:
+  nudge export > nudge-session.json
+  nudge export --component http-proxy")]
+    Export(Export),
+    /// Load hints from an export or a hand-written file.
+    #[command(after_help = "\
+Examples:
+  nudge import ./seed-hints.json
+  ssh build nudge export | nudge import -
+A file may be as short as {\"components\": {\"api\": {\"hints\": {\"build\": \"make\"}}}}.")]
+    Import(Import),
+    /// Print changes as they happen, until interrupted.
+    #[command(after_help = "\
+Examples:
+  nudge watch
+  nudge watch http-proxy --json      one JSON object a line")]
+    Watch(Watch),
     /// Show the running server and how much it holds.
+    #[command(after_help = "Example:\n  nudge status --json")]
     Status,
     /// Stop the running server; the session ends.
+    #[command(after_help = "Example:\n  nudge stop")]
     Stop,
+    /// Call any method with JSON params, and print its exact result.
+    #[command(after_help = "\
+Examples:
+  nudge call get_hint '{\"component\": \"http-proxy\", \"key\": \"build\"}'
+  nudge call nudge.import - < params.json")]
+    Call(Call),
     /// A 20-second tour in a private session that leaves nothing behind.
+    #[command(after_help = "Example:\n  nudge try")]
     Try,
+    /// Print the completion script of a shell.
+    #[command(after_help = "\
+Examples:
+  source <(nudge completions bash)                                    in ~/.bashrc
+  nudge completions fish > ~/.config/fish/completions/nudge.fish
+  nudge completions zsh > \"${fpath[1]}/_nudge\"
+Components and keys are completed from the running server.")]
+    Completions(Completions),
+    /// Print the manual page, or write all of them to a folder.
+    #[command(after_help = "\
+Examples:
+  nudge man | man -l -
+  nudge man ~/.local/share/man/man1")]
+    Man(Man),
+}
+
+/// Answers a shell that asks what could come next, and ends the process.
+pub fn complete() {
+    clap_complete::CompleteEnv::with_factory(<Args as clap::CommandFactory>::command)
+        .var(COMPLETE_VARIABLE)
+        .bin("nudge")
+        .complete();
 }
 
 /// `nudge serve`
 #[derive(Debug, ClapArgs)]
 pub struct Serve {
+    /// Serve HTTP in the background, until `nudge stop`.
+    #[arg(long)]
+    pub detach: bool,
+    /// What `--detach` starts.
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub detached: bool,
+    /// How much is logged (NUDGE_LOG_LEVEL): to stderr, or to server.log in the runtime directory
+    /// when stdin carries MCP.
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
     /// Also accept this name in the Host header (may be repeated).
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
-    /// Do not ask callers for the token.
+    /// Do not ask callers for the token (NUDGE_AUTH=0).
     #[arg(long)]
     pub no_auth: bool,
-    /// Read a constant token from this file.
-    #[arg(long, value_name = "FILE")]
+    /// Read a constant token from this file (NUDGE_TOKEN).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
     /// Store texts that look like credentials, too (NUDGE_SECRET_GUARD=0).
     #[arg(long)]
@@ -97,135 +238,29 @@ pub struct Call {
     pub params: String,
 }
 
-/// `nudge set`
+/// `nudge completions`
 #[derive(Debug, ClapArgs)]
-pub struct Set {
-    /// A service, module or folder name.
-    pub component: String,
-    /// What it is about, such as build.
-    pub key: String,
-    /// The value; `-` reads it from stdin. After `--` it may begin with a dash.
-    pub value: String,
-    /// Why it is worth knowing.
-    #[arg(long)]
-    pub reason: Option<String>,
-    /// Tags, separated by commas or in repeated flags.
-    #[arg(long, value_delimiter = ',')]
-    pub tags: Vec<String>,
-    /// 1 to 10.
-    #[arg(long)]
-    pub priority: Option<u8>,
-    /// 0 to 1.
-    #[arg(long, value_parser = number)]
-    pub confidence: Option<f64>,
-    /// `session`, or a duration such as PT2H.
-    #[arg(long)]
-    pub ttl: Option<String>,
-    /// The value is a secret: hidden wherever people look.
-    #[arg(long)]
-    pub secret: bool,
-    /// The secret guard's finding is a false alarm.
-    #[arg(long)]
-    pub allow_secret: bool,
-    /// Folders, as globs.
-    #[arg(long, value_name = "GLOB")]
-    pub scope_cwd_glob: Vec<String>,
-    /// Repositories.
-    #[arg(long, value_delimiter = ',', value_name = "REPO")]
-    pub scope_repo: Vec<String>,
-    /// Branches, as globs.
-    #[arg(long, value_delimiter = ',', value_name = "GLOB")]
-    pub scope_branch: Vec<String>,
-    /// linux, darwin (or macos), windows.
-    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = os)]
-    pub scope_os: Vec<String>,
-    /// Environment variables that must be set.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    pub scope_env_required: Vec<String>,
-    /// An environment variable and a value it may have (may be repeated).
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
-    pub scope_env: Vec<(String, String)>,
-    /// Update this variant and keep its scope; an empty one is the one without a scope.
-    #[arg(long)]
-    pub variant: Option<String>,
-    /// Refuse unless this is the stored version; 0: unless there is none.
-    #[arg(long, value_name = "VERSION")]
-    pub if_match_version: Option<u64>,
+pub struct Completions {
+    /// The shell.
+    pub shell: Shell,
 }
 
-/// Where the caller is; what is left out is inferred, an empty flag means unknown.
-#[derive(Debug, Clone, Default, ClapArgs)]
-pub struct Here {
-    /// Absolute folder (default: the current one).
-    #[arg(long)]
-    pub cwd: Option<String>,
-    /// Repository (default: git's origin).
-    #[arg(long)]
-    pub repo: Option<String>,
-    /// Branch (default: git's).
-    #[arg(long)]
-    pub branch: Option<String>,
-    /// linux, darwin (or macos), windows (default: this system).
-    #[arg(long, value_parser = os)]
-    pub os: Option<String>,
+/// Shells that can complete.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
 }
 
-/// `nudge get`
+/// `nudge man`
 #[derive(Debug, ClapArgs)]
-pub struct Get {
-    /// The component.
-    pub component: String,
-    /// The key.
-    pub key: String,
-    /// This variant only; an empty one is the one without a scope.
-    #[arg(long)]
-    pub variant: Option<String>,
-    /// The context.
-    #[command(flatten)]
-    pub here: Here,
-}
-
-/// `nudge query`
-#[derive(Debug, ClapArgs)]
-pub struct Query {
-    /// This component only.
-    #[arg(long)]
-    pub component: Option<String>,
-    /// Any of these keys.
-    #[arg(long, value_delimiter = ',')]
-    pub keys: Vec<String>,
-    /// Any of these tags.
-    #[arg(long, value_delimiter = ',')]
-    pub tags: Vec<String>,
-    /// Searched in key, value and reason.
-    #[arg(long)]
-    pub regex: Option<String>,
-    /// Most rows (default 10).
-    #[arg(long)]
-    pub limit: Option<u64>,
-    /// Also those whose scope does not fit, with the reason.
-    #[arg(long)]
-    pub all: bool,
-    /// The context.
-    #[command(flatten)]
-    pub here: Here,
-}
-
-/// `macos` is what people call darwin.
-fn os(text: &str) -> Result<String, String> {
-    match text {
-        "macos" => Ok("darwin".into()),
-        "" | "linux" | "darwin" | "windows" => Ok(text.into()),
-        _ => Err("one of linux, darwin, macos, windows".into()),
-    }
-}
-
-/// JSON has no NaN and no infinity.
-fn number(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
-}
-
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.into(), value.into()))
+pub struct Man {
+    /// Write nudge.1, nudge-set.1 and so on to this folder.
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub folder: Option<PathBuf>,
 }

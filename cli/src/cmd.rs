@@ -1,116 +1,133 @@
 //! One file per command, and what they share.
 
+mod bump;
 mod call;
+mod delete;
+mod edit;
+mod export;
 mod get;
+mod import;
+mod list;
 mod query;
 pub mod serve;
 mod set;
+mod shell;
 mod status;
 mod stop;
 mod tour;
+mod undo;
+mod watch;
+mod why;
 
-use std::io::{Read as _, Write as _};
+use std::ffi::OsString;
+use std::io::{Read as _, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Method, Result, Service};
 use nudge_client::{Remote, RuntimeDir};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::args::{self, Args, Command, Global, Here};
-use crate::context::{Inference, client_cwd, process_cwd};
+use crate::args::{Command, Global, Here};
+use crate::context::{Inference, process_cwd};
 use crate::output;
+use crate::usage::{self, Asked};
 
-/// Runs a command. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
+/// Who the command line is, for `nudge undo --list` and `nudge watch`.
+const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
+
+/// What a command leaves on stdout, and its exit code.
+pub struct Done {
+    text: String,
+    code: u8,
+}
+
+impl From<String> for Done {
+    fn from(text: String) -> Self {
+        Self { text, code: 0 }
+    }
+}
+
+/// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
 /// `--json`, the error object goes to stderr.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(words: Vec<OsString>) -> ExitCode {
+    let (args, verb) = match usage::read(words) {
+        Asked::Run { args, verb } => (*args, verb),
+        Asked::Tell(text) => return finish(Ok(Done::from(text.ansi().to_string())), false, ""),
+        Asked::Wrong { error, json } => return finish(Err(error), json, ""),
+    };
     let global = args.global;
     let done = match args.command {
-        Command::Serve(args) => return serve_forever(args, &global),
-        Command::Call(args) => call::run(&args, &global),
+        Command::Serve(args) => serve::run(args, &global),
         Command::Set(args) => set::run(*args, &global),
         Command::Get(args) => get::run(args, &global),
         Command::Query(args) => query::run(args, &global),
+        Command::Ls(args) => list::run(args, &global),
+        Command::Why(args) => why::run(args, &global),
+        Command::Edit(args) => edit::run(args, &global),
+        Command::Delete(args) => delete::run(args, &global),
+        Command::Undo(args) => undo::run(&args, &global),
+        Command::Bump(args) => bump::run(args, &global),
+        Command::Export(args) => export::run(args, &global),
+        Command::Import(args) => import::run(&args, &global),
+        Command::Watch(args) => watch::run(&args, &global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
+        Command::Call(args) => call::run(&args, &global),
         Command::Try => tour::run(),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
-    match done {
-        Ok(text) => {
-            let written = std::io::stdout().write_all(text.as_bytes());
-            // A reader that has gone away, as in `nudge query | head`, is no failure.
-            match written {
-                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                    report(&Error::new(ErrorKind::Quota, format!("The result cannot be written: {error}.")), &global);
-                    ExitCode::from(4)
-                }
-                _ => ExitCode::SUCCESS,
-            }
-        }
+    finish(done, global.json, &verb)
+}
+
+fn finish(done: Result<Done>, json: bool, verb: &str) -> ExitCode {
+    let printed = done.and_then(|done| {
+        print(&done.text, json).map_err(|error| {
+            Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
+        })?;
+        Ok(done.code)
+    });
+    match printed {
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
-            report(&error, &global);
-            ExitCode::from(output::exit_code(&error))
+            let text = if json {
+                error.to_json().to_string()
+            } else {
+                format!("nudge: {}", output::visible(&usage::in_flags(error.message(), verb)))
+            };
+            // Nobody may be reading; the exit code still says it.
+            let _ = writeln!(std::io::stderr(), "{text}");
+            // A server that cannot serve is a failure of its own, not a missing one.
+            let code =
+                if verb == "serve" && error.kind() == ErrorKind::Unavailable { 1 } else { output::exit_code(&error) };
+            ExitCode::from(code)
         }
     }
 }
 
-fn report(error: &Error, global: &Global) {
-    let text =
-        if global.json { error.to_json().to_string() } else { format!("nudge: {}", output::visible(error.message())) };
-    // Nobody may be reading; the exit code still says it.
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// A server that cannot serve exits with 1, whatever the reason (contract section 8).
-fn serve_forever(args: args::Serve, global: &Global) -> ExitCode {
-    match serve_args(args, global).and_then(serve::run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report(&error, global);
-            ExitCode::FAILURE
-        }
+/// Writes to stdout, with colours where it is a terminal. A reader that has gone away, as in
+/// `nudge query | head`, is no failure, but the answer is false.
+fn print(text: &str, exact: bool) -> std::io::Result<bool> {
+    let stdout = std::io::stdout().lock();
+    let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = if exact { write(&mut { stdout }) } else { write(&mut anstream::AutoStream::auto(stdout)) };
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
-fn serve_args(args: args::Serve, global: &Global) -> Result<serve::ServeArgs> {
-    let count = |flag: Option<usize>| flag.map(|count| count.to_string());
-    let flag = |name: &str| match name {
-        "NUDGE_MAX_HINTS" => count(args.max_hints),
-        "NUDGE_MAX_COMPONENTS" => count(args.max_components),
-        "NUDGE_MAX_HINTS_PER_COMPONENT" => count(args.max_hints_per_component),
-        "NUDGE_MAX_BYTES" => count(args.max_bytes),
-        "NUDGE_DEFAULT_TTL" => args.default_ttl.clone(),
-        "NUDGE_SUGGEST_MAX" => count(args.suggest_max),
-        "NUDGE_SECRET_GUARD" => args.no_secret_guard.then(|| "0".into()),
-        _ => None,
-    };
-    let config = nudge::Config::from_env(|name| flag(name).or_else(|| std::env::var(name).ok()))?;
-    let inference = Inference::default();
-    let fill_in = move |method: &Method,
-                        params: &mut Map<String, Value>,
-                        service: &dyn Service,
-                        meta: Option<&Map<String, Value>>| {
-        inference.fill_in(method, params, client_cwd(meta).as_deref(), service);
-    };
-    let token = args.token_file.map(|path| std::fs::read_to_string(&path).map_err(|error| (path, error))).transpose();
-    let token = token.map_err(|(path, error)| {
-        Error::new(ErrorKind::Invalid, format!("The token file {} cannot be read: {error}.", path.display()))
-    })?;
-    Ok(serve::ServeArgs {
-        port: global.port.unwrap_or(serve::DEFAULT_PORT),
-        allow_host: args.allow_host,
-        no_auth: args.no_auth,
-        token: token.map(|token| token.trim().to_owned()),
-        fill_in: Some(Arc::new(fill_in)),
-        ..serve::ServeArgs::new(config, RuntimeDir::open(global.runtime_dir.as_deref())?)
-    })
+/// Says something beside the result.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
 /// The running session of the folder that the flags name.
 fn connect(global: &Global) -> Result<Remote> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
-    let remote = Remote::connect(&dir)?;
+    let remote = Remote::connect(&dir)?.named(NAME);
     // The token goes to the port that server.pid names and to no other.
     match (global.port, dir.read_server_file()) {
         (Some(asked), Some(file)) if asked != file.port => Err(Error::new(
@@ -121,16 +138,70 @@ fn connect(global: &Global) -> Result<Remote> {
     }
 }
 
-/// Calls a method of the running session; fills in the context that `here` leaves out.
-fn call(global: &Global, name: &str, mut params: Map<String, Value>, here: Option<&Here>) -> Result<Box<RawValue>> {
-    let remote = connect(global)?;
-    if let Some(here) = here {
-        params.insert("context".into(), Value::Object(given(here)));
-        Inference::default().fill_in(method(name)?, &mut params, process_cwd().as_deref(), &remote);
+/// A running session that calls are made to.
+struct Session {
+    remote: Remote,
+    json: bool,
+}
+
+impl Session {
+    fn open(global: &Global) -> Result<Self> {
+        Ok(Self { remote: connect(global)?, json: global.json })
     }
-    let params =
-        to_raw_value(&params).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))?;
-    remote.call(name, &params)
+
+    /// Calls a method that takes no context.
+    fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
+        self.remote.call(name, &raw(params)?)
+    }
+
+    /// Calls a method; fills in the context that `here` leaves out.
+    fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &Here) -> Result<Box<RawValue>> {
+        params.insert("context".into(), Value::Object(given(here)));
+        Inference::default().fill_in(method(name)?, &mut params, process_cwd().as_deref(), &self.remote);
+        self.call(name, &params)
+    }
+
+    /// Calls a method with what can be inferred, though the method itself would not ask for it.
+    fn call_inferred(&self, name: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
+        Inference::default().fill_in(method("nudge.get_hint")?, &mut params, process_cwd().as_deref(), &self.remote);
+        self.call(name, &params)
+    }
+
+    /// The result for people, or as it came with `--json`.
+    fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<Done> {
+        let text = if self.json { format!("{}\n", result.get()) } else { pretty(&parsed(result)?) };
+        Ok(text.into())
+    }
+
+    /// Puts the values of secrets, which only an export tells, into the rows of a result.
+    fn reveal(&self, result: Box<RawValue>, rows: &str) -> Result<Box<RawValue>> {
+        let mut value = parsed(&result)?;
+        let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
+        for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
+            let hint = &mut row["hint"];
+            let mut params = Map::new();
+            add(&mut params, "component", hint["component"].clone());
+            add(&mut params, "include_secrets", true);
+            let export = parsed(&*self.call("nudge.export", &params)?)?;
+            let component = &export["payload"]["components"][hint["component"].as_str().unwrap_or_default()];
+            let key = hint["key"].as_str().unwrap_or_default();
+            let others = component["variants"][key].as_array().into_iter().flatten();
+            let same = |other: &&Value| other["meta"]["scope"] == hint["meta"]["scope"];
+            if let Some(found) = std::iter::once(&component["hints"][key]).chain(others).find(same) {
+                hint["value"] = found["value"].clone();
+            }
+        }
+        raw(&value)
+    }
+}
+
+fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
+    to_raw_value(params).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
+}
+
+fn parsed(result: &RawValue) -> Result<Value> {
+    serde_json::from_str(result.get())
+        .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something else than JSON; update it."))
 }
 
 fn method(name: &str) -> Result<&'static Method> {
@@ -141,24 +212,25 @@ fn method(name: &str) -> Result<&'static Method> {
 fn given(here: &Here) -> Map<String, Value> {
     let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
     let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect()
-}
-
-/// The result for people, or as it came with `--json`.
-fn render(global: &Global, result: &RawValue, pretty: fn(&Value) -> String) -> Result<String> {
-    if global.json {
-        return Ok(format!("{}\n", result.get()));
+    let mut out: Map<_, _> =
+        fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect();
+    if here.env.iter().any(|(name, _)| name.is_empty()) {
+        out.insert("env".into(), Value::Null);
+        return out;
     }
-    let value = serde_json::from_str(result.get());
-    let value =
-        value.map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something that is not JSON."))?;
-    Ok(pretty(&value))
+    add(
+        &mut out,
+        "env",
+        here.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>(),
+    );
+    add(&mut out, "files_open", here.files_open.clone());
+    out
 }
 
-/// The argument, or stdin for `-`.
-fn text_or_stdin(argument: String) -> Result<String> {
-    if argument != "-" {
-        return Ok(argument);
+/// `-` stands for stdin.
+fn text_or_stdin(text: String) -> Result<String> {
+    if text != "-" {
+        return Ok(text);
     }
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
@@ -178,4 +250,12 @@ fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     if !empty {
         params.insert(name.into(), value);
     }
+}
+
+/// Component and key, which most verbs begin with.
+fn address(component: String, key: String) -> Map<String, Value> {
+    let mut params = Map::new();
+    add(&mut params, "component", component);
+    add(&mut params, "key", key);
+    params
 }

@@ -7,3 +7,4 @@ pub mod cmd;
 pub mod context;
 pub mod output;
 pub mod server;
+pub mod usage;

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    nudge_cli::cmd::run(nudge_cli::args::Args::parse())
+    if std::env::var_os(nudge_cli::args::COMPLETE_VARIABLE).is_some() {
+        nudge_cli::args::complete();
+    }
+    nudge_cli::cmd::run(std::env::args_os().collect())
 }

@@ -1,8 +1,21 @@
 //! What people read. Scripts use `--json`.
+//!
+//! Everything here is text with terminal colours in it; the command takes them out where
+//! stdout is no terminal, and nothing is said by colour alone.
+
+mod tables;
 
 use std::fmt::Write as _;
 
+use anstyle::{AnsiColor, Style};
 use serde_json::Value;
+
+pub use tables::{components, deletions, hints, rows, why};
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const STRONG: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
 
 /// The exit code for an error: 1 not found, 2 invalid input, 3 no server, 4 any other refusal.
 pub fn exit_code(error: &nudge::Error) -> u8 {
@@ -39,43 +52,67 @@ fn block(text: &str, indent: usize) -> String {
     lines.join(&format!("\n{:indent$}", ""))
 }
 
-/// The text of a hint's value; a secret is never shown.
-pub fn value_text(hint: &Value) -> String {
-    if hint["meta"]["sensitivity"] == "secret" {
-        return "[secret]".into();
+fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The text of a hint's value, exactly as it is stored; `None` for a secret unless `reveal`.
+pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
+    if !reveal && hint["meta"]["sensitivity"] == "secret" {
+        return None;
     }
     let value = &hint["value"];
     let text = [value, &value["cmd"], &value["abs"], &value["body"]].into_iter().find_map(Value::as_str);
-    text.map_or_else(|| value["data"].to_string(), str::to_owned)
+    Some(text.map_or_else(|| value["data"].to_string(), str::to_owned))
+}
+
+fn value_text(hint: &Value, reveal: bool) -> String {
+    exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), visible)
 }
 
-/// What `set` prints.
+fn name(hint: &Value) -> String {
+    format!("{}/{}", text(&hint["component"]), text(&hint["key"]))
+}
+
+fn list(value: &Value) -> Option<String> {
+    value.as_array().map(|list| list.iter().map(text).collect::<Vec<_>>().join(","))
+}
+
+fn plural(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+/// What `set` and `edit` print.
 pub fn stored(result: &Value) -> String {
     let hint = &result["hint"];
     let mut out =
-        format!("✔ upserted hint {}/{} (v{})\n", text(&hint["component"]), text(&hint["key"]), hint["version"]);
+        format!("{} upserted hint {} (v{})\n", styled(GOOD, "✔"), styled(STRONG, name(hint)), hint["version"]);
     let meta = &hint["meta"];
-    let list = |value: &Value| value.as_array().map(|list| list.iter().map(text).collect::<Vec<_>>().join(","));
     let mut facts = Vec::new();
     facts.extend(meta["priority"].as_u64().map(|priority| format!("priority={priority}")));
+    facts.extend(meta["confidence"].as_f64().map(|confidence| format!("confidence={confidence}")));
     facts.extend(list(&meta["tags"]).map(|tags| format!("tags={tags}")));
     facts.push(format!("ttl={}", text(&meta["ttl"])));
     let fields = meta["scope"].as_object().map(|scope| scope.keys().cloned().collect::<Vec<_>>().join(","));
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
-    if result["variants"].as_u64().is_some_and(|variants| variants > 1) {
-        let _ = writeln!(out, "  the key has {} variants now", result["variants"]);
+    if let Some(variants @ 2..) = result["variants"].as_u64() {
+        let _ = writeln!(out, "  the key has {variants} variants now; `nudge why` tells them apart");
     }
     out
 }
 
 /// What `get` prints.
-pub fn found(result: &Value) -> String {
-    let mut out = format!("value: {}\n", block(&value_text(&result["hint"]), 7));
+pub fn found(result: &Value, reveal: bool) -> String {
+    let hint = &result["hint"];
+    let mut out = format!("value: {}\n", styled(STRONG, block(&value_text(hint, reveal), 7)));
+    if let Some(reason) = hint["meta"]["reason"].as_str() {
+        let _ = writeln!(out, "reason: {}", block(reason, 8));
+    }
     let explain = &result["match_explain"];
     let _ = writeln!(out, "match:\n  score: {:.2}\n  reasons:", explain["score"].as_f64().unwrap_or_default());
     for reason in explain["reasons"].as_array().into_iter().flatten() {
@@ -84,21 +121,64 @@ pub fn found(result: &Value) -> String {
     out
 }
 
-/// What `query` prints: name, score and value, aligned.
-pub fn rows(result: &Value) -> String {
-    let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
-    let names: Vec<_> =
-        rows.iter().map(|row| format!("{}/{}", text(&row["hint"]["component"]), text(&row["hint"]["key"]))).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
-    let mut out = String::new();
-    for (row, name) in rows.iter().zip(&names) {
-        let score = row["score"].as_f64().unwrap_or_default();
-        let _ = writeln!(out, "{name:width$}  {score:.2}  {}", block(&value_text(&row["hint"]), width + 8));
-        if row["match_explain"]["matched"] == false {
-            let _ = writeln!(out, "{:width$}        not here: {}", "", text(&row["match_explain"]["reasons"][0]));
-        }
+/// What `bump` prints.
+pub fn bumped(result: &Value) -> String {
+    format!("{} bumped frecency: use_count={} last_used_at=now\n", styled(GOOD, "↑"), result["hint"]["use_count"])
+}
+
+/// What `delete` prints.
+pub fn deleted(result: &Value) -> String {
+    let hint = &result["previous"];
+    let count = match result["deleted_count"].as_u64() {
+        Some(count @ 2..) => format!("{count} variants"),
+        _ => format!("v{}", hint["version"]),
+    };
+    let mark = styled(GOOD, "✔");
+    format!("{mark} deleted hint {} ({count}); `nudge undo` brings it back\n", styled(STRONG, name(hint)))
+}
+
+/// What `undo` prints.
+pub fn undone(result: &Value) -> String {
+    let restored = result["restored"].as_u64().unwrap_or_default();
+    let mut out = format!("{} brought back {}\n", styled(GOOD, "✔"), plural(restored, "hint"));
+    for hint in result["hints"].as_array().into_iter().flatten() {
+        let _ = writeln!(out, "  {}", name(hint));
     }
-    if out.is_empty() { "no hints\n".into() } else { out }
+    let _ = writeln!(out, "  {}", styled(FAINT, format!("deleted {}", tables::when_and_who(result))));
+    if let Some(skipped @ 1..) = result["skipped"].as_u64() {
+        let _ = writeln!(out, "  {} not: expired or stored anew since", plural(skipped, "hint"));
+    }
+    out
+}
+
+/// What `import` prints.
+pub fn imported(result: &Value) -> String {
+    let imported = result["imported"].as_u64().unwrap_or_default();
+    let mut out =
+        format!("{} imported {}, skipped {}\n", styled(GOOD, "✔"), plural(imported, "hint"), result["skipped"]);
+    for error in result["errors"].as_array().into_iter().flatten() {
+        let _ = writeln!(out, "  {} {} {}", styled(BAD, "✘"), name(error), text(&error["reason"]));
+    }
+    out
+}
+
+/// A line of `watch`.
+pub fn change(change: &Value) -> String {
+    // The time of day; the date is today's.
+    let at = text(&change["at"]);
+    let time = at.get(11..19).unwrap_or(&at).to_owned();
+    let what = text(&change["what"]);
+    let by = change["by"].as_str().map(|by| format!("  {}", styled(FAINT, format!("({})", visible(by)))));
+    let about = match change["count"].as_u64() {
+        Some(count) => plural(count, "hint"),
+        None => format!(
+            "{} v{}  {}",
+            styled(STRONG, name(change)),
+            change["version"],
+            tables::one_line(change["value"].as_str().unwrap_or_default())
+        ),
+    };
+    format!("{time}Z  {what:<7}  {about}{}\n", by.unwrap_or_default())
 }
 
 /// What `status` prints.
@@ -129,15 +209,16 @@ mod tests {
         assert_eq!(visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");
         let hint = json!({"component": "a\u{7}", "key": "k", "value": "x\n\u{1b}]52;y", "meta": {}});
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
-        assert_eq!(rows(&row), "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
+        let plain = anstream::adapter::strip_str(&rows(&row, false)).to_string();
+        assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
     }
 
     #[test]
-    fn secrets_are_hidden() {
+    fn secrets_are_hidden_unless_asked_for() {
         let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}});
-        assert_eq!(
-            found(&json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"]}})),
-            "value: [secret]\nmatch:\n  score: 0.50\n  reasons:\n    - x\n"
-        );
+        let result = json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"]}});
+        let plain = |reveal| anstream::adapter::strip_str(&found(&result, reveal)).to_string();
+        assert_eq!(plain(false), "value: [secret]\nmatch:\n  score: 0.50\n  reasons:\n    - x\n");
+        assert!(plain(true).starts_with("value: open\n"));
     }
 }

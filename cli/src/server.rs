@@ -6,6 +6,7 @@
 pub mod calls;
 pub mod control;
 pub mod door;
+pub mod feed;
 pub mod http;
 pub mod local;
 pub mod mcp;

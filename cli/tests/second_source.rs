@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{ContextUse, Method, Nudge, Result, Service, Services, unknown_method};
+use nudge::{Caller, ContextUse, Method, Nudge, Result, Service, Services, unknown_method};
 use nudge_cli::server::mcp::{FillIn, Tools};
 use nudge_cli::server::{rpc, stdio::StdioTransport};
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ impl Service for Demo {
         vec![&ECHO]
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, _: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         if method == ECHO.name { Ok(params.to_owned()) } else { Err(unknown_method()) }
     }
 }

@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
-use crate::clock::{Clock, Millis, SystemClock};
+use crate::clock::{Clock, Millis, SystemClock, rfc3339};
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,7 +14,9 @@ use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::method::{SetHint, Shown};
 use crate::safety::secrets::{Finding, SecretGuard};
 use crate::scope::{Scope, ScopeSpec};
+use crate::service::Caller;
 use crate::store::{Change, Store, Variants, component_bytes};
+use crate::trash::Trash;
 use crate::view::{Match, pick};
 
 /// Where changes go before anyone can see them.
@@ -27,6 +29,41 @@ pub trait Log: Send + Sync {
     /// # Errors
     /// Whatever keeps the record from being made.
     fn append(&self, changes: &[Change]) -> Result<()>;
+
+    /// Tells of changes that everybody can see now, in their order; must be quick, and must not call
+    /// the store.
+    fn applied(&self, _: &Applied<'_>) {}
+}
+
+impl<L: Log + ?Sized> Log for Arc<L> {
+    fn append(&self, changes: &[Change]) -> Result<()> {
+        (**self).append(changes)
+    }
+
+    fn applied(&self, applied: &Applied<'_>) {
+        (**self).applied(applied);
+    }
+}
+
+/// A write that was made.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Applied<'a> {
+    /// `set`, `bump`, `delete`, `import`, `outcome`, `undo`, or `expire` for what the sweep dropped.
+    pub verb: &'static str,
+    /// On whose behalf.
+    pub by: Caller<'a>,
+    /// When.
+    pub at: Millis,
+    /// Post-images.
+    pub changes: &'a [Change],
+}
+
+impl Applied<'_> {
+    /// [`Applied::at`] as RFC 3339.
+    pub fn time(&self) -> String {
+        rfc3339::text(self.at)
+    }
 }
 
 /// The log of a store that lives in this process alone.
@@ -74,6 +111,8 @@ struct Writer {
     recycled: bool,
     /// Top-level keys of imports that Nudge does not know.
     extra: Option<Arc<RawValue>>,
+    /// What was deleted lately.
+    trash: Trash,
 }
 
 impl Writer {
@@ -205,16 +244,14 @@ impl Nudge {
     }
 
     /// Plans changes, records them, then applies them; the only way anything changes.
-    ///
-    /// `enforce` checks the quotas: calls that add must, calls that only count need not.
-    pub(crate) fn write<T>(&self, enforce: bool, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
         let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
-            if enforce {
+            if act.adds {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
@@ -230,12 +267,22 @@ impl Nudge {
             }
             return recorded;
         }
-        self.apply(&mut writer, &changes);
+        self.apply(&mut writer, act, now, &changes);
         recorded
     }
 
+    /// Forgets a deletion that was undone.
+    pub(crate) fn forget_deletion(&self, id: u64) {
+        self.writer.lock().trash.forget(id);
+    }
+
+    /// What was deleted lately.
+    pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
+        look(&self.writer.lock().trash)
+    }
+
     /// Applies changes whose scopes are acquired, and releases those of the hints that went.
-    fn apply(&self, writer: &mut Writer, changes: &[Change]) {
+    fn apply(&self, writer: &mut Writer, act: Act<'_>, now: Millis, changes: &[Change]) {
         for change in changes {
             if let Change::Extra(extra) = change {
                 writer.extra = Some(Arc::clone(extra));
@@ -247,12 +294,17 @@ impl Nudge {
         if std::mem::take(&mut writer.recycled) {
             self.store.renumber();
         }
+        if !changes.is_empty() {
+            let applied = Applied { verb: act.verb, by: act.by, at: now, changes };
+            writer.trash.note(&applied);
+            self.log.applied(&applied);
+        }
     }
 
     fn sweep_locked(&self, writer: &mut Writer, now: Millis) -> usize {
         let expired: Vec<_> = self.store.expired(now).into_iter().map(Change::Delete).collect();
         if !expired.is_empty() {
-            self.apply(writer, &expired);
+            self.apply(writer, Act::new("expire", Caller::default()), now, &expired);
         }
         expired.len()
     }
@@ -328,6 +380,25 @@ fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
     store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
 }
 
+/// What a write is called, and on whose behalf it is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Act<'a> {
+    verb: &'static str,
+    by: Caller<'a>,
+    /// Checks the quotas: calls that add must, calls that only count need not.
+    adds: bool,
+}
+
+impl<'a> Act<'a> {
+    pub fn new(verb: &'static str, by: Caller<'a>) -> Self {
+        Self { verb, by, adds: false }
+    }
+
+    pub fn adds(verb: &'static str, by: Caller<'a>) -> Self {
+        Self { verb, by, adds: true }
+    }
+}
+
 /// What a writer may look at and what it wants changed.
 pub(crate) struct Plan<'a> {
     store: &'a Store,
@@ -351,6 +422,10 @@ impl Plan<'_> {
 
     pub fn extra(&self) -> Option<&RawValue> {
         self.writer.extra.as_deref()
+    }
+
+    pub fn trash(&self) -> &Trash {
+        &self.writer.trash
     }
 
     /// Stores a hint, new or in place of the one with its scope.
@@ -434,7 +509,7 @@ fn rejected(finding: &Finding) -> Error {
     };
     Error::new(
         ErrorKind::SecretRejected,
-        format!("`{path}` {what}; store where to find it instead, pass allow_secret if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
+        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
     )
     .with("rule", *rule)
     .with("path", path.as_str())

@@ -52,6 +52,11 @@ impl Clock for ManualClock {
     }
 }
 
+/// Reads a time as hints carry it (RFC 3339, any offset), as milliseconds since 1970.
+pub fn parse_time(text: &str) -> Option<Millis> {
+    rfc3339::parse(text)
+}
+
 /// Time as text: RFC 3339, UTC, three decimals and `Z` (contract section 4).
 pub(crate) mod rfc3339 {
     use chrono::{DateTime, Datelike, Timelike};

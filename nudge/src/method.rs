@@ -13,6 +13,8 @@ mod query;
 mod set;
 mod status;
 mod suggest;
+mod undo;
+mod why;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -21,7 +23,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cache::Nudge;
 use crate::error::{Error, Result};
-use crate::service::{Method, Service, unknown_method};
+use crate::service::{Caller, Method, Service, unknown_method};
 use crate::wire;
 
 pub use bump::{Bump, Bumped};
@@ -37,14 +39,16 @@ pub use set::{SetHint, SetResult};
 pub use status::{Limits, Status};
 pub(crate) use suggest::Shown;
 pub use suggest::{Suggest, SuggestEvent, Suggestion, Suggestions};
+pub use undo::{Deletion, Deletions, DeletionsAsked, Undo, Undone};
+pub use why::{ConditionMet, Why, WhyVariant, Whys};
 
 /// A row with the function that answers it.
 struct Row {
     method: Method,
-    run: fn(&Nudge, &RawValue) -> Result<Box<RawValue>>,
+    run: fn(&Nudge, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
 }
 
-static TABLE: [&Row; 12] = [
+static TABLE: [&Row; 15] = [
     &get::ROW,
     &query::ROW,
     &set::ROW,
@@ -56,6 +60,9 @@ static TABLE: [&Row; 12] = [
     &suggest::ROW,
     &outcome::ROW,
     &env_names::ROW,
+    &why::ROW,
+    &undo::DELETIONS,
+    &undo::ROW,
     &status::ROW,
 ];
 
@@ -64,9 +71,9 @@ impl Service for Nudge {
         methods()
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(unknown_method)?;
-        (row.run)(self, params)
+        (row.run)(self, caller, params)
     }
 }
 

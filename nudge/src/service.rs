@@ -52,6 +52,21 @@ impl Method {
     }
 }
 
+/// Who makes a call, as far as is known; for people who ask later, never for a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Caller<'a> {
+    /// A client's own name such as `claude-code/2.1`; empty when unknown.
+    pub name: &'a str,
+}
+
+impl<'a> Caller<'a> {
+    /// A caller by its name.
+    pub const fn named(name: &'a str) -> Self {
+        Self { name }
+    }
+}
+
 /// Something that answers the methods of its table: the store in this process
 /// ([`Nudge`](crate::Nudge)), a remote PRIMARY, or another source beside the hints.
 pub trait Service: Send + Sync {
@@ -62,7 +77,15 @@ pub trait Service: Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::UnknownMethod`], [`ErrorKind::ParamsNotObject`], or what the method says.
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>>;
+    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        self.call_by(Caller::default(), method, params)
+    }
+
+    /// As [`call`](Self::call), on behalf of somebody.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>>;
 }
 
 impl<S: Service + ?Sized> Service for Arc<S> {
@@ -70,8 +93,8 @@ impl<S: Service + ?Sized> Service for Arc<S> {
         (**self).methods()
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        (**self).call(method, params)
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        (**self).call_by(caller, method, params)
     }
 }
 
@@ -100,9 +123,9 @@ impl Service for Services {
         self.all.iter().flat_map(Service::methods).collect()
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let at = *self.by_name.get(method).ok_or_else(unknown_method)?;
-        self.all[at].call(method, params)
+        self.all[at].call_by(caller, method, params)
     }
 }
 

@@ -3,14 +3,14 @@
 use nudge::{Error, ErrorKind, Result, Service as _};
 use serde_json::value::RawValue;
 
-use super::{connect, text_or_stdin};
+use super::{Done, connect, text_or_stdin};
 use crate::args::{Call, Global};
 
-pub fn run(args: &Call, global: &Global) -> Result<String> {
+pub fn run(args: &Call, global: &Global) -> Result<Done> {
     let text = text_or_stdin(args.params.clone())?;
     let params: Box<RawValue> = serde_json::from_str(&text)
         .map_err(|error| Error::new(ErrorKind::Invalid, format!("The params are not JSON: {error}.")))?;
     let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
     let result = connect(global)?.call(&method, &params)?;
-    Ok(format!("{}\n", result.get()))
+    Ok(format!("{}\n", result.get()).into())
 }

@@ -1,16 +1,20 @@
 //! `nudge get`
 
-use nudge::Result;
-use serde_json::Map;
+use nudge::{Error, ErrorKind, Result};
 
-use super::{add, call, render};
+use super::{Done, Session, add, address, parsed};
 use crate::args::{Get, Global};
 use crate::output;
 
-pub fn run(args: Get, global: &Global) -> Result<String> {
-    let mut params = Map::new();
-    add(&mut params, "component", args.component);
-    add(&mut params, "key", args.key);
+pub fn run(args: Get, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    let mut params = address(args.component, args.key);
     add(&mut params, "variant", args.variant);
-    render(global, &call(global, "nudge.get_hint", params, Some(&args.here))?, output::found)
+    let result = session.call_here("nudge.get_hint", params, &args.here)?;
+    if args.value {
+        let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
+        let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
+        return Ok(format!("{}\n", value.ok_or_else(hidden)?).into());
+    }
+    session.render(&result, |result| output::found(result, args.reveal))
 }

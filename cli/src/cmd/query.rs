@@ -3,11 +3,12 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{add, call, render};
+use super::{Done, Session, add};
 use crate::args::{Global, Query};
 use crate::output;
 
-pub fn run(args: Query, global: &Global) -> Result<String> {
+pub fn run(args: Query, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
     let mut params = Map::new();
     add(&mut params, "component", args.component);
     add(&mut params, "keys", args.keys);
@@ -15,5 +16,9 @@ pub fn run(args: Query, global: &Global) -> Result<String> {
     add(&mut params, "regex", args.regex);
     add(&mut params, "limit", args.limit);
     add(&mut params, "include_ineligible", args.all.then_some(Value::Bool(true)));
-    render(global, &call(global, "nudge.query", params, Some(&args.here))?, output::rows)
+    let mut result = session.call_here("nudge.query", params, &args.here)?;
+    if args.reveal {
+        result = session.reveal(result, "hints")?;
+    }
+    session.render(&result, |result| output::rows(result, args.reveal))
 }

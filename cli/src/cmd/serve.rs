@@ -4,8 +4,13 @@ use std::env;
 use std::io::{IsTerminal, stdin};
 use std::sync::Arc;
 
-use nudge::{Config, Error, ErrorKind, Result, Service};
+use nudge::{Config, Error, ErrorKind, Method, Result, Service, Services};
 use nudge_client::RuntimeDir;
+use serde_json::{Map, Value};
+
+use super::Done;
+use crate::args::{Global, Serve};
+use crate::context::{Inference, client_cwd};
 
 use crate::server::door::{Door, Token};
 use crate::server::local::Local;
@@ -49,11 +54,51 @@ impl ServeArgs {
     }
 }
 
-/// Serves until it is stopped. Every error of this verb is exit code 1.
+/// `nudge serve`
+pub fn run(args: Serve, global: &Global) -> Result<Done> {
+    serve(read(args, global)?)?;
+    Ok(String::new().into())
+}
+
+fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
+    let count = |flag: Option<usize>| flag.map(|count| count.to_string());
+    let flag = |name: &str| match name {
+        "NUDGE_MAX_HINTS" => count(args.max_hints),
+        "NUDGE_MAX_COMPONENTS" => count(args.max_components),
+        "NUDGE_MAX_HINTS_PER_COMPONENT" => count(args.max_hints_per_component),
+        "NUDGE_MAX_BYTES" => count(args.max_bytes),
+        "NUDGE_DEFAULT_TTL" => args.default_ttl.clone(),
+        "NUDGE_SUGGEST_MAX" => count(args.suggest_max),
+        "NUDGE_SECRET_GUARD" => args.no_secret_guard.then(|| "0".into()),
+        _ => None,
+    };
+    let config = Config::from_env(|name| flag(name).or_else(|| env::var(name).ok()))?;
+    let inference = Inference::default();
+    let fill_in = move |method: &Method,
+                        params: &mut Map<String, Value>,
+                        service: &dyn Service,
+                        meta: Option<&Map<String, Value>>| {
+        inference.fill_in(method, params, client_cwd(meta).as_deref(), service);
+    };
+    let token = args.token_file.map(|path| std::fs::read_to_string(&path).map_err(|error| (path, error))).transpose();
+    let token = token.map_err(|(path, error)| {
+        Error::new(ErrorKind::Invalid, format!("The token file {} cannot be read: {error}.", path.display()))
+    })?;
+    Ok(ServeArgs {
+        port: global.port.unwrap_or(DEFAULT_PORT),
+        allow_host: args.allow_host,
+        no_auth: args.no_auth,
+        token: token.map(|token| token.trim().to_owned()),
+        fill_in: Some(Arc::new(fill_in)),
+        ..ServeArgs::new(config, RuntimeDir::open(global.runtime_dir.as_deref())?)
+    })
+}
+
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// When another server has the runtime directory (it is named), or an argument or port cannot be used.
-pub fn run(args: ServeArgs) -> Result<()> {
+pub fn serve(args: ServeArgs) -> Result<()> {
     let token = token(&args)?;
     let primary = Primary::acquire(args.runtime_dir, args.port)?;
     let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
@@ -64,7 +109,7 @@ pub fn run(args: ServeArgs) -> Result<()> {
         primary,
         door,
         started: local.started(),
-        service: local as Arc<dyn Service>,
+        service: Arc::new(Services::new(vec![Arc::clone(local.feed()) as Arc<dyn Service>, local])),
         stdio,
         every_minute: Box::new(move || sweep.sweep()),
     }

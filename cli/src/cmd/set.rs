@@ -2,41 +2,121 @@
 
 use std::collections::BTreeMap;
 
-use nudge::Result;
-use serde_json::{Map, Value};
+use nudge::{Error, ErrorKind, Result, Service as _};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
-use super::{add, call, render, text_or_stdin};
-use crate::args::{Global, Set};
+use super::{Done, Session, add, raw, text_or_stdin};
+use crate::args::{Global, Kind, Set, split_globs};
 use crate::output;
 
-pub fn run(args: Set, global: &Global) -> Result<String> {
+/// The value as text, so that the key order, duplicate keys and numbers of JSON arrive as they are.
+#[derive(Serialize)]
+struct Params<'a> {
+    component: &'a str,
+    key: &'a str,
+    value: Box<RawValue>,
+    meta: Map<String, Value>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+pub fn run(args: Set, global: &Global) -> Result<Done> {
+    let value = value(&args)?;
+    let mut rest = Map::new();
+    add(&mut rest, "variant", args.variant.clone());
+    add(&mut rest, "if_match_version", args.if_match_version);
+    add(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
+    let params = Params { component: &args.component, key: &args.key, value, meta: meta(&args), rest };
+    let session = Session::open(global)?;
+    session.render(&*session.remote.call("nudge.set_hint", &*raw(&params)?)?, output::stored)
+}
+
+/// The value in the form that `--type` names.
+fn value(args: &Set) -> Result<Box<RawValue>> {
+    for (flag, given, kind) in [
+        ("--shell", args.shell.is_some(), Kind::Command),
+        ("--path-os", !args.path_os.is_empty(), Kind::Path),
+        ("--format", args.format.is_some(), Kind::Template),
+        ("--default", !args.defaults.is_empty(), Kind::Template),
+    ] {
+        if given && kind != args.kind {
+            let name = format!("{kind:?}").to_lowercase();
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{flag} goes with --type {name}; add that or drop it."),
+            ));
+        }
+    }
+    let from_stdin = args.value == "-";
+    let mut text = text_or_stdin(args.value.clone())?;
+    if from_stdin {
+        // What `echo` and editors add; a value that ends in one says so twice.
+        let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
+        text.truncate(kept.unwrap_or(text.len()));
+    }
+    let mut typed = Map::new();
+    match args.kind {
+        Kind::Text => return raw(&text),
+        Kind::Command => {
+            typed.extend([("type".into(), json!("command")), ("cmd".into(), text.into())]);
+            add(&mut typed, "shell", args.shell.clone());
+        }
+        Kind::Path => {
+            typed.extend([("type".into(), json!("path")), ("abs".into(), text.into())]);
+            add(&mut typed, "os", args.path_os.clone());
+        }
+        Kind::Template => {
+            let format = args.format.clone().unwrap_or_else(|| "mustache".into());
+            typed.extend([("type".into(), json!("template")), ("format".into(), format.into())]);
+            typed.insert("body".into(), text.into());
+            let defaults = args.defaults.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+            add(&mut typed, "defaults", defaults.collect::<Map<_, _>>());
+        }
+        Kind::Json => {
+            let data: &RawValue = serde_json::from_str(&text).map_err(|error| {
+                Error::new(
+                    ErrorKind::Invalid,
+                    format!("The value is not JSON: {error}; correct it or drop --type json."),
+                )
+            })?;
+            #[derive(Serialize)]
+            struct Json<'a> {
+                r#type: &'static str,
+                data: &'a RawValue,
+            }
+            return raw(&Json { r#type: "json", data });
+        }
+    }
+    raw(&typed)
+}
+
+fn meta(args: &Set) -> Map<String, Value> {
     let mut scope = Map::new();
-    add(&mut scope, "cwd_glob", args.scope_cwd_glob);
-    add(&mut scope, "repo", args.scope_repo);
-    add(&mut scope, "branch", args.scope_branch);
-    add(&mut scope, "os", args.scope_os);
-    add(&mut scope, "env_required", args.scope_env_required);
-    let mut env: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in args.scope_env {
+    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob));
+    add(&mut scope, "repo", args.scope_repo.clone());
+    add(&mut scope, "branch", split_globs(&args.scope_branch));
+    add(&mut scope, "os", args.scope_os.clone());
+    add(&mut scope, "env_required", args.scope_env_required.clone());
+    let mut env: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, value) in &args.scope_env {
         env.entry(name).or_default().push(value);
     }
-    add(&mut scope, "env_match", env.into_iter().map(|(name, values)| (name, values.into())).collect::<Map<_, _>>());
+    add(
+        &mut scope,
+        "env_match",
+        env.into_iter().map(|(name, values)| (name.into(), values.into())).collect::<Map<_, _>>(),
+    );
     let mut meta = Map::new();
-    add(&mut meta, "reason", args.reason);
-    add(&mut meta, "tags", args.tags.into_iter().filter(|tag| !tag.is_empty()).collect::<Vec<_>>());
+    add(&mut meta, "reason", args.reason.clone());
+    add(&mut meta, "tags", args.tags.clone());
     add(&mut meta, "priority", args.priority);
     add(&mut meta, "confidence", args.confidence);
-    add(&mut meta, "ttl", args.ttl);
+    add(&mut meta, "ttl", args.ttl.clone());
     add(&mut meta, "sensitivity", args.secret.then_some("secret"));
     add(&mut meta, "scope", scope);
-    add(&mut meta, "source", "user");
-    let mut params = Map::new();
-    add(&mut params, "component", args.component);
-    add(&mut params, "key", args.key);
-    add(&mut params, "value", text_or_stdin(args.value)?);
-    add(&mut params, "meta", meta);
-    add(&mut params, "variant", args.variant);
-    add(&mut params, "if_match_version", args.if_match_version);
-    add(&mut params, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
-    render(global, &call(global, "nudge.set_hint", params, None)?, output::stored)
+    add(&mut meta, "source", Some(args.source.clone()).filter(|source| !source.is_empty()));
+    add(&mut meta, "added_by", args.added_by.clone());
+    meta
 }

@@ -3,10 +3,11 @@
 use nudge::Result;
 use serde_json::Map;
 
-use super::{call, render};
+use super::{Done, Session};
 use crate::args::Global;
 use crate::output;
 
-pub fn run(global: &Global) -> Result<String> {
-    render(global, &call(global, "nudge.status", Map::new(), None)?, output::status)
+pub fn run(global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    session.render(&*session.call("nudge.status", &Map::new())?, output::status)
 }

@@ -2,10 +2,11 @@
 
 use nudge::Result;
 
-use super::connect;
+use super::{Done, connect};
 use crate::args::Global;
 
-pub fn run(global: &Global) -> Result<String> {
+/// By a call to the server, never by a signal to a pid that a file names.
+pub fn run(global: &Global) -> Result<Done> {
     connect(global)?.shutdown()?;
-    Ok(if global.json { "{\"stopped\":true}\n".into() } else { "stopped\n".into() })
+    Ok(if global.json { "{\"stopping\":true}\n" } else { "stopped\n" }.to_owned().into())
 }

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use nudge::{Error, ErrorKind, Result};
 use nudge_client::{Remote, RuntimeDir};
 
+use super::Done;
+
 /// How long the server may take to start.
 const START: Duration = Duration::from_secs(5);
 /// How long a step stays on a terminal before the next.
 const PAUSE: Duration = Duration::from_millis(1800);
 
-pub fn run() -> Result<String> {
+pub fn run() -> Result<Done> {
     let tour = Tour::start()?;
     let folder = "/work/minerva/http-proxy";
     say("Two variants of one key: each system gets its own folder.")?;
@@ -37,7 +39,9 @@ pub fn run() -> Result<String> {
     say("What an agent finds, best first.")?;
     tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
     drop(tour);
-    Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n".into())
+    Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n"
+        .to_owned()
+        .into())
 }
 
 /// A private session, ended when dropped.

@@ -7,16 +7,17 @@ use nudge::{Error, ErrorKind, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
+use super::feed::CHANGES;
 use super::rpc;
 
 /// Calls with more than this to read go to a thread of their own.
 const MAX_INLINE_BYTES: usize = 64 << 10;
-/// Reads little and answers with everything.
-const LONG_METHOD: &str = "nudge.export";
+/// Answers with everything, and answers when there is something to tell.
+const LONG_METHODS: [&str; 2] = ["nudge.export", CHANGES];
 
 /// Answers an HTTP body; `None` when it holds notifications only.
 pub async fn answer(service: Arc<dyn Service>, body: Bytes) -> Option<Bytes> {
-    if body.len() <= MAX_INLINE_BYTES && !contains(&body, LONG_METHOD) {
+    if body.len() <= MAX_INLINE_BYTES && !LONG_METHODS.iter().any(|method| contains(&body, method)) {
         return rpc::answer(&*service, &body);
     }
     let answered = spawn_blocking(move || rpc::answer(&*service, &body)).await;
@@ -29,7 +30,7 @@ pub async fn call<P>(service: Arc<dyn Service>, method: &'static str, params: Bo
 where
     P: FnOnce(&dyn Service, Box<RawValue>) -> Box<RawValue> + Send + 'static,
 {
-    let long = params.get().len() > MAX_INLINE_BYTES || method == LONG_METHOD;
+    let long = params.get().len() > MAX_INLINE_BYTES || LONG_METHODS.contains(&method);
     let run = move || {
         let params = prepare(&*service, params);
         service.call(method, &params)

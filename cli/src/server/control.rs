@@ -1,6 +1,6 @@
 //! `nudge.shutdown`, which exists on HTTP alone.
 
-use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
+use nudge::{Caller, ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
@@ -32,7 +32,7 @@ impl Service for Control {
         vec![&SHUTDOWN]
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, _: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         if method != SHUTDOWN.name {
             return Err(unknown_method());
         }

@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 
-use nudge::{Config, Error, ErrorKind, Method, Nudge, Result, Service, Status};
+use nudge::{Caller, Config, Error, ErrorKind, Method, Nudge, Result, Service, Status};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+
+use super::feed::Feed;
 
 /// The store, with what `nudge.status` says of the server.
 pub struct Local {
     nudge: Nudge,
+    feed: Arc<Feed>,
     port: u16,
     #[cfg(feature = "test-clock")]
     clock: Arc<nudge::ManualClock>,
 }
+
+#[cfg(feature = "test-clock")]
+type ServerClock = nudge::ManualClock;
+#[cfg(not(feature = "test-clock"))]
+type ServerClock = nudge::SystemClock;
 
 #[derive(Serialize)]
 struct ServerStatus {
@@ -26,15 +34,31 @@ impl Local {
     /// An empty store.
     #[cfg(not(feature = "test-clock"))]
     pub fn new(config: Config, port: u16) -> Self {
-        Self { nudge: Nudge::with_clock(config, Arc::new(nudge::SystemClock)), port }
+        Self::with_clock(config, port, Arc::new(nudge::SystemClock))
     }
 
     /// An empty store whose clock stands at the beginning of 2026.
     #[cfg(feature = "test-clock")]
     pub fn new(config: Config, port: u16) -> Self {
         const START_MS: nudge::Millis = 1_767_225_600_000;
-        let clock = Arc::new(nudge::ManualClock::new(START_MS));
-        Self { nudge: Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>), port, clock }
+        Self::with_clock(config, port, Arc::new(nudge::ManualClock::new(START_MS)))
+    }
+
+    fn with_clock(config: Config, port: u16, clock: Arc<ServerClock>) -> Self {
+        let feed = Arc::new(Feed::default());
+        let nudge = Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&feed)));
+        Self {
+            nudge,
+            feed,
+            port,
+            #[cfg(feature = "test-clock")]
+            clock,
+        }
+    }
+
+    /// What changes in the store.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.feed
     }
 
     /// When the store was made.
@@ -64,13 +88,13 @@ impl Service for Local {
         methods
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         #[cfg(feature = "test-clock")]
         if method == test_clock::ADVANCE.name {
             return test_clock::advance(&self.clock, params);
         }
         // The library checks the params and answers; the server's own answer only says more.
-        let answer = self.nudge.call(method, params)?;
+        let answer = self.nudge.call_by(caller, method, params)?;
         if method == "nudge.status" { self.status() } else { Ok(answer) }
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
-use nudge::{Error, ErrorKind, Method, Result, Service};
+use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::net::TcpStream;
@@ -30,16 +30,20 @@ const START_TIMEOUT: Duration = Duration::from_secs(2);
 const START_POLL: Duration = Duration::from_millis(5);
 /// Whether a server is there at all is asked with less patience.
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
+/// What travels of a caller's name.
+const MAX_NAME_CHARS: usize = 128;
 /// More than any export: the server's own limit is 24 MiB of hints.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// A running server, found through its runtime directory.
 ///
 /// Calls block; they must not be made on a thread that drives a tokio runtime. Each takes 10 seconds
-/// at the most (2 when the one before was not answered in that time), then it is `E_UNAVAILABLE`. A kept connection that died while idle is replaced; a
-/// call is never sent twice.
+/// at the most (2 when the one before was not answered in that time), then it is `E_UNAVAILABLE`. A
+/// kept connection that died while idle is replaced; a call is never sent twice.
 pub struct Remote {
     dir: RuntimeDir,
+    /// Who calls, where the call itself does not say.
+    name: String,
     inner: Mutex<Inner>,
 }
 
@@ -69,8 +73,16 @@ impl Remote {
             .build()
             .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
         let kept = Some(runtime.block_on(connect(dir))?);
+        let name = concat!("nudge-client/", env!("CARGO_PKG_VERSION")).to_owned();
         let inner = Inner { runtime: Some(runtime), kept, last_id: 0, silent: false };
-        Ok(Self { dir: dir.clone(), inner: Mutex::new(inner) })
+        Ok(Self { dir: dir.clone(), name, inner: Mutex::new(inner) })
+    }
+
+    /// Says who calls, for people who ask later who did what (`nudge.deletions`).
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Ends the server, and with it the session.
@@ -106,7 +118,8 @@ impl Service for Remote {
         nudge::methods()
     }
 
-    fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let by = user_agent(if caller.name.is_empty() { &self.name } else { caller.name });
         let mut inner = self.lock();
         inner.last_id += 1;
         let call = Call { jsonrpc: "2.0", id: inner.last_id, method, params };
@@ -116,7 +129,7 @@ impl Service for Remote {
         };
         let hurried = std::mem::take(silent);
         let patience = if hurried { NEXT_CALL_TIMEOUT } else { CALL_TIMEOUT };
-        let answer = runtime.block_on(async { timeout(patience, exchange(&self.dir, kept, body.into())).await });
+        let answer = runtime.block_on(async { timeout(patience, exchange(&self.dir, kept, by, body.into())).await });
         let answer = answer.unwrap_or_else(|_| {
             *kept = None;
             *silent = !hurried;
@@ -164,7 +177,7 @@ fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
 }
 
 /// Sends one call over the kept connection, or over a new one when that has died unused.
-async fn exchange(dir: &RuntimeDir, kept: &mut Option<Connection>, body: Bytes) -> Result<Bytes> {
+async fn exchange(dir: &RuntimeDir, kept: &mut Option<Connection>, by: HeaderValue, body: Bytes) -> Result<Bytes> {
     if let Some(connection) = kept {
         // Two turns of the event loop: enough to see that the server has closed it meanwhile.
         tokio::task::yield_now().await;
@@ -178,11 +191,11 @@ async fn exchange(dir: &RuntimeDir, kept: &mut Option<Connection>, body: Bytes) 
         Some(connection) => connection,
         None => connect(dir).await?,
     };
-    let response = match connection.send(body.clone()).await {
+    let response = match connection.send(by.clone(), body.clone()).await {
         Ok(response) => response,
         Err(Failed { unsent: true, .. }) if !fresh => {
             connection = connect(dir).await?;
-            connection.send(body).await.map_err(|failed| failed.error)?
+            connection.send(by, body).await.map_err(|failed| failed.error)?
         }
         Err(failed) => return Err(failed.error),
     };
@@ -199,8 +212,11 @@ struct Failed {
 }
 
 impl Connection {
-    async fn send(&mut self, body: Bytes) -> Result<Response<Incoming>, Failed> {
-        let mut request = Request::post("/").header(HOST, self.host.clone()).header(CONTENT_TYPE, "application/json");
+    async fn send(&mut self, by: HeaderValue, body: Bytes) -> Result<Response<Incoming>, Failed> {
+        let mut request = Request::post("/")
+            .header(HOST, self.host.clone())
+            .header(USER_AGENT, by)
+            .header(CONTENT_TYPE, "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
@@ -254,6 +270,13 @@ async fn open(port: u16, token: Option<&str>) -> Result<Connection> {
         value.set_sensitive(true);
     }
     Ok(Connection { sender, host, authorization })
+}
+
+/// A name as a header can carry it.
+fn user_agent(name: &str) -> HeaderValue {
+    let plain: String =
+        name.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
+    HeaderValue::try_from(plain).unwrap_or(HeaderValue::from_static("?"))
 }
 
 fn raw_object() -> Result<Box<RawValue>> {

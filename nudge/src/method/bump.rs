@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Row, answer, schema};
-use crate::cache::Nudge;
+use crate::cache::{Act, Nudge};
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use, check_name};
-use crate::service::{ContextUse, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::wire;
 
 pub(super) static ROW: Row = Row {
@@ -26,7 +26,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::InferredIfGiven,
         params: schema::<Bump>,
     },
-    run: |nudge, params| answer(params, |params| nudge.bump(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.bump_by(by, params)),
 };
 
 /// Params of [`Nudge::bump`].
@@ -63,6 +63,10 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
     pub fn bump(&self, params: Bump) -> Result<Bumped> {
+        self.bump_by(Caller::default(), params)
+    }
+
+    fn bump_by(&self, by: Caller<'_>, params: Bump) -> Result<Bumped> {
         let Bump { component, key, delta, context, variant } = params;
         check_name("component", &component)?;
         check_name("key", &key)?;
@@ -71,7 +75,7 @@ impl Nudge {
             return Err(Error::invalid("delta must be a whole number from 1 to 1,000."));
         }
         let context = context.build()?;
-        self.write(false, |plan| {
+        self.write(Act::new("bump", by), |plan| {
             let hints = plan.variants(&component, &key);
             let chosen = match variant.as_deref() {
                 Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Row, answer, schema};
-use crate::cache::Nudge;
+use crate::cache::{Act, Nudge};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::{ContextUse, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::wire;
 
 pub(super) static ROW: Row = Row {
@@ -26,7 +26,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<Delete>,
     },
-    run: |nudge, params| answer(params, |params| nudge.delete(&params)),
+    run: |nudge, by, params| answer(params, |params| nudge.delete_by(by, &params)),
 };
 
 /// Params of [`Nudge::delete`].
@@ -63,13 +63,17 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.
     pub fn delete(&self, params: &Delete) -> Result<Deleted> {
+        self.delete_by(Caller::default(), params)
+    }
+
+    fn delete_by(&self, by: Caller<'_>, params: &Delete) -> Result<Deleted> {
         let Delete { component, key, variant, all } = params;
         check_name("component", component)?;
         check_name("key", key)?;
         if variant.is_some() && *all {
             return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
         }
-        self.write(false, |plan| {
+        self.write(Act::new("delete", by), |plan| {
             let now = plan.now;
             let mut hints = plan.variants(component, key);
             if variant.is_none() && !all && hints.len() > 1 {

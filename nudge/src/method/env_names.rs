@@ -28,7 +28,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<EnvNamesAsked>,
     },
-    run: |nudge, params| answer(params, |params| nudge.env_names(&params)),
+    run: |nudge, _, params| answer(params, |params| nudge.env_names(&params)),
 };
 
 /// Params of [`Nudge::env_names`]: those of `get_hint` or of `query`.

@@ -24,7 +24,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<Export>,
     },
-    run: |nudge, params| answer(params, |params| nudge.export(&params)),
+    run: |nudge, _, params| answer(params, |params| nudge.export(&params)),
 };
 
 /// Params of [`Nudge::export`].

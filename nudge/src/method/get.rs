@@ -35,7 +35,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::Inferred,
         params: schema::<GetHint>,
     },
-    run: |nudge, params| answer(params, |params| nudge.get_hint(params)),
+    run: |nudge, _, params| answer(params, |params| nudge.get_hint(params)),
 };
 
 /// Params of [`Nudge::get_hint`].

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Row, answer, schema};
-use crate::cache::{Nudge, Plan, check_json};
+use crate::cache::{Act, Nudge, Plan, check_json};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
 use crate::safety::secrets::SecretGuard;
-use crate::service::{ContextUse, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
 use crate::wire;
 
@@ -32,7 +32,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<Import>,
     },
-    run: |nudge, params| answer(params, |params| nudge.import(&params)),
+    run: |nudge, by, params| answer(params, |params| nudge.import_by(by, &params)),
 };
 
 /// Params of [`Nudge::import`].
@@ -104,12 +104,16 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.
     pub fn import(&self, params: &Import) -> Result<Imported> {
+        self.import_by(Caller::default(), params)
+    }
+
+    fn import_by(&self, by: Caller<'_>, params: &Import) -> Result<Imported> {
         let document = Document::read(&params.payload)?;
         if self.config().secret_guard && !params.allow_secret {
             check_extra(&document.extra)?;
         }
         let incoming = self.incoming(document.hints, params.allow_secret);
-        self.write(true, |plan| {
+        self.write(Act::adds("import", by), |plan| {
             let replace = params.mode == ImportMode::Replace;
             if replace {
                 plan.all().iter().for_each(|hint| plan.delete(hint));

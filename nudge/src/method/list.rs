@@ -19,7 +19,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<NoParams>,
     },
-    run: |nudge, params| answer(params, |_: NoParams| Ok(nudge.components())),
+    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.components())),
 };
 
 /// Result of [`Nudge::components`].

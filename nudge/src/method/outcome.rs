@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::bump::used;
 use super::set::redacted;
 use super::{Row, answer, schema};
-use crate::cache::Nudge;
+use crate::cache::{Act, Nudge};
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
 use crate::scoring;
-use crate::service::{ContextUse, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::wire;
 
 const MAX_COMMAND_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::Inferred,
         params: schema::<Outcome>,
     },
-    run: |nudge, params| answer(params, |params| nudge.outcome(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.outcome_by(by, params)),
 };
 
 /// Params of [`Nudge::outcome`].
@@ -78,6 +78,10 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`.
     pub fn outcome(&self, params: Outcome) -> Result<Matched> {
+        self.outcome_by(Caller::default(), params)
+    }
+
+    fn outcome_by(&self, by: Caller<'_>, params: Outcome) -> Result<Matched> {
         if params.command.len() > MAX_COMMAND_BYTES {
             return Err(Error::invalid("command may have 64 KiB at most."));
         }
@@ -88,7 +92,7 @@ impl Nudge {
             hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
                 && hint.scope.matches(&context)
         };
-        self.write(false, |plan| {
+        self.write(Act::new("outcome", by), |plan| {
             let mut hints: Vec<_> = plan.all().into_iter().filter(|hint| !ran.is_empty() && says_it(hint)).collect();
             hints.sort_by(|a, b| scoring::compare_names(b, a));
             let changed = hints.iter().map(|hint| {

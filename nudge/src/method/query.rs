@@ -39,7 +39,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::Inferred,
         params: schema::<Query>,
     },
-    run: |nudge, params| answer(params, |params| nudge.query(params)),
+    run: |nudge, _, params| answer(params, |params| nudge.query(params)),
 };
 
 /// Params of [`Nudge::query`].

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Row, answer, schema};
-use crate::cache::Nudge;
+use crate::cache::{Act, Nudge};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::{Hint, HintMeta, HintValue, Use};
 use crate::scope::ScopeSpec;
-use crate::service::{ContextUse, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::wire;
 
 pub(super) static ROW: Row = Row {
@@ -26,7 +26,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<SetHint>,
     },
-    run: |nudge, params| answer(params, |params| nudge.set(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
 };
 
 /// Params of [`Nudge::set`].
@@ -73,14 +73,18 @@ impl Nudge {
     /// # Errors
     /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown
     /// `variant`), `E_CONFLICT`, `E_QUOTA`.
-    pub fn set(&self, mut params: SetHint) -> Result<SetResult> {
+    pub fn set(&self, params: SetHint) -> Result<SetResult> {
+        self.set_by(Caller::default(), params)
+    }
+
+    fn set_by(&self, by: Caller<'_>, mut params: SetHint) -> Result<SetResult> {
         if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
             return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
         }
         let scope =
             self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
-        self.write(true, |plan| {
+        self.write(Act::adds("set", by), |plan| {
             let variants = plan.variants(&component, &key);
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);

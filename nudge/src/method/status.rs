@@ -20,7 +20,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::None,
         params: schema::<NoParams>,
     },
-    run: |nudge, params| answer(params, |_: NoParams| Ok(nudge.status())),
+    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.status())),
 };
 
 /// Result of [`Nudge::status`]. A server adds what it knows of itself: `pid`, `port`, its role.

@@ -42,7 +42,7 @@ pub(super) static ROW: Row = Row {
         context: ContextUse::Inferred,
         params: schema::<Suggest>,
     },
-    run: |nudge, params| answer(params, |params| nudge.suggest(params)),
+    run: |nudge, _, params| answer(params, |params| nudge.suggest(params)),
 };
 
 /// The moment of a suggestion.

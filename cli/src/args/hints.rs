@@ -1,0 +1,376 @@
+//! The verbs that store, find and change hints.
+
+use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+
+use super::complete;
+
+/// `nudge set`
+#[derive(Debug, ClapArgs)]
+pub struct Set {
+    /// A service, module or folder name.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// What it is about, such as build.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// The value; `-` reads it from stdin, without its last line break. After `--` it may begin with
+    /// a dash.
+    pub value: String,
+    /// What the value is.
+    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = Kind::Text)]
+    pub kind: Kind,
+    /// The shell a command is for: bash, sh, powershell or cmd.
+    #[arg(long)]
+    pub shell: Option<String>,
+    /// The template's language: mustache, handlebars, jinja or interpolate.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// A default of the template (may be repeated).
+    #[arg(long = "default", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub defaults: Vec<(String, String)>,
+    /// The systems a path is of; for where it applies use --scope-os.
+    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = os)]
+    pub path_os: Vec<String>,
+    /// Why it is worth knowing.
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Tags.
+    #[arg(long, value_delimiter = ',', value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// 1 to 10.
+    #[arg(long, value_name = "N")]
+    pub priority: Option<u64>,
+    /// 0 to 1.
+    #[arg(long, value_name = "X", value_parser = number)]
+    pub confidence: Option<f64>,
+    /// `session`, or a duration such as PT2H.
+    #[arg(long)]
+    pub ttl: Option<String>,
+    /// The value is a secret: hidden wherever people look, never written to disk.
+    #[arg(long)]
+    pub secret: bool,
+    /// The secret guard's finding is a false alarm.
+    #[arg(long)]
+    pub allow_secret: bool,
+    /// Folders, as globs.
+    #[arg(long, value_name = "GLOB")]
+    pub scope_cwd_glob: Vec<String>,
+    /// Repositories.
+    #[arg(long, value_delimiter = ',', value_name = "REPO")]
+    pub scope_repo: Vec<String>,
+    /// Branches, as globs.
+    #[arg(long, value_name = "GLOB")]
+    pub scope_branch: Vec<String>,
+    /// linux, darwin (or macos), windows.
+    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = os)]
+    pub scope_os: Vec<String>,
+    /// Environment variables that must be set.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub scope_env_required: Vec<String>,
+    /// An environment variable and a value it may have; repeat it for more values or variables.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub scope_env: Vec<(String, String)>,
+    /// Update this variant and keep its scope; an empty one is the one without a scope.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Refuse unless this is the stored version; 0: unless there is none.
+    #[arg(long, value_name = "VERSION")]
+    pub if_match_version: Option<u64>,
+    /// Who says so: user, agent, tool-output or file-import; empty for none.
+    #[arg(long, default_value = "user")]
+    pub source: String,
+    /// A name for who added it.
+    #[arg(long, value_name = "NAME")]
+    pub added_by: Option<String>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// A plain string.
+    Text,
+    /// A command line.
+    Command,
+    /// An absolute path.
+    Path,
+    /// A template.
+    Template,
+    /// Any JSON.
+    Json,
+}
+
+/// Where the caller is; what is left out is inferred, an empty flag means unknown.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "Context (what is left out is inferred, an empty flag means unknown)")]
+pub struct Here {
+    /// Absolute folder (default: the current one).
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<String>,
+    /// Repository (default: git's origin).
+    #[arg(long)]
+    pub repo: Option<String>,
+    /// Branch (default: git's).
+    #[arg(long)]
+    pub branch: Option<String>,
+    /// linux, darwin (or macos), windows (default: this system).
+    #[arg(long, value_parser = os)]
+    pub os: Option<String>,
+    /// An environment variable (default: those that scopes ask for, from this process; may be repeated).
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = assignment_or_nothing)]
+    pub env: Vec<(String, String)>,
+    /// A file that is open: hints of its component rank a little higher (may be repeated).
+    #[arg(long, value_name = "FILE")]
+    pub files_open: Vec<String>,
+}
+
+/// `nudge get`
+#[derive(Debug, ClapArgs)]
+pub struct Get {
+    /// The component.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// The key.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// This variant only, if it fits; an empty one is the one without a scope.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Print the value alone, exactly as it is stored.
+    #[arg(long)]
+    pub value: bool,
+    /// Show a secret value.
+    #[arg(long)]
+    pub reveal: bool,
+    /// The context.
+    #[command(flatten)]
+    pub here: Here,
+}
+
+/// `nudge query`
+#[derive(Debug, ClapArgs)]
+pub struct Query {
+    /// This component only.
+    #[arg(long, add = complete::components())]
+    pub component: Option<String>,
+    /// Any of these keys.
+    #[arg(long, value_delimiter = ',', value_name = "KEY")]
+    pub keys: Vec<String>,
+    /// Any of these tags.
+    #[arg(long, value_delimiter = ',', value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Searched in key, value and reason.
+    #[arg(long)]
+    pub regex: Option<String>,
+    /// Most rows (default 10).
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Also those whose scope does not fit, with the reason.
+    #[arg(long)]
+    pub all: bool,
+    /// Show secret values.
+    #[arg(long)]
+    pub reveal: bool,
+    /// The context.
+    #[command(flatten)]
+    pub here: Here,
+}
+
+/// `nudge ls`
+#[derive(Debug, ClapArgs)]
+pub struct List {
+    /// List the hints of this component.
+    #[arg(add = complete::components())]
+    pub component: Option<String>,
+    /// Show secret values.
+    #[arg(long, requires = "component")]
+    pub reveal: bool,
+}
+
+/// `nudge why`
+#[derive(Debug, ClapArgs)]
+pub struct Why {
+    /// The component.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// The key.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// Show secret values.
+    #[arg(long)]
+    pub reveal: bool,
+    /// The context.
+    #[command(flatten)]
+    pub here: Here,
+}
+
+/// `nudge edit`
+#[derive(Debug, ClapArgs)]
+pub struct Edit {
+    /// The component.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// The key.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// Which variant, when the key has several; an empty one is the one without a scope.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// The secret guard's finding is a false alarm.
+    #[arg(long)]
+    pub allow_secret: bool,
+}
+
+/// `nudge delete`
+#[derive(Debug, ClapArgs)]
+pub struct Delete {
+    /// The component.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// The key.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// This variant only; an empty one is the one without a scope.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Every variant.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `nudge undo`
+#[derive(Debug, ClapArgs)]
+pub struct Undo {
+    /// The number of a deletion (default: the last).
+    pub id: Option<u64>,
+    /// List the deletions instead.
+    #[arg(long, conflicts_with = "id")]
+    pub list: bool,
+}
+
+/// `nudge bump`
+#[derive(Debug, ClapArgs)]
+pub struct Bump {
+    /// The component.
+    #[arg(add = complete::components())]
+    pub component: String,
+    /// The key.
+    #[arg(add = complete::keys())]
+    pub key: String,
+    /// How many uses to add (default 1).
+    #[arg(long, value_name = "N")]
+    pub delta: Option<u64>,
+    /// This variant, whatever the context; an empty one is the one without a scope.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// The context.
+    #[command(flatten)]
+    pub here: Here,
+}
+
+/// `nudge export`
+#[derive(Debug, ClapArgs)]
+pub struct Export {
+    /// The only format there is.
+    #[arg(long, default_value = "json")]
+    pub format: String,
+    /// This component only.
+    #[arg(long, add = complete::components())]
+    pub component: Option<String>,
+    /// With the values marked secret, which are left out otherwise.
+    #[arg(long, visible_alias = "reveal")]
+    pub include_secrets: bool,
+}
+
+/// `nudge import`
+#[derive(Debug, ClapArgs)]
+pub struct Import {
+    /// An export, or a hand-written one; `-` reads stdin.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// What happens to hints that are already stored.
+    #[arg(long, value_enum, default_value_t = Mode::Merge)]
+    pub mode: Mode,
+    /// The secret guard's findings are false alarms.
+    #[arg(long)]
+    pub allow_secret: bool,
+}
+
+/// What happens to hints that are already stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// The later one wins.
+    Merge,
+    /// The store is emptied first.
+    Replace,
+}
+
+/// `nudge watch`
+#[derive(Debug, ClapArgs)]
+pub struct Watch {
+    /// This component only.
+    #[arg(add = complete::components())]
+    pub component: Option<String>,
+}
+
+/// `macos` is what people call darwin; `uname` says it with a capital.
+fn os(text: &str) -> Result<String, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "macos" => Ok("darwin".into()),
+        os @ ("" | "linux" | "darwin" | "windows") => Ok(os.into()),
+        _ => Err("one of linux, darwin, macos, windows".into()),
+    }
+}
+
+/// JSON has no NaN and no infinity.
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.into(), value.into()))
+}
+
+fn assignment_or_nothing(text: &str) -> Result<(String, String), String> {
+    if text.is_empty() { Ok(Default::default()) } else { assignment(text) }
+}
+
+/// Splits a list at its commas, but for those inside the braces and brackets of a glob.
+pub fn split_globs(texts: &[String]) -> Vec<String> {
+    let mut out = Vec::new();
+    for text in texts {
+        let (mut from, mut depth) = (0, 0_u32);
+        for (at, c) in text.char_indices() {
+            match c {
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    out.push(text[from..at].to_owned());
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        out.push(text[from..].to_owned());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_globs_split_outside_braces() {
+        for (text, parts) in [
+            ("dev,main", vec!["dev", "main"]),
+            ("**/{a,b}/x,[,]y", vec!["**/{a,b}/x", "[,]y"]),
+            ("a}b,c", vec!["a}b", "c"]),
+            ("{a,b", vec!["{a,b"]),
+            ("", vec![""]),
+            ("a,", vec!["a", ""]),
+        ] {
+            assert_eq!(split_globs(&[text.to_owned()]), parts, "{text}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `nudge bump`
+
+use nudge::{ErrorKind, Result};
+
+use super::{Done, Session, add, address, given};
+use crate::args::{Bump, Global};
+use crate::output;
+
+/// Without a context flag a sole variant is bumped wherever it applies; of several, the one that
+/// `get` returns here.
+pub fn run(args: Bump, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    let mut params = address(args.component, args.key);
+    add(&mut params, "delta", args.delta);
+    add(&mut params, "variant", args.variant);
+    let result = if given(&args.here).is_empty() {
+        session.call("nudge.bump", &params).or_else(|error| match error.kind() {
+            // The only refusal of this kind that a context can help against; the others repeat.
+            ErrorKind::Invalid => session.call_inferred("nudge.bump", params),
+            _ => Err(error),
+        })
+    } else {
+        session.call_here("nudge.bump", params, &args.here)
+    }?;
+    session.render(&result, output::bumped)
+}

@@ -1,0 +1,16 @@
+//! `nudge delete`
+
+use nudge::Result;
+use serde_json::Value;
+
+use super::{Done, Session, add, address};
+use crate::args::{Delete, Global};
+use crate::output;
+
+pub fn run(args: Delete, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    let mut params = address(args.component, args.key);
+    add(&mut params, "variant", args.variant);
+    add(&mut params, "all", args.all.then_some(Value::Bool(true)));
+    session.render(&*session.call("nudge.delete_hint", &params)?, output::deleted)
+}

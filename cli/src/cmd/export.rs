@@ -1,0 +1,45 @@
+//! `nudge export`
+
+use nudge::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Done, Session, add};
+use crate::args::{Export, Global};
+
+#[derive(Deserialize)]
+struct Exported {
+    payload: Box<RawValue>,
+    omitted_secrets: u64,
+}
+
+/// Prints the bare payload, indented: it is read and edited by people.
+pub fn run(args: Export, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    let mut params = Map::new();
+    add(&mut params, "format", args.format);
+    add(&mut params, "component", args.component);
+    add(&mut params, "include_secrets", args.include_secrets.then_some(Value::Bool(true)));
+    let result = session.call("nudge.export", &params)?;
+    if global.json {
+        return Ok(format!("{}\n", result.get()).into());
+    }
+    let broken =
+        |_| Error::new(ErrorKind::Unavailable, "The server answered something else than an export; update it.");
+    let result: Exported = serde_json::from_str(result.get()).map_err(broken)?;
+    if result.omitted_secrets > 0 {
+        let what = if result.omitted_secrets == 1 {
+            "1 secret is".into()
+        } else {
+            format!("{} secrets are", result.omitted_secrets)
+        };
+        super::tell(&format!("{what} left out; add --include-secrets to export them too"));
+    }
+    let mut out = Vec::with_capacity(result.payload.get().len() * 2);
+    // Token by token: a parsed value would forget duplicate keys and the spelling of numbers.
+    let mut from = serde_json::Deserializer::from_str(result.payload.get());
+    serde_transcode::transcode(&mut from, &mut serde_json::Serializer::pretty(&mut out)).map_err(broken)?;
+    out.push(b'\n');
+    Ok(String::from_utf8_lossy(&out).into_owned().into())
+}

@@ -1,0 +1,42 @@
+//! `nudge import`
+
+use nudge::{Error, ErrorKind, Result, Service as _};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Done, Session, raw, text_or_stdin};
+use crate::args::{Global, Import, Mode};
+use crate::output;
+
+/// As text, so that key order, duplicate keys and numbers arrive as they are.
+#[derive(Serialize)]
+struct Params<'a> {
+    payload: &'a RawValue,
+    mode: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    allow_secret: bool,
+}
+
+pub fn run(args: &Import, global: &Global) -> Result<Done> {
+    let text = match &*args.file {
+        "-" => text_or_stdin("-".into())?,
+        file => std::fs::read_to_string(file).map_err(|error| invalid(format!("{file} cannot be read: {error}.")))?,
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let whole: &RawValue =
+        serde_json::from_str(text).map_err(|error| invalid(format!("{} is not JSON: {error}.", args.file)))?;
+    let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
+    let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
+    let session = Session::open(global)?;
+    session.render(&*session.remote.call("nudge.import", &*raw(&params)?)?, output::imported)
+}
+
+/// The payload of a whole `export --json` result.
+fn inner(whole: &RawValue) -> Option<&RawValue> {
+    let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(whole.get()).ok()?;
+    if members.contains_key("components") { None } else { members.get("payload").copied() }
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}

@@ -1,0 +1,19 @@
+//! `nudge why`
+
+use nudge::Result;
+
+use super::{Done, Session, address, parsed};
+use crate::args::{Global, Why};
+use crate::output;
+
+/// Explains on stdout whatever the outcome; the exit code is that of `get`.
+pub fn run(args: Why, global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    let mut result = session.call_here("nudge.why", address(args.component, args.key), &args.here)?;
+    if args.reveal {
+        result = session.reveal(result, "variants")?;
+    }
+    let chosen = parsed(&result)?["variants"][0]["match_explain"]["matched"] == true;
+    let done = session.render(&result, |result| output::why(result, args.reveal))?;
+    Ok(Done { code: u8::from(!chosen), ..done })
+}

@@ -1,0 +1,173 @@
+//! Results with many rows, aligned.
+
+use std::fmt::Write as _;
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use serde_json::Value;
+
+use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, value_text, visible};
+
+/// What a column shows of a value; `get` shows it whole.
+const VALUE_CHARS: usize = 60;
+
+/// The first line, cut short.
+pub(super) fn one_line(text: &str) -> String {
+    let line = text.trim_end_matches('\n').split('\n').next().unwrap_or_default();
+    let cut = line.chars().count() > VALUE_CHARS || line.len() < text.trim_end_matches('\n').len();
+    let line = visible(&line.chars().take(VALUE_CHARS).collect::<String>());
+    if cut { format!("{line}…") } else { line }
+}
+
+/// Columns two spaces apart, under a bold head.
+fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(head.to_vec()).add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let text = table.trim_fmt();
+    let (head, rows) = text.split_once('\n').unwrap_or((&text, ""));
+    format!("{}\n{rows}\n", styled(STRONG, head))
+}
+
+/// What `ls` prints.
+pub fn components(result: &Value) -> String {
+    let row = |row: &Value| vec![text(&row["name"]), text(&row["hint_count"])];
+    let rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() { "no components\n".into() } else { table(&["COMPONENT", "HINTS"], rows) }
+}
+
+/// What `ls COMPONENT` prints: every variant, its scope, age and use.
+pub fn hints(result: &Value, reveal: bool) -> String {
+    let row = |row: &Value| {
+        let hint = &row["hint"];
+        let value = one_line(&value_text(hint, reveal));
+        vec![text(&hint["key"]), value, scope(hint), age(&hint["updated_at"]), usage(hint), text(&hint["variant"])]
+    };
+    let mut rows: Vec<_> = result["hints"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "no hints\n".into();
+    }
+    // By key; the variants of one stay in their order.
+    rows.sort_by(|a, b| a[0].cmp(&b[0]));
+    for variant in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        if variant == "null" {
+            variant.clear();
+        }
+    }
+    table(&["KEY", "VALUE", "SCOPE", "AGE", "USED", "VARIANT"], rows)
+}
+
+/// A scope in a few words.
+fn scope(hint: &Value) -> String {
+    let Some(scope) = hint["meta"]["scope"].as_object() else { return "everywhere".into() };
+    let field = |(name, value): (&String, &Value)| match value.as_object() {
+        Some(vars) => vars
+            .iter()
+            .map(|(name, value)| format!("{}={}", visible(name), list(value).unwrap_or_else(|| text(value))))
+            .collect::<Vec<_>>()
+            .join(" "),
+        None => format!("{name}={}", list(value).unwrap_or_else(|| text(value))),
+    };
+    scope.iter().map(field).collect::<Vec<_>>().join(" ")
+}
+
+/// How long ago a time is, by this machine's clock.
+fn age(time: &Value) -> String {
+    let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
+    let seconds = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(then) / 1000;
+    match seconds {
+        ..60 => "now".into(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn usage(hint: &Value) -> String {
+    let mut out = match hint["use_count"].as_u64() {
+        None | Some(0) => "never".into(),
+        Some(count) => format!("{} ({})", plural(count, "time"), ago(&hint["last_used_at"])),
+    };
+    if let Some(count @ 1..) = hint["failure_count"].as_u64() {
+        let _ = write!(out, ", failed {} since", plural(count, "time"));
+    }
+    out
+}
+
+fn ago(time: &Value) -> String {
+    match age(time).as_str() {
+        "now" => "just now".into(),
+        age => format!("{age} ago"),
+    }
+}
+
+/// What `query` prints: name, score and value, aligned.
+pub fn rows(result: &Value, reveal: bool) -> String {
+    let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
+    let names: Vec<_> = rows.iter().map(|row| name(&row["hint"])).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let mut out = String::new();
+    for (row, name) in rows.iter().zip(&names) {
+        let score = row["score"].as_f64().unwrap_or_default();
+        let pad = width - name.chars().count();
+        let value = block(&value_text(&row["hint"], reveal), width + 8);
+        let _ = writeln!(out, "{}{:pad$}  {score:.2}  {value}", styled(STRONG, name), "");
+        if row["match_explain"]["matched"] == false {
+            let reason = format!("not here: {}", text(&row["match_explain"]["reasons"][0]));
+            let _ = writeln!(out, "{:width$}        {}", "", styled(FAINT, reason));
+        }
+    }
+    if out.is_empty() { "no hints\n".into() } else { out }
+}
+
+/// What `why` prints.
+pub fn why(result: &Value, reveal: bool) -> String {
+    let mut out = format!("{}\n", text(&result["verdict"]));
+    for (at, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
+        let hint = &row["hint"];
+        let variant = hint["variant"].as_str().map(|variant| format!("  (variant {variant})")).unwrap_or_default();
+        let value = styled(STRONG, block(&value_text(hint, reveal), 3));
+        let _ = writeln!(out, "\n{}. {value}{}", at + 1, styled(FAINT, variant));
+        let conditions = row["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for condition in conditions {
+            let mark = if condition["met"] == true { styled(GOOD, "✔") } else { styled(BAD, "✘") };
+            let _ = writeln!(out, "   {mark} {}", text(&condition["reason"]));
+        }
+        let explain = &row["match_explain"];
+        let told = |reason: &&Value| !conditions.iter().any(|condition| condition["reason"] == **reason);
+        for reason in explain["reasons"].as_array().into_iter().flatten().filter(told) {
+            let _ = writeln!(out, "   - {}", text(reason));
+        }
+        let part = |(name, part): (&String, &Value)| format!("{name} {:.4}", part.as_f64().unwrap_or_default());
+        let parts: Vec<_> = explain["parts"].as_object().into_iter().flatten().map(part).collect();
+        let score = explain["score"].as_f64().unwrap_or_default();
+        let _ = writeln!(out, "   score {score:.4} = {}", parts.join(" + "));
+    }
+    out
+}
+
+/// What `undo --list` prints.
+pub fn deletions(result: &Value) -> String {
+    let mut out = String::new();
+    for deletion in result["deletions"].as_array().into_iter().flatten() {
+        let hints: Vec<_> = deletion["hints"].as_array().into_iter().flatten().collect();
+        let _ = writeln!(out, "{}  {}", styled(STRONG, format!("#{}", deletion["id"])), when_and_who(deletion));
+        for hint in &hints {
+            let _ = writeln!(out, "    {}  {}", name(hint), one_line(&value_text(hint, false)));
+        }
+        let more = deletion["count"].as_u64().unwrap_or_default().saturating_sub(hints.len() as u64);
+        if more > 0 {
+            let _ = writeln!(out, "    and {} more", plural(more, "hint"));
+        }
+    }
+    if out.is_empty() { "nothing was deleted in this session\n".into() } else { out }
+}
+
+/// When something was deleted, and by whom.
+pub(super) fn when_and_who(deletion: &Value) -> String {
+    let by = deletion["by"].as_str().map(visible).unwrap_or_else(|| "an unnamed client".into());
+    format!("{} by {by}", ago(&deletion["at"]))
+}

@@ -1,0 +1,124 @@
+//! The command line read, and what is wrong with it said in one sentence.
+
+use clap::error::ErrorKind as Kind;
+use clap::{CommandFactory as _, FromArgMatches as _};
+use nudge::{Error, ErrorKind};
+
+use crate::args::Args;
+
+/// What to do with a command line.
+pub enum Asked {
+    /// Run it.
+    Run {
+        /// What it says.
+        args: Box<Args>,
+        /// The word of the command.
+        verb: String,
+    },
+    /// Help or version: print it.
+    Tell(clap::builder::StyledStr),
+    /// It makes no sense.
+    Wrong {
+        /// One sentence.
+        error: Error,
+        /// Whether `--json` stands in it.
+        json: bool,
+    },
+}
+
+/// Reads a command line, the program's name first.
+pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
+    let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    let mut command = Args::command();
+    if words.len() < 2 {
+        return Asked::Tell(command.render_help());
+    }
+    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
+        let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+        Args::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
+    });
+    match parsed {
+        Ok((args, verb)) => Asked::Run { args, verb },
+        Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => Asked::Tell(error.render()),
+        Err(error) => Asked::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error)), json },
+    }
+}
+
+/// clap's paragraphs as one sentence: what is wrong, its tips, and where to read on.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+    let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
+    let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
+    let verb = usage.map(|usage| usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])));
+    let verb = verb.map_or_else(|| "nudge".to_owned(), |words| words.collect::<Vec<_>>().join(" "));
+    let mut said = said.chars();
+    let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}; see `{verb} --help`.", said.as_str())
+}
+
+/// A message of the library with its params in the words of the command line: `variant` is
+/// `--variant` for a verb that has such a flag.
+pub fn in_flags(message: &str, verb: &str) -> String {
+    let args = Args::command();
+    let Some(verb) = args.find_subcommand(verb) else { return message.to_owned() };
+    let flag = |word: &str| {
+        let arg = verb.get_arguments().find(|arg| arg.get_id().as_str() == word)?;
+        arg.get_long().map(|long| format!("--{long}"))
+    };
+    let mut out = String::with_capacity(message.len());
+    for (at, part) in message.split('`').enumerate() {
+        match flag(part) {
+            // Between back ticks.
+            Some(flag) if at % 2 == 1 => out.push_str(&format!("`{flag}`")),
+            _ if at % 2 == 1 => out.push_str(&format!("`{part}`")),
+            _ => out.push_str(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(line: &str) -> (String, bool) {
+        match read(line.split(' ').map(Into::into).collect()) {
+            Asked::Wrong { error, json } => (error.message().to_owned(), json),
+            _ => panic!("{line} is understood"),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_sentence() {
+        for (line, sentence) in [
+            ("nudge nonsense", "Unrecognized subcommand 'nonsense'; see `nudge --help`."),
+            ("nudge get a", "The following required arguments were not provided: <KEY>; see `nudge get --help`."),
+            (
+                "nudge get a b --os beos",
+                "Invalid value 'beos' for '--os <OS>': one of linux, darwin, macos, windows; see `nudge get --help`.",
+            ),
+            (
+                "nudge set a b c --priority x",
+                "Invalid value 'x' for '--priority <N>': invalid digit found in string; see `nudge set --help`.",
+            ),
+            ("nudge undo 3 --list", "The argument '[ID]' cannot be used with '--list'; see `nudge undo --help`."),
+        ] {
+            assert_eq!(wrong(line), (sentence.to_owned(), false), "{line}");
+        }
+        let (tip, json) = wrong("nudge set a b c --tag x --json");
+        assert!(tip.contains("a similar argument exists: '--tags'") && tip.lines().count() == 1, "{tip}");
+        assert!(json);
+        assert!(!wrong("nudge set -- --json").1);
+    }
+
+    #[test]
+    fn params_are_flags_for_people() {
+        let said = "The key has 2 variants; name one with `variant` or pass `all`.";
+        assert_eq!(in_flags(said, "delete"), "The key has 2 variants; name one with `--variant` or pass `--all`.");
+        assert_eq!(in_flags(said, "call"), said);
+        assert_eq!(in_flags("start one with `nudge serve`.", "get"), "start one with `nudge serve`.");
+    }
+}

@@ -1,0 +1,234 @@
+//! `nudge.deletions` and `nudge.undo`: what was deleted lately, and bringing it back.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::MatchedHint;
+use super::{Row, answer, schema};
+use crate::cache::{Act, Nudge};
+use crate::clock::rfc3339;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hint::Hint;
+use crate::service::{Caller, ContextUse, Method};
+use crate::trash::Deleted;
+use crate::wire;
+
+/// Most hints of one deletion that a listing shows.
+const MAX_SHOWN: usize = 20;
+
+pub(super) static DELETIONS: Row = Row {
+    method: Method {
+        name: "nudge.deletions",
+        title: "Deletions",
+        description: "The last deletions of this session, newest first: what, when, by whom.",
+        tool: false,
+        frequent: false,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::None,
+        params: schema::<DeletionsAsked>,
+    },
+    run: |nudge, _, params| answer(params, |_: DeletionsAsked| Ok(nudge.deletions())),
+};
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.undo",
+        title: "Undo a deletion",
+        description: "Brings back what a deletion took: the last one, or the one with this id.",
+        tool: false,
+        frequent: false,
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        context: ContextUse::None,
+        params: schema::<Undo>,
+    },
+    run: |nudge, by, params| answer(params, |params| nudge.undo_by(by, params)),
+};
+
+/// Params of [`Nudge::deletions`], as JSON: none.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeletionsAsked {}
+
+/// Params of [`Nudge::undo`].
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Undo {
+    /// Which deletion; the last when absent.
+    #[serde(deserialize_with = "wire::given")]
+    pub id: Option<u64>,
+}
+
+/// Result of [`Nudge::deletions`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Deletions {
+    /// Newest first; 100 at most, fewer when they are large.
+    pub deletions: Vec<Deletion>,
+}
+
+/// One call that deleted hints.
+#[derive(Debug, Clone, Serialize)]
+pub struct Deletion {
+    /// For [`Undo`].
+    pub id: u64,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The client that deleted; absent when unknown.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub by: Box<str>,
+    /// How many hints went.
+    pub count: usize,
+    /// The first 20 of them; secret values are redacted on the wire.
+    pub hints: Vec<MatchedHint>,
+}
+
+/// Result of [`Nudge::undo`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Undone {
+    /// The deletion that was undone.
+    #[serde(flatten)]
+    pub deletion: Deletion,
+    /// How many hints are back.
+    pub restored: usize,
+    /// How many are not: expired since, or stored anew.
+    pub skipped: usize,
+}
+
+impl From<&Deleted> for Deletion {
+    fn from(deleted: &Deleted) -> Self {
+        Self {
+            id: deleted.id,
+            at: rfc3339::text(deleted.at),
+            by: deleted.by.clone(),
+            count: deleted.hints.len(),
+            hints: deleted.hints.iter().take(MAX_SHOWN).map(|hint| MatchedHint(Arc::clone(hint))).collect(),
+        }
+    }
+}
+
+impl Nudge {
+    /// The last deletions, newest first. What only expired is not among them.
+    pub fn deletions(&self) -> Deletions {
+        Deletions { deletions: self.with_trash(|trash| trash.iter().map(Deletion::from).collect()) }
+    }
+
+    /// Brings back the hints of a deletion as they were, but for those stored anew or expired since.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored
+    /// anew), `E_QUOTA`.
+    pub fn undo(&self, params: Undo) -> Result<Undone> {
+        self.undo_by(Caller::default(), params)
+    }
+
+    fn undo_by(&self, by: Caller<'_>, params: Undo) -> Result<Undone> {
+        let undone = self.write(Act::adds("undo", by), |plan| {
+            let wanted = |deleted: &&Deleted| params.id.is_none_or(|id| deleted.id == id);
+            let deleted = plan.trash().iter().find(wanted).cloned().ok_or_else(nothing)?;
+            let now = plan.now;
+            let live: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_expired(now)).collect();
+            if live.is_empty() {
+                return Err(Error::not_found("What was deleted has expired since; set it again."));
+            }
+            let mut restored = 0;
+            for hint in live {
+                let taken = |stored: &Arc<Hint>| stored.variant() == hint.variant();
+                if !plan.variants(hint.component(), hint.key()).iter().any(taken) {
+                    plan.put(Hint::clone(hint));
+                    restored += 1;
+                }
+            }
+            if restored == 0 {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "What was deleted is stored anew; delete the new one first to bring back the old.",
+                ));
+            }
+            let skipped = deleted.hints.len() - restored;
+            Ok(Undone { deletion: Deletion::from(&deleted), restored, skipped })
+        })?;
+        self.forget_deletion(undone.deletion.id);
+        Ok(undone)
+    }
+}
+
+fn nothing() -> Error {
+    Error::not_found("Nothing like that was deleted in this session; list the deletions to see what was.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::{Delete, Import, ImportMode, SetHint};
+    use crate::service::Service;
+
+    fn raw(json: &str) -> Box<serde_json::value::RawValue> {
+        serde_json::value::RawValue::from_string(json.into()).unwrap()
+    }
+
+    fn delete(store: &Nudge, component: &str, key: &str) {
+        let params = Delete { component: component.into(), key: key.into(), ..Delete::default() };
+        store.delete(&params).unwrap();
+    }
+
+    #[test]
+    fn the_last_deletion_comes_back_as_it_was() {
+        let store = Nudge::default();
+        store.set(SetHint::new("a", "x", "one")).unwrap();
+        store.set(SetHint::new("a", "x", "two")).unwrap();
+        let before = store.export(&crate::Export::default()).unwrap();
+        store.call_by(Caller::named("someone/1"), "nudge.delete_hint", &raw(r#"{"component":"a","key":"x"}"#)).unwrap();
+        let listed = store.deletions().deletions;
+        assert_eq!((listed.len(), &*listed[0].by, listed[0].count), (1, "someone/1", 1));
+        let undone = store.undo(Undo::default()).unwrap();
+        assert_eq!((undone.restored, undone.skipped), (1, 0));
+        let text = |payload| serde_json::to_string(&payload).unwrap();
+        assert_eq!(text(store.export(&crate::Export::default()).unwrap()), text(before));
+        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_stored_anew_stays() {
+        let store = Nudge::default();
+        store.set(SetHint::new("a", "x", "one")).unwrap();
+        delete(&store, "a", "x");
+        store.set(SetHint::new("a", "x", "new")).unwrap();
+        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(store.deletions().deletions.len(), 1, "a refused call changes nothing");
+        assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "new");
+    }
+
+    #[test]
+    fn a_replacing_import_deletes_what_it_does_not_bring() {
+        let store = Nudge::default();
+        store.set(SetHint::new("a", "x", "one")).unwrap();
+        store.set(SetHint::new("a", "y", "two")).unwrap();
+        let payload = raw(r#"{"components":{"a":{"hints":{"x":"new"}}}}"#);
+        store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).unwrap();
+        let listed = store.deletions().deletions;
+        assert_eq!((listed[0].count, listed[0].hints[0].0.key()), (1, "y"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let store = Nudge::default();
+        for round in 0..150 {
+            store.set(SetHint::new("a", "x", format!("{round}"))).unwrap();
+            delete(&store, "a", "x");
+        }
+        let listed = store.deletions().deletions;
+        assert_eq!((listed.len(), listed[0].id), (100, 150));
+        let big = "x y ".repeat(16_000);
+        for round in 0..150 {
+            store.set(SetHint::new("a", "x", format!("{round} {big}"))).unwrap();
+            delete(&store, "a", "x");
+        }
+        let remembered = store.deletions().deletions.len();
+        assert!((60..=65).contains(&remembered), "{remembered} of 64 KiB");
+    }
+}

@@ -1,0 +1,198 @@
+//! `nudge.why`: every variant of a key, each condition and each part of its score, for one context.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, answer, schema};
+use crate::cache::Nudge;
+use crate::context::{Context, ContextSpec};
+use crate::error::Result;
+use crate::explain::{self, MatchExplain};
+use crate::hint::{Hint, check_name};
+use crate::scoring;
+use crate::service::{ContextUse, Method};
+use crate::wire;
+
+pub(super) static ROW: Row = Row {
+    method: Method {
+        name: "nudge.why",
+        title: "Explain a choice",
+        description: "Every variant of a key in the order of choice, with each condition met or not and each part of its score, and why the first is chosen.",
+        tool: false,
+        frequent: false,
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        context: ContextUse::Inferred,
+        params: schema::<Why>,
+    },
+    run: |nudge, _, params| answer(params, |params| nudge.why(params)),
+};
+
+/// Params of [`Nudge::why`].
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    /// The component.
+    pub component: String,
+    /// The key.
+    pub key: String,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of [`Nudge::why`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Whys {
+    /// Those that fit in the order of choice, then the others; empty when the key is not stored.
+    pub variants: Vec<WhyVariant>,
+    /// One sentence: why the first is chosen, or why none is.
+    pub verdict: String,
+}
+
+/// One variant of a [`Whys`].
+#[derive(Debug, Clone, Serialize)]
+pub struct WhyVariant {
+    /// The hint; a secret value is redacted on the wire.
+    #[serde(serialize_with = "super::set::redacted")]
+    pub hint: Arc<Hint>,
+    /// Each condition of its scope.
+    pub conditions: Vec<ConditionMet>,
+    /// As in `get_hint`, with its ordinary score when it does not fit.
+    pub match_explain: MatchExplain,
+}
+
+/// One condition put to the context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConditionMet {
+    /// `cwd`, `repo`, `branch`, `os` or `env`.
+    pub field: &'static str,
+    /// Whether it holds.
+    pub met: bool,
+    /// In the words of `match_explain`.
+    pub reason: String,
+}
+
+impl Nudge {
+    /// Explains what `get_hint` returns for the same params, or why it returns nothing.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn why(&self, params: Why) -> Result<Whys> {
+        let Why { component, key, context } = params;
+        let context = context.build()?;
+        check_name("component", &component)?;
+        check_name("key", &key)?;
+        let now = self.now();
+        let open = context.open_file_in(&component).is_some();
+        let mut hints: Vec<_> = (self.store.variants(&component, &key).1.into_iter())
+            .filter(|hint| !hint.is_expired(now))
+            .map(|hint| Candidate { fits: hint.scope.matches(&context), score: scoring::score(&hint, open, now), hint })
+            .collect();
+        hints.sort_by(|a, b| {
+            let order = || scoring::compare_variants((&b.hint, b.score), (&a.hint, a.score));
+            b.fits.cmp(&a.fits).then_with(order)
+        });
+        let verdict = verdict(&hints, &context);
+        let variants = hints.into_iter().map(|candidate| candidate.explained(&context, open, now)).collect();
+        Ok(Whys { variants, verdict })
+    }
+}
+
+struct Candidate {
+    hint: Arc<Hint>,
+    fits: bool,
+    score: f64,
+}
+
+impl Candidate {
+    fn explained(self, context: &Context, open: bool, now: i64) -> WhyVariant {
+        let Self { hint, fits, score } = self;
+        let met = |condition: crate::scope::Condition| ConditionMet {
+            field: condition.field,
+            met: condition.met,
+            reason: condition.reason,
+        };
+        let conditions = hint.scope.conditions(context).into_iter().map(met).collect();
+        let reasons = if fits { explain::reasons(&hint, context, now) } else { explain::failed_reason(&hint, context) };
+        let match_explain = MatchExplain { matched: fits, score, parts: scoring::parts(&hint, open, now), reasons };
+        WhyVariant { hint, conditions, match_explain }
+    }
+}
+
+/// What decided, in the order in which it decides (contract section 1).
+fn verdict(hints: &[Candidate], context: &Context) -> String {
+    let (first, second) = match hints {
+        [] => return "Nothing is stored under this key; list what there is with query, or set it.".into(),
+        [first, ..] if !first.fits => {
+            let reason = explain::failed_reason(&first.hint, context).into_iter().next().unwrap_or_default();
+            return format!("None fits here; the nearest fails because {reason}.");
+        }
+        [_] => return "The first is chosen: it fits, and it is the only variant.".into(),
+        [_, second, ..] if !second.fits => return "The first is chosen: it is the only one that fits.".into(),
+        [first, second, ..] => (first, second),
+    };
+    let (a, b) = (&first.hint, &second.hint);
+    let because = if a.is_doubtful() != b.is_doubtful() {
+        "the next has failed too often since it last worked".to_owned()
+    } else if a.scope().specificity() != b.scope().specificity() {
+        let (mine, next) = (a.scope().specificity(), b.scope().specificity());
+        format!("it is more specific (scope fields given: {mine}, the next {next})")
+    } else if first.score.total_cmp(&second.score).is_ne() {
+        format!("as specific as the next, it scores higher ({:.4}, the next {:.4})", first.score, second.score)
+    } else if a.updated_at != b.updated_at {
+        "all else equal, it was set later than the next".to_owned()
+    } else {
+        "all else equal, its variant comes first by name".to_owned()
+    };
+    format!("The first is chosen: {because}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ManualClock, ScopeSpec, SetHint};
+
+    fn set(store: &Nudge, value: &str, cwd: &str, branch: &str, priority: u8) {
+        let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+        let mut hint = SetHint::new("a", "k", value);
+        hint.meta.scope = ScopeSpec { cwd_glob: list(cwd), branch: list(branch), ..ScopeSpec::default() };
+        hint.meta.priority = Some(priority);
+        store.set(hint).unwrap();
+    }
+
+    fn why(store: &Nudge) -> (Vec<String>, String) {
+        let context = ContextSpec { cwd: Some("/w/app".into()), branch: Some("dev".into()), ..ContextSpec::default() };
+        let why = store.why(Why { component: "a".into(), key: "k".into(), context: context.clone() }).unwrap();
+        let got = store.get("a", "k", &context.build().unwrap());
+        let first = why.variants.first().filter(|first| first.match_explain.matched);
+        assert_eq!(first.map(|first| first.hint.text().to_owned()), got.map(|got| got.hint().text().to_owned()));
+        (why.variants.iter().map(|variant| variant.hint.text().to_owned()).collect(), why.verdict)
+    }
+
+    #[test]
+    fn it_says_what_decided() {
+        let clock = Arc::new(ManualClock::new(0));
+        let store = Nudge::with_clock(crate::Config::default(), clock.clone());
+        assert_eq!(why(&store).1, "Nothing is stored under this key; list what there is with query, or set it.");
+        set(&store, "far", "/x/**", "", 5);
+        assert_eq!(why(&store).1, "None fits here; the nearest fails because cwd /w/app is not /x/**.");
+        set(&store, "one", "/w/**", "", 5);
+        assert_eq!(
+            why(&store),
+            (vec!["one".into(), "far".into()], "The first is chosen: it is the only one that fits.".into())
+        );
+        set(&store, "two", "/w/**", "dev", 1);
+        assert_eq!(why(&store).1, "The first is chosen: it is more specific (scope fields given: 2, the next 1).");
+        set(&store, "three", "/w/*", "dev", 9);
+        let (order, verdict) = why(&store);
+        assert_eq!(order, ["three", "two", "one", "far"]);
+        assert!(verdict.contains("it scores higher"), "{verdict}");
+        set(&store, "three", "/w/*", "dev", 1);
+        clock.advance(0);
+        assert!(why(&store).1.contains("comes first by name"), "{}", why(&store).1);
+    }
+}
