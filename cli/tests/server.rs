@@ -95,44 +95,6 @@ fn a_stopped_holder_of_the_lock_is_told_of() {
 
 #[cfg(unix)]
 #[test]
-fn whatever_stands_in_the_place_of_server_pid() {
-    use std::os::unix::fs::{DirBuilderExt, symlink};
-
-    let home = home();
-    let runtime = home.path().join("run");
-    fs::DirBuilder::new().mode(0o700).create(&runtime).unwrap();
-    let (file, victim) = (runtime.join("server.pid"), home.path().join("victim"));
-    fs::write(&victim, "precious").unwrap();
-    let own_pid = std::process::id();
-    let plant: [&dyn Fn(); 8] = [
-        &|| fs::write(&file, "garbage").unwrap(),
-        &|| fs::write(&file, "").unwrap(),
-        &|| fs::write(&file, vec![b'7'; 1 << 20]).unwrap(),
-        &|| fs::write(&file, format!(r#"{{"pid":{own_pid},"port":1,"token":"x","new":[1]}}"#)).unwrap(),
-        &|| symlink(&victim, &file).unwrap(),
-        &|| symlink("/dev/zero", &file).unwrap(),
-        &|| fs::hard_link(&victim, &file).unwrap(),
-        &|| assert!(Command::new("mkfifo").arg(&file).status().unwrap().success()),
-    ];
-    for plant in plant {
-        plant();
-        let begun = Instant::now();
-        let serve = Serve::start(&runtime);
-        assert!(begun.elapsed() < Duration::from_secs(4));
-        assert_eq!(
-            fs::symlink_metadata(&file).unwrap().permissions(),
-            fs::metadata(runtime.join("primary.lock")).unwrap().permissions()
-        );
-        serve.close();
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    }
-    fs::create_dir(&file).unwrap();
-    let said = refused_start(&runtime);
-    assert!(said.contains("is a directory"), "{said}");
-}
-
-#[cfg(unix)]
-#[test]
 fn a_runtime_directory_that_is_not_ours_alone_is_refused() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -383,22 +345,6 @@ fn a_remote_is_a_service() {
     remote.shutdown().unwrap();
     assert!(second.end(Duration::from_secs(1)).success());
     assert_eq!(call("nudge.status", json!({})).unwrap_err().message(), none.message());
-}
-
-#[test]
-fn a_squatter_on_the_port_of_a_dead_server_hears_nothing() {
-    let home = home();
-    let runtime = home.path().join("run");
-    let mut first = Serve::start(&runtime);
-    first.child.kill().unwrap();
-    first.child.wait().unwrap();
-    let squatter = TcpListener::bind(("127.0.0.1", first.file.port)).unwrap();
-    squatter.set_nonblocking(true).unwrap();
-    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
-    assert_eq!(Remote::connect(&dir).unwrap_err().kind(), ErrorKind::Unavailable);
-    let second = Serve::start(&runtime);
-    assert_ne!(second.file.port, first.file.port);
-    assert!(squatter.accept().is_err(), "somebody called");
 }
 
 #[test]

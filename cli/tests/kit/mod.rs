@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod system;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -65,7 +67,11 @@ impl Serve {
     }
 
     pub fn spawn(mut command: Command, runtime: &Path) -> Self {
-        let mut child = command.spawn().unwrap();
+        Self::attach(command.spawn().unwrap(), runtime)
+    }
+
+    /// One that was started with pipes on all three streams.
+    pub fn attach(mut child: Child, runtime: &Path) -> Self {
         let (sender, lines) = channel();
         let stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {

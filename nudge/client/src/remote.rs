@@ -22,6 +22,9 @@ use crate::runtime::{RuntimeDir, ServerFile};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// For the call after one that was not answered: a caller that makes two in a row, such as `nudge get`,
+/// is told within 15 seconds that its server is stopped.
+const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a server may take from winning its lock to writing `server.pid`.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
 const START_POLL: Duration = Duration::from_millis(5);
@@ -35,8 +38,8 @@ const MAX_ANSWER_BYTES: usize = 128 << 20;
 /// A running server, found through its runtime directory.
 ///
 /// Calls block; they must not be made on a thread that drives a tokio runtime. Each takes 10 seconds
-/// at the most, then it is `E_UNAVAILABLE`. A kept connection that died while idle is replaced; a
-/// call is never sent twice.
+/// at the most (2 when the one before was not answered in that time), then it is `E_UNAVAILABLE`. A
+/// kept connection that died while idle is replaced; a call is never sent twice.
 pub struct Remote {
     dir: RuntimeDir,
     /// Who calls, where the call itself does not say.
@@ -49,6 +52,8 @@ struct Inner {
     runtime: Option<Runtime>,
     kept: Option<Connection>,
     last_id: u64,
+    /// The last call was given all its time and not answered.
+    silent: bool,
 }
 
 struct Connection {
@@ -69,7 +74,8 @@ impl Remote {
             .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
         let kept = Some(runtime.block_on(connect(dir))?);
         let name = concat!("nudge-client/", env!("CARGO_PKG_VERSION")).to_owned();
-        Ok(Self { dir: dir.clone(), name, inner: Mutex::new(Inner { runtime: Some(runtime), kept, last_id: 0 }) })
+        let inner = Inner { runtime: Some(runtime), kept, last_id: 0, silent: false };
+        Ok(Self { dir: dir.clone(), name, inner: Mutex::new(inner) })
     }
 
     /// Says who calls, for people who ask later who did what (`nudge.deletions`).
@@ -118,13 +124,15 @@ impl Service for Remote {
         inner.last_id += 1;
         let call = Call { jsonrpc: "2.0", id: inner.last_id, method, params };
         let body = serde_json::to_vec(&call).map_err(|error| unavailable(error.to_string()))?;
-        let Inner { runtime: Some(runtime), kept, .. } = &mut *inner else {
+        let Inner { runtime: Some(runtime), kept, silent, .. } = &mut *inner else {
             return Err(unavailable("The client is closed; open a new one."));
         };
-        let answer =
-            runtime.block_on(async { timeout(CALL_TIMEOUT, exchange(&self.dir, kept, by, body.into())).await });
+        let hurried = std::mem::take(silent);
+        let patience = if hurried { NEXT_CALL_TIMEOUT } else { CALL_TIMEOUT };
+        let answer = runtime.block_on(async { timeout(patience, exchange(&self.dir, kept, by, body.into())).await });
         let answer = answer.unwrap_or_else(|_| {
             *kept = None;
+            *silent = !hurried;
             Err(unavailable("The Nudge server does not answer within 10 seconds; stop it and start it again."))
         })?;
         read_answer(&answer)
