@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use super::rpc;
 
 /// Calls with more than this to read go to a thread of their own.
-const MAX_INLINE_BYTES: usize = 64 << 10;
+pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 /// Reads little and answers with everything.
 const LONG_METHOD: &str = "nudge.export";
 
