@@ -56,8 +56,7 @@ impl Batch {
     }
 
     fn missed(&mut self) {
-        self.everything = true;
-        self.counts = true;
+        *self = Self::everything();
     }
 
     /// Whether this component may have changed.
@@ -202,7 +201,7 @@ async fn gather(
             }
             continue;
         }
-        batch.names = batch.counts && known.renew().await;
+        batch.names |= batch.counts && known.renew().await;
         // Nobody listens any more: nothing is lost.
         let _ = batches.send(Arc::new(batch));
     }
@@ -266,5 +265,80 @@ impl Service for Announced {
             }
         }
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::Nudge;
+
+    use super::*;
+
+    fn touched(component: &str, count_changed: bool) -> Touched {
+        Touched { component: component.into(), count_changed }
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_burst_is_one_batch() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            changes.note_names().await;
+            for component in ["a", "b", "a"] {
+                sender.send(touched(component, false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("a") && batch.touches("b") && !batch.touches("c"));
+            assert!(!batch.touches_counts() && !batch.touches_names());
+            sender.send(touched("c", true)).unwrap();
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("c") && !batch.touches("a") && batch.touches_counts());
+            assert!(!batch.touches_names(), "the store is as empty as before");
+        });
+    }
+
+    #[test]
+    fn who_falls_behind_takes_everything_as_changed() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            for _ in 0..=TOUCHED_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
+
+            // A client that does not read for a while.
+            let mut quick = changes.feed();
+            for _ in 0..=BATCH_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+                assert!(!quick.next().await.unwrap().touches("never named"));
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
+            assert!(feed.next().await.unwrap().touches("a"), "it goes on");
+        });
+    }
+
+    #[test]
+    fn feeds_end_with_the_server() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            stop.send_replace(true);
+            assert!(feed.next().await.is_none());
+            assert!(changes.feed().next().await.is_none());
+        });
     }
 }
