@@ -109,7 +109,8 @@ pub fn serve(args: ServeArgs) -> Result<()> {
         primary,
         door,
         started: local.started(),
-        service: Arc::new(Services::new(vec![Arc::clone(local.feed()) as Arc<dyn Service>, local])),
+        history: Arc::clone(local.history()),
+        service: Arc::new(Services::new(vec![Arc::clone(local.history()) as Arc<dyn Service>, local])),
         stdio,
         every_minute: Box::new(move || sweep.sweep()),
     }

@@ -7,11 +7,11 @@ use nudge::{Error, ErrorKind, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
-use super::feed::CHANGES;
+use super::history::CHANGES;
 use super::rpc;
 
 /// Calls with more than this to read go to a thread of their own.
-const MAX_INLINE_BYTES: usize = 64 << 10;
+pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 /// Answers with everything, and answers when there is something to tell.
 const LONG_METHODS: [&str; 2] = ["nudge.export", CHANGES];
 

@@ -6,12 +6,12 @@ use nudge::{Caller, Config, Error, ErrorKind, Method, Nudge, Result, Service, St
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::feed::Feed;
+use super::history::History;
 
 /// The store, with what `nudge.status` says of the server.
 pub struct Local {
     nudge: Nudge,
-    feed: Arc<Feed>,
+    history: Arc<History>,
     port: u16,
     #[cfg(feature = "test-clock")]
     clock: Arc<nudge::ManualClock>,
@@ -45,11 +45,12 @@ impl Local {
     }
 
     fn with_clock(config: Config, port: u16, clock: Arc<ServerClock>) -> Self {
-        let feed = Arc::new(Feed::default());
-        let nudge = Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&feed)));
+        let history = Arc::new(History::default());
+        let nudge =
+            Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
         Self {
             nudge,
-            feed,
+            history,
             port,
             #[cfg(feature = "test-clock")]
             clock,
@@ -57,8 +58,8 @@ impl Local {
     }
 
     /// What changes in the store.
-    pub fn feed(&self) -> &Arc<Feed> {
-        &self.feed
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
     }
 
     /// When the store was made.

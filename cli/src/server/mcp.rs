@@ -1,22 +1,26 @@
-//! MCP: the rows of the method table that are tools, for both eras of the protocol.
+//! MCP: the rows of the method table as tools and the store as resources, for both eras of the protocol.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hyper::http::request::Parts;
 use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, ErrorData, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::calls;
+use super::changes::Changes;
 use super::stdio::{RawArguments, StdioTransport};
+use super::subscriptions::Subscriptions;
+use super::{calls, resources};
 
 /// Completes the params of a call that takes a context, before it is made: what the method's row
 /// says, the params, the service to ask (for instance which environment names matter), and the
@@ -43,10 +47,10 @@ const TOOLS_TTL_MS: u64 = 3_600_000;
 ///
 /// # Errors
 /// When the client does not speak MCP.
-pub async fn serve(service: Arc<dyn Service>, fill_in: Option<Arc<FillIn>>) -> Result<()> {
+pub async fn serve(tools: Tools) -> Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio_pipes();
     let transport = StdioTransport::new(stdin, stdout);
-    match rmcp::serve_server(Tools::new(service, fill_in), transport).await {
+    match rmcp::serve_server(tools, transport).await {
         Ok(running) => {
             let _ = running.waiting().await;
             Ok(())
@@ -65,13 +69,17 @@ fn protocol(reason: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// The tools of a service.
+/// What one client is served: the tools of a service and its resources.
 #[derive(Clone)]
 pub struct Tools {
     service: Arc<dyn Service>,
     fill_in: Option<Arc<FillIn>>,
     list: Arc<[Tool]>,
     by_name: Arc<HashMap<String, &'static Method>>,
+    changes: Changes,
+    subscriptions: Arc<Subscriptions>,
+    /// Results carry `structuredContent` already; else the transport puts it in, unparsed.
+    structured: bool,
 }
 
 impl Tools {
@@ -80,8 +88,42 @@ impl Tools {
         let rows: Vec<_> = service.methods().into_iter().filter(|row| row.tool).collect();
         // Hosts reject dots in names; clients that know the methods may still use them.
         let names = rows.iter().flat_map(|&row| [(row.tool_name(), row), (row.name.to_owned(), row)]);
-        let by_name = Arc::new(names.collect());
-        Self { list: rows.iter().map(|row| tool(row)).collect(), by_name, service, fill_in }
+        Self {
+            list: rows.iter().map(|row| tool(row)).collect(),
+            by_name: Arc::new(names.collect()),
+            changes: Changes::none(Arc::clone(&service)),
+            subscriptions: Arc::default(),
+            structured: false,
+            service,
+            fill_in,
+        }
+    }
+
+    /// Tells clients that want to know of these changes.
+    #[must_use]
+    pub fn with_changes(mut self, changes: Changes) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// For a transport that sends results as they are.
+    #[must_use]
+    pub fn with_structured_results(mut self) -> Self {
+        self.structured = true;
+        self
+    }
+
+    /// The same for another client.
+    #[must_use]
+    pub fn for_another_client(&self) -> Self {
+        Self { subscriptions: Arc::default(), ..self.clone() }
+    }
+
+    /// Clients of 2025 that ask for resources are told when the list changes. Those of 2026 listen.
+    async fn tell(&self, context: &RequestContext<RoleServer>) {
+        if context.meta.protocol_version().is_none() {
+            self.subscriptions.tell(&self.changes, &context.peer).await;
+        }
     }
 
     async fn call(&self, method: &'static Method, params: Box<RawValue>, meta: JsonObject) -> CallToolResult {
@@ -91,8 +133,13 @@ impl Tools {
             None => params,
         };
         match calls::call(Arc::clone(&self.service), method.name, params, prepare).await {
-            // The transport puts the same text into `structuredContent`, unparsed.
-            Ok(result) => CallToolResult::success(vec![ContentBlock::text(String::from(Box::<str>::from(result)))]),
+            Ok(result) => {
+                let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
+                let text = ContentBlock::text(String::from(Box::<str>::from(result)));
+                let mut result = CallToolResult::success(vec![text]);
+                result.structured_content = structured;
+                result
+            }
             Err(error) => {
                 CallToolResult::error(vec![ContentBlock::text(serde_json::to_string(&error).unwrap_or_default())])
             }
@@ -111,6 +158,13 @@ fn filled_in(
     let Ok(mut map) = serde_json::from_str(params.get()) else { return params };
     fill_in(method, &mut map, service, Some(meta).filter(|meta| !meta.is_empty()));
     to_raw_value(&map).unwrap_or(params)
+}
+
+/// The arguments as they came: with the request over stdio, with its HTTP head over HTTP.
+fn raw_arguments(context: &mut RequestContext<RoleServer>) -> Option<Box<RawValue>> {
+    let raw = context.extensions.remove::<RawArguments>();
+    let raw = raw.or_else(|| context.extensions.get_mut::<Parts>()?.extensions.remove::<RawArguments>());
+    raw.map(|RawArguments(arguments)| arguments)
 }
 
 fn tool(row: &Method) -> Tool {
@@ -136,7 +190,13 @@ fn tool(row: &Method) -> Tool {
 
 impl ServerHandler for Tools {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_completions();
+        ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("nudge", env!("CARGO_PKG_VERSION")).with_title("Nudge"))
             .with_instructions(INSTRUCTIONS)
     }
@@ -160,8 +220,8 @@ impl ServerHandler for Tools {
             let message = "There is no such tool; tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
-        let params = match context.extensions.remove::<RawArguments>() {
-            Some(RawArguments(params)) => params,
+        let params = match raw_arguments(&mut context) {
+            Some(params) => params,
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
@@ -175,22 +235,13 @@ impl ServerHandler for Tools {
         self.list.iter().find(|tool| tool.name == name).cloned()
     }
 
-    // What is not declared is not there: by default rmcp would answer with empty lists.
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        self.tell(&context).await;
+        resources::list(&self.service, request.and_then(|request| request.cursor).as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -198,6 +249,57 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(resources::read(&self.service, request.uri).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        resources::complete(&self.service, &request.r#ref, &request.argument).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tell(&context).await;
+        self.subscriptions.add(request.uri)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.subscriptions.accept(&self.changes, requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.subscriptions.listen(&self.changes, context).await
+    }
+
+    /// What is not declared is not there: by default rmcp would answer with an empty list.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
     }
 }

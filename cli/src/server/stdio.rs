@@ -161,7 +161,8 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
     taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
 }
 
-fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
+/// The `arguments` of a tool call, and the message without them; `None` when it is something else.
+pub(super) fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
         return None;
@@ -174,7 +175,7 @@ fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
 }
 
 /// The id of a request that rmcp cannot read.
-fn id(line: &[u8]) -> Option<RequestId> {
+pub(super) fn id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
     serde_json::from_str(members.get("id")?.get()).ok()
