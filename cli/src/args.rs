@@ -185,6 +185,7 @@ pub fn complete() {
 
 /// `nudge serve`
 #[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)]
 pub struct Serve {
     /// Serve HTTP in the background, until `nudge stop`.
     #[arg(long)]

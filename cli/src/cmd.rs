@@ -59,12 +59,12 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     let global = args.global;
     let done = match args.command {
         Command::Serve(args) => serve::run(args, &global),
-        Command::Set(args) => set::run(*args, &global),
+        Command::Set(args) => set::run(&args, &global),
         Command::Get(args) => get::run(args, &global),
         Command::Query(args) => query::run(args, &global),
         Command::Ls(args) => list::run(args, &global),
         Command::Why(args) => why::run(args, &global),
-        Command::Edit(args) => edit::run(args, &global),
+        Command::Edit(args) => edit::run(&args, &global),
         Command::Delete(args) => delete::run(args, &global),
         Command::Undo(args) => undo::run(&args, &global),
         Command::Bump(args) => bump::run(args, &global),
@@ -174,15 +174,15 @@ impl Session {
     }
 
     /// Puts the values of secrets, which only an export tells, into the rows of a result.
-    fn reveal(&self, result: Box<RawValue>, rows: &str) -> Result<Box<RawValue>> {
-        let mut value = parsed(&result)?;
+    fn reveal(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
+        let mut value = parsed(result)?;
         let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
         for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
             let hint = &mut row["hint"];
             let mut params = Map::new();
             add(&mut params, "component", hint["component"].clone());
             add(&mut params, "include_secrets", true);
-            let export = parsed(&*self.call("nudge.export", &params)?)?;
+            let export = parsed(&self.call("nudge.export", &params)?)?;
             let component = &export["payload"]["components"][hint["component"].as_str().unwrap_or_default()];
             let key = hint["key"].as_str().unwrap_or_default();
             let others = component["variants"][key].as_array().into_iter().flatten();

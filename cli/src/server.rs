@@ -10,6 +10,7 @@ pub mod door;
 pub mod history;
 pub mod http;
 pub mod local;
+pub mod log;
 pub mod mcp;
 pub mod mcp_http;
 pub mod resources;
@@ -101,13 +102,20 @@ impl Server {
             let hint = if file.token.is_some() { ", the token is in it" } else { ", no token needed" };
             say(&format!("serving http://{address} ({}{hint})", dir.server_file_path().display()));
         }
+        tracing::info!(%address, pid = std::process::id(), "serving");
         let http = http::spawn(listener, door, Arc::new(over_http), mcp, stopped.clone());
         let housekeeping = tokio::spawn(housekeeping(every_minute));
 
         let mut stopped = stopped;
         let ended = tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => Ok(()),
-            () = signal => Ok(()),
+            _ = stopped.wait_for(|stop| *stop) => {
+                tracing::info!("told to stop");
+                Ok(())
+            }
+            () = signal => {
+                tracing::info!("ended by a signal");
+                Ok(())
+            }
             ended = client(stdio, service, changes) => ended,
         };
         stop.send_replace(true);

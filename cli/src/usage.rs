@@ -68,16 +68,12 @@ pub fn in_flags(message: &str, verb: &str) -> String {
         let arg = verb.get_arguments().find(|arg| arg.get_id().as_str() == word)?;
         arg.get_long().map(|long| format!("--{long}"))
     };
-    let mut out = String::with_capacity(message.len());
-    for (at, part) in message.split('`').enumerate() {
-        match flag(part) {
-            // Between back ticks.
-            Some(flag) if at % 2 == 1 => out.push_str(&format!("`{flag}`")),
-            _ if at % 2 == 1 => out.push_str(&format!("`{part}`")),
-            _ => out.push_str(part),
-        }
-    }
-    out
+    let part = |(at, part): (usize, &str)| match flag(part) {
+        // Every other part stands between back ticks.
+        Some(flag) if at % 2 == 1 => flag,
+        _ => part.to_owned(),
+    };
+    message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 #[cfg(test)]

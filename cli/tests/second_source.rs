@@ -44,7 +44,7 @@ fn over_http() {
     let service = both();
     let ask = |method: &str| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"say":"hello"}}}}"#);
-        let answer = rpc::answer(&*service, body.as_bytes()).unwrap();
+        let answer = rpc::answer(&*service, Caller::default(), body.as_bytes()).unwrap();
         serde_json::from_slice::<Value>(&answer).unwrap()
     };
     assert_eq!(ask("demo.echo")["result"], json!({"say": "hello"}));

@@ -13,12 +13,12 @@ const WAIT_S: f64 = 5.0;
 /// Prints changes until stdout closes or the server ends.
 pub fn run(args: &Watch, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let mut next = parsed(&*session.call("nudge.changes", &Map::new())?)?["next"].clone();
+    let mut next = parsed(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
     loop {
         let mut params = Map::new();
         add(&mut params, "since", next);
         add(&mut params, "wait_s", WAIT_S);
-        let answer = parsed(&*session.call("nudge.changes", &params)?)?;
+        let answer = parsed(&session.call("nudge.changes", &params)?)?;
         if let Some(missed @ 1..) = answer["missed"].as_u64() {
             tell(&format!("{missed} changes came too fast and are not shown"));
         }

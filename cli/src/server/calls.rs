@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nudge::{Error, ErrorKind, Result, Service};
+use hyper::header::HeaderValue;
+use nudge::{Caller, Error, ErrorKind, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
@@ -16,26 +17,43 @@ pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 const LONG_METHODS: [&str; 2] = ["nudge.export", CHANGES];
 
 /// Answers an HTTP body; `None` when it holds notifications only.
-pub async fn answer(service: Arc<dyn Service>, body: Bytes) -> Option<Bytes> {
+///
+/// `by` is the caller's own name for itself.
+pub async fn answer(service: Arc<dyn Service>, by: Option<HeaderValue>, body: Bytes) -> Option<Bytes> {
     if body.len() <= MAX_INLINE_BYTES && !LONG_METHODS.iter().any(|method| contains(&body, method)) {
-        return rpc::answer(&*service, &body);
+        return rpc::answer(&*service, caller(by.as_ref()), &body);
     }
-    let answered = spawn_blocking(move || rpc::answer(&*service, &body)).await;
+    let answered = spawn_blocking(move || rpc::answer(&*service, caller(by.as_ref()), &body)).await;
     answered.unwrap_or_else(|_| Some(rpc::failure(&broken())))
 }
 
 /// Makes one call that is already taken apart. `prepare` may change the params first, and may itself
 /// call the service.
-pub async fn call<P>(service: Arc<dyn Service>, method: &'static str, params: Box<RawValue>, prepare: P) -> Reply
+pub async fn call<P>(
+    service: Arc<dyn Service>,
+    by: String,
+    method: &'static str,
+    params: Box<RawValue>,
+    prepare: P,
+) -> Reply
 where
     P: FnOnce(&dyn Service, Box<RawValue>) -> Box<RawValue> + Send + 'static,
 {
     let long = params.get().len() > MAX_INLINE_BYTES || LONG_METHODS.contains(&method);
     let run = move || {
         let params = prepare(&*service, params);
-        service.call(method, &params)
+        service.call_by(Caller::named(&by), method, &params)
     };
     if long { spawn_blocking(run).await.unwrap_or_else(|_| Err(broken())) } else { run() }
+}
+
+/// What is kept of a caller's name.
+const MAX_NAME_BYTES: usize = 128;
+
+fn caller(user_agent: Option<&HeaderValue>) -> Caller<'_> {
+    // Visible ASCII or nothing, so it can be cut anywhere.
+    let name = user_agent.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Caller::named(&name[..name.len().min(MAX_NAME_BYTES)])
 }
 
 type Reply = Result<Box<RawValue>>;

@@ -265,6 +265,11 @@ impl Refusal {
         self
     }
 
+    /// The status it answers with.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Whether the rest of the body is not worth waiting for before the next request.
     fn ends_connection(&self) -> bool {
         matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)

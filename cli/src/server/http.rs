@@ -133,6 +133,7 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
 impl House {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         let (head, mut body) = request.into_parts();
+        let by = head.headers.get(header::USER_AGENT).cloned();
         let read = match self.door.check(&head) {
             Ok(Route::Health) => return health().map(Either::Left),
             // Only a POST has a body that means anything.
@@ -144,11 +145,12 @@ impl House {
         };
         match read {
             Ok((Route::Mcp, bytes)) => self.mcp.answer(head, bytes).await.map(Either::Right),
-            Ok((_, bytes)) => match calls::answer(Arc::clone(&self.service), bytes).await {
+            Ok((_, bytes)) => match calls::answer(Arc::clone(&self.service), by, bytes).await {
                 Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
                 None => empty(StatusCode::ACCEPTED).map(Either::Left),
             },
             Err(refusal) => {
+                tracing::info!(status = refusal.status().as_u16(), "refused a request");
                 // Who asked first whether to send has not sent, and need not now.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));

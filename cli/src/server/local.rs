@@ -34,26 +34,26 @@ impl Local {
     /// An empty store.
     #[cfg(not(feature = "test-clock"))]
     pub fn new(config: Config, port: u16) -> Self {
-        Self::with_clock(config, port, Arc::new(nudge::SystemClock))
+        Self::with_clock(config, port, &Arc::new(nudge::SystemClock))
     }
 
     /// An empty store whose clock stands at the beginning of 2026.
     #[cfg(feature = "test-clock")]
     pub fn new(config: Config, port: u16) -> Self {
         const START_MS: nudge::Millis = 1_767_225_600_000;
-        Self::with_clock(config, port, Arc::new(nudge::ManualClock::new(START_MS)))
+        Self::with_clock(config, port, &Arc::new(nudge::ManualClock::new(START_MS)))
     }
 
-    fn with_clock(config: Config, port: u16, clock: Arc<ServerClock>) -> Self {
+    fn with_clock(config: Config, port: u16, clock: &Arc<ServerClock>) -> Self {
         let history = Arc::new(History::default());
         let nudge =
-            Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
+            Nudge::with_log(config, Arc::clone(clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
         Self {
             nudge,
             history,
             port,
             #[cfg(feature = "test-clock")]
-            clock,
+            clock: clock.clone(),
         }
     }
 

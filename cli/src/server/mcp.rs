@@ -126,13 +126,19 @@ impl Tools {
         }
     }
 
-    async fn call(&self, method: &'static Method, params: Box<RawValue>, meta: JsonObject) -> CallToolResult {
+    async fn call(
+        &self,
+        by: String,
+        method: &'static Method,
+        params: Box<RawValue>,
+        meta: JsonObject,
+    ) -> CallToolResult {
         let fill_in = self.fill_in.clone().filter(|_| method.context != ContextUse::None);
         let prepare = move |service: &dyn Service, params: Box<RawValue>| match fill_in {
             Some(fill_in) => filled_in(&*fill_in, method, params, service, &meta),
             None => params,
         };
-        match calls::call(Arc::clone(&self.service), method.name, params, prepare).await {
+        match calls::call(Arc::clone(&self.service), by, method.name, params, prepare).await {
             Ok(result) => {
                 let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
                 let text = ContentBlock::text(String::from(Box::<str>::from(result)));
@@ -145,6 +151,13 @@ impl Tools {
             }
         }
     }
+}
+
+/// What a client calls itself, such as `claude-code/2.1.3`; cut short, for it may be anything.
+fn client_name(client: &Implementation) -> String {
+    const MAX_CHARS: usize = 64;
+    let plain = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect::<String>();
+    format!("{}/{}", plain(&client.name), plain(&client.version))
 }
 
 /// Params that are no object are passed on as they are: the service says what is wrong with them.
@@ -225,8 +238,9 @@ impl ServerHandler for Tools {
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
+        let by = context.client_info().map(|client| client_name(&client)).unwrap_or_default();
         let meta = std::mem::take(&mut context.meta.0.0);
-        Ok(self.call(method, params, meta).await.into())
+        Ok(self.call(by, method, params, meta).await.into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

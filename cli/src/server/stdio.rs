@@ -23,7 +23,6 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::sync::Mutex;
 
 use super::door::MAX_BODY_BYTES;
-use super::say;
 
 /// A line may be as large as a body over HTTP.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
@@ -81,7 +80,7 @@ where
                 }
                 Ok(_) if self.line.len() > MAX_LINE_BYTES => {
                     if !self.dropping {
-                        say("a line on stdin was over 32 MiB and is ignored");
+                        tracing::warn!("a line on stdin was over 32 MiB and is ignored");
                     }
                     self.dropping = true;
                     self.line.clear();
