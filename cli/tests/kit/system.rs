@@ -179,7 +179,9 @@ pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     let home = super::home();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = home.path().join("nudge-of-everybody");
-    fs::copy(env!("CARGO_BIN_EXE_nudge"), &binary).unwrap();
+    // By another process: a program that is being written cannot be run, and whatever another test
+    // starts meanwhile would keep our descriptor a moment longer.
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_nudge")).arg(&binary).status().unwrap().success());
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
     if !can("run the binary as another user", {
         let mut command = as_stranger(&binary);
