@@ -10,7 +10,7 @@
 //! | 6 | a directory planted, loose, foreign, full | `checklist_files::row_6_*` |
 //! | 7 | links, pipes, directories for files | `checklist_files::row_7_*` |
 //! | 8 | stale and forged `server.pid` | `checklist_files::row_8_*`, `server::a_killed_server_is_replaced_at_once` |
-//! | 9 | a squatter on the port | `checklist_files::row_9_*` |
+//! | 9 | a squatter on the port | `checklist_lock::row_9_*` |
 //! | 10 | floods of bytes | `row_10_*`, `door::{large_bodies_are_refused_before_they_are_read, heads_are_bounded}` |
 //! | 11 | deep and bad JSON | `row_11_*`, `door::deep_and_bad_json_do_no_harm` |
 //! | 12 | slow clients | `row_12_*` |
@@ -19,7 +19,7 @@
 //! | 15 | terminal injection | `checklist_words::row_15_*` |
 //! | 16 | the environment leaks | `checklist_words::row_16_*` |
 //! | 17 | secrets are echoed | `checklist_words::row_17_*` |
-//! | 18 | two PRIMARYs | `checklist_files::row_18_*`, `server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
+//! | 18 | two PRIMARYs | `checklist_lock::row_18_*`, `server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
 
 mod kit;
 

@@ -3,11 +3,13 @@
 
 mod kit;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
 
 use kit::system::{Relay, files, nudge};
-use kit::{Serve, command, home};
+use kit::{PATIENCE, Serve, command, home, wait_for};
 use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 
@@ -28,77 +30,121 @@ fn shown(mut command: Command) -> (Output, String) {
     (output, text)
 }
 
+/// The clipboard, colours (C0 and C1), a bell, a backspace, the other direction, and things unseen.
+const HOSTILE: &str = "\u{1b}]52;c;Y3VybA==\u{7}\u{1b}[31m\u{9b}2J\u{9d}0;t\u{9c}\u{8}\r\t\u{7f}\u{85}\
+    \u{202e}\u{2066}\u{200b}\u{200f}\u{feff}\u{ad}\u{2028}\u{2060}\u{e0041}";
+/// What of it may stand in a name.
+const UNSEEN: &str = "x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}";
+/// [`UNSEEN`] as people should see it.
+const SEEN: &str = r"x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}";
+
+fn set(serve: &Serve, key: &str, value: &Value, meta: &Value) {
+    let params = json!({"component": UNSEEN, "key": key, "value": value, "meta": meta});
+    let answer = serve.call("nudge.set_hint", &params);
+    assert!(answer["result"].is_object(), "{answer}");
+}
+
+fn hostile_meta() -> Value {
+    json!({"reason": HOSTILE, "tags": [UNSEEN, "plain"], "added_by": HOSTILE, "priority": 9})
+}
+
 #[test]
 fn row_15_nothing_stored_steers_a_terminal() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let run = |args: &[&str]| shown(nudge(&serve.runtime, args)).1;
-    // The clipboard, colours (C0 and C1), a bell, a backspace, the other direction, and things unseen.
-    let hostile = "\u{1b}]52;c;Y3VybA==\u{7}\u{1b}[31m\u{9b}2J\u{9d}0;t\u{9c}\u{8}\r\t\u{7f}\u{0}\u{85}\
-        \u{202e}\u{2066}\u{200b}\u{200f}\u{feff}\u{ad}\u{2028}\u{2060}\u{e0041}";
-    let unseen = "x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}";
-    let set = |key: &str, value: Value, meta: Value| {
-        let answer =
-            serve.call("nudge.set_hint", &json!({"component": unseen, "key": key, "value": value, "meta": meta}));
-        assert!(answer["result"].is_object(), "{answer}");
-    };
-    let meta = json!({"reason": hostile, "tags": [unseen, "plain"], "added_by": hostile, "priority": 9});
     let values = [
-        json!(hostile),
-        json!(format!("one\n{hostile}\n{hostile}")),
-        json!({"type": "command", "cmd": hostile}),
-        json!({"type": "template", "body": hostile, "format": "mustache", "defaults": {"a": hostile}}),
-        json!({"type": "json", "data": {"k": [hostile, {"z": hostile}]}}),
-        json!({"type": "path", "abs": format!("/a/{unseen}")}),
+        json!(HOSTILE),
+        json!(format!("one\n{HOSTILE}\n{HOSTILE}\0")),
+        json!({"type": "command", "cmd": HOSTILE}),
+        json!({"type": "template", "body": HOSTILE, "format": "mustache", "defaults": {"a": HOSTILE}}),
+        json!({"type": "json", "data": {"k": [HOSTILE, {"z": HOSTILE}]}}),
+        json!({"type": "path", "abs": format!("/a/{UNSEEN}")}),
     ];
-    let keys: Vec<_> = (0..values.len()).map(|at| format!("{unseen}{at}")).collect();
-    for (key, value) in keys.iter().zip(values) {
-        set(key, value, meta.clone());
+    let keys: Vec<_> = (0..values.len()).map(|at| format!("{UNSEEN}{at}")).collect();
+    for (key, value) in keys.iter().zip(&values) {
+        set(&serve, key, value, &hostile_meta());
     }
     for key in &keys {
-        let text = run(&["get", unseen, key]);
+        let text = run(&["get", UNSEEN, key]);
         assert!(text.starts_with("value: ") && text.contains(r"\u{202e}"), "{text}");
-        let text = run(&["set", unseen, key, hostile.trim_matches('\0').replace('\0', "").as_str(), "--tags", unseen]);
-        assert!(text.contains(r"x\u{202e}y\u{200b}"), "{text}");
+        let text = run(&["set", UNSEEN, key, HOSTILE, "--tags", UNSEEN]);
+        assert_eq!(text.matches(SEEN).count(), 3, "{text}");
     }
-    let text = run(&["query"]);
-    assert_eq!(text.matches(r"x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}/").count(), keys.len(), "{text}");
-    run(&["query", "--component", unseen, "--all"]);
-    run(&["status"]);
+    assert_eq!(run(&["query"]).matches(&format!("{SEEN}/")).count(), keys.len());
+    assert!(run(&["ls"]).contains(SEEN));
+    assert!(run(&["why", UNSEEN, &keys[0]]).contains(r"\u{202e}"));
+    for args in [&["query", "--component", UNSEEN, "--all"][..], &["ls", UNSEEN], &["status"]] {
+        run(args);
+    }
+    assert!(run(&["delete", UNSEEN, &keys[0]]).contains(SEEN));
+    assert!(run(&["undo"]).contains(SEEN));
+}
 
-    // What scopes say is repeated in reasons, in rows that do not fit, and in errors.
-    let scope = json!({"cwd_glob": [format!("/{unseen}/**"), "/**"], "branch": [unseen], "env_match": {"STAGE": [hostile, "x"]}});
-    set("scoped", json!("v"), json!({"scope": scope}));
+/// What scopes say is repeated in reasons, in rows that do not fit, and in errors.
+#[test]
+fn row_15_nor_do_reasons_and_errors() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let globs = [format!("/{UNSEEN}/**"), "/**".into()];
+    let scope = json!({"cwd_glob": globs, "branch": [UNSEEN], "env_match": {"STAGE": [HOSTILE, "x"]}});
+    set(&serve, "scoped", &json!("v"), &json!({"scope": scope}));
     for args in [
-        &["get", unseen, "scoped"][..],
-        &["get", unseen, "scoped", "--branch", unseen],
-        &["get", hostile_word(), unseen],
+        &["get", UNSEEN, "scoped"][..],
+        &["get", UNSEEN, "scoped", "--branch", UNSEEN],
+        &["get", "z\u{202e}\u{200b}", UNSEEN],
     ] {
         let (output, text) = shown(nudge(&serve.runtime, args));
         assert_eq!(output.status.code(), Some(1), "{text}");
     }
-    let all = run(&["query", "--all", "--component", unseen, "--branch", unseen]);
+    let run = |args: &[&str]| shown(nudge(&serve.runtime, args)).1;
+    let all = run(&["query", "--all", "--component", UNSEEN, "--branch", UNSEEN]);
     assert!(all.contains("not here: "), "{all}");
-    let mut fitting =
-        nudge(&serve.runtime, &["get", unseen, "scoped", "--branch", unseen, "--cwd", &format!("/{unseen}")]);
+    run(&["why", UNSEEN, "scoped", "--branch", UNSEEN]);
+    run(&["--nonsense", HOSTILE]);
+    run(&[HOSTILE]);
+    let there = ["get", UNSEEN, "scoped", "--branch", UNSEEN, "--cwd", &format!("/{UNSEEN}")];
+    let mut fitting = nudge(&serve.runtime, &there);
     fitting.env("STAGE", "x");
     let text = shown(fitting).1;
-    assert!(text.contains(r"branch=x\u{202e}y"), "{text}");
-
-    // Programs get it as it is, before and after.
-    set("raw", json!(hostile), meta);
-    let out = nudge(&serve.runtime, &["--json", "get", unseen, "raw"]).output().unwrap();
-    let hint = serde_json::from_slice::<Value>(&out.stdout).unwrap()["hint"].clone();
-    assert_eq!((&hint["value"], &hint["component"]), (&json!(hostile), &json!(unseen)));
-    assert_eq!((&hint["meta"]["reason"], &hint["meta"]["added_by"]), (&json!(hostile), &json!(hostile)));
-    assert!(hint["meta"]["tags"].as_array().unwrap().contains(&json!(unseen)));
-    let over_http = serve.call("nudge.get_hint", &json!({"component": unseen, "key": "raw"}));
-    assert_eq!(over_http["result"]["hint"], hint);
+    assert!(text.contains(&format!("branch={SEEN} allowed")), "{text}");
 }
 
-/// A name nobody stored.
-fn hostile_word() -> &'static str {
-    "z\u{202e}\u{200b}"
+#[test]
+fn row_15_nor_does_what_is_told_as_it_happens() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let mut watch = nudge(&serve.runtime, &["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let (sender, lines) = channel();
+    let stdout = watch.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        BufReader::new(stdout).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+    });
+    let name = "x\u{202e}y\u{200b}";
+    let params =
+        json!({"component": name, "key": name, "value": "\u{1b}]52;c;\u{7}", "meta": {"added_by": "\u{9b}2J"}});
+    // It says nothing of what was before it came, and does not say when it has come.
+    let line = wait_for("a change to be told", PATIENCE, || {
+        serve.call("nudge.set_hint", &params);
+        lines.try_recv().ok()
+    });
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert!(line.contains(r"x\u{202e}y\u{200b}") && !line.contains(steers), "{line:?}");
+}
+
+#[test]
+fn row_15_programs_get_it_as_it_is() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    set(&serve, "raw", &json!(HOSTILE), &hostile_meta());
+    let out = nudge(&serve.runtime, &["--json", "get", UNSEEN, "raw"]).output().unwrap();
+    let hint = serde_json::from_slice::<Value>(&out.stdout).unwrap()["hint"].clone();
+    assert_eq!((&hint["value"], &hint["component"]), (&json!(HOSTILE), &json!(UNSEEN)));
+    assert_eq!((&hint["meta"]["reason"], &hint["meta"]["added_by"]), (&json!(HOSTILE), &json!(HOSTILE)));
+    assert!(hint["meta"]["tags"].as_array().unwrap().contains(&json!(UNSEEN)));
+    let over_http = serve.call("nudge.get_hint", &json!({"component": UNSEEN, "key": "raw"}));
+    assert_eq!(over_http["result"]["hint"], hint);
 }
 
 /// Nothing that a server says, writes or keeps holds a text.
@@ -187,11 +233,11 @@ fn made_up() -> String {
     ["gh", "p_", "a1B2c3D4e5F6g7H8i9J0", "k1L2m3N4o5P6q7R8"].concat()
 }
 
-/// Requests that carry a text where it does not belong, or where it is refused.
-fn wrong_calls(text: &str) -> Vec<(String, Value)> {
+/// Params of `set_hint` that carry a text where it does not belong, or where it is refused.
+fn wrong_sets(text: &str) -> Vec<Value> {
     let set = |component: &str, key: &str, value: Value, meta: Value| json!({"component": component, "key": key, "value": value, "meta": meta});
     let with = |meta: Value| set("a", "b", json!("x"), meta);
-    let mut calls: Vec<(&str, Value)> = vec![
+    vec![
         set("a", "b", json!(text), json!({})),
         set(
             "a",
@@ -230,10 +276,11 @@ fn wrong_calls(text: &str) -> Vec<(String, Value)> {
         json!({"component": "a", "key": "b", "value": "x", "if_match_version": text}),
         json!({"component": "a", "key": "b", "value": "x", "variant": text}),
     ]
-    .into_iter()
-    .map(|params| ("nudge.set_hint", params))
-    .collect();
-    calls.extend([
+}
+
+/// The same of the other methods; the text as a method, too.
+fn wrong_calls(text: &str) -> Vec<(&str, Value)> {
+    vec![
         ("nudge.get_hint", json!({"component": text, "key": text})),
         ("nudge.get_hint", json!({"component": "a", "key": "b", "variant": text})),
         ("nudge.get_hint", json!({"component": "a", "key": "b", "context": {"cwd": text}})),
@@ -256,12 +303,8 @@ fn wrong_calls(text: &str) -> Vec<(String, Value)> {
         ),
         ("nudge.list_components", json!({text: text})),
         ("nudge.status", json!({text: text})),
-    ]);
-    calls
-        .into_iter()
-        .map(|(method, params)| (method.to_owned(), params))
-        .chain([(text.to_owned(), json!({}))])
-        .collect()
+        (text, json!({})),
+    ]
 }
 
 #[test]
@@ -279,10 +322,11 @@ fn row_17_a_refused_secret_is_not_echoed() {
             echoed.push(format!("{} -> {}", what.replace(&secret, "SECRET"), answer.replace(&secret, "SECRET")));
         }
     };
-    for (method, params) in wrong_calls(&secret) {
-        let answer = serve.call(&method, &params);
+    let sets = wrong_sets(&secret).into_iter().map(|params| ("nudge.set_hint", params));
+    for (method, params) in sets.chain(wrong_calls(&secret)) {
+        let answer = serve.call(method, &params);
         check(format!("{method} {params}"), answer.to_string());
-        let answer = serve.tool(&method, &params);
+        let answer = serve.tool(method, &params);
         check(format!("tool {method} {params}"), answer.to_string());
     }
     for body in [
@@ -337,7 +381,17 @@ fn row_17_a_hint_marked_secret_is_not_shown() {
     };
     let mut shown = vec![run(&["set", "a", "s", &secret, "--secret"])];
     shown.push(run(&["--json", "set", "a", "s", &secret, "--secret"]));
-    shown.extend([run(&["get", "a", "s"]), run(&["query"]), run(&["query", "--all"]), run(&["status"])]);
+    let verbs: [&[&str]; 8] = [
+        &["get", "a", "s"],
+        &["query"],
+        &["query", "--all"],
+        &["status"],
+        &["ls", "a"],
+        &["why", "a", "s"],
+        &["delete", "a", "s"],
+        &["undo"],
+    ];
+    shown.extend(verbs.map(run));
     shown.push(run(&["--json", "query"]));
     let bump = json!({"component": "a", "key": "s"});
     shown.push(serve.call("nudge.bump", &bump).to_string());

@@ -16,11 +16,7 @@ pub const STRANGER: u32 = 65_534;
 /// A nudge command with a clean environment and nothing on stdin.
 pub fn nudge(runtime: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("NUDGE_") {
-            command.env_remove(name);
-        }
-    }
+    super::clean(&mut command);
     command.args(args).env("NUDGE_RUNTIME_DIR", runtime).env_remove("CLAUDE_PROJECT_DIR").stdin(Stdio::null());
     command
 }
@@ -179,16 +175,13 @@ pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     let home = super::home();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = home.path().join("nudge-of-everybody");
-    fs::copy(env!("CARGO_BIN_EXE_nudge"), &binary).unwrap();
+    // By another process: a program that is being written cannot be run, and whatever another test
+    // starts meanwhile would keep our descriptor a moment longer.
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_nudge")).arg(&binary).status().unwrap().success());
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
-    if !can("run the binary as another user", {
-        let mut command = as_stranger(&binary);
-        command.arg("--version");
-        command
-    }) {
-        return None;
-    }
-    Some((home, binary))
+    let mut probe = as_stranger(&binary);
+    probe.arg("--version");
+    can("run the binary as another user", probe).then_some((home, binary))
 }
 
 /// A program run as [`STRANGER`].
@@ -213,11 +206,7 @@ pub fn with_mounts(folder: &Path, script: &str) -> Option<Command> {
     let mut command = Command::new("unshare");
     let script = format!("exec 9<\"$0\" && {script}");
     command.args(["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_nudge")]).arg(folder);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("NUDGE_") {
-            command.env_remove(name);
-        }
-    }
+    super::clean(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Some(command)
 }

@@ -5,6 +5,7 @@ mod allocations;
 mod data;
 mod measure;
 mod peers;
+mod process;
 mod rows;
 mod table;
 
@@ -12,9 +13,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use measure::Turns;
+use peers::{bare_http::BARE_HTTP, echo_tool::ECHO_TOOL};
 use table::Scale;
 
-const USAGE: &str = "usage: nudge-bench --list | --head | [--smoke] --row NAME | --probe HINTS QUERIES";
+const USAGE: &str = "usage: nudge-bench --list | --head | [--smoke] --row NAME \
+    | --probe HINTS QUERIES | --bare-http BYTES | --echo-tool";
 
 const FULL: Scale = Scale {
     small: 5_000,
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
     match args[..] {
         ["--list"] => {
             for row in rows::ALL {
-                println!("{} {}", row.name, row.cpus.as_str());
+                println!("{} {} {}", row.name, row.cpus.as_str(), row.programs.join(","));
             }
             ExitCode::SUCCESS
         }
@@ -58,11 +61,24 @@ fn main() -> ExitCode {
             rows::growth::probe(hints.parse().unwrap_or_default(), queries.parse().unwrap_or_default());
             ExitCode::SUCCESS
         }
+        [BARE_HTTP, bytes] => served(peers::bare_http::serve(bytes.parse().unwrap_or_default())),
+        [ECHO_TOOL] => served(peers::echo_tool::serve()),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
         }
     }
+}
+
+/// The end of a peer that is a process of its own.
+fn served(end: std::io::Result<()>) -> ExitCode {
+    end.map_or_else(
+        |error| {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
 /// 0 when the row passes, 1 when it does not, 2 when there is none or a figure is missing.

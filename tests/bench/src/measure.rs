@@ -2,7 +2,8 @@
 //! one run, and what is compared are medians of the turns.
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 /// Measures the processor time of this thread: what other processes take of a busy machine does not
 /// count. Wall time where there is no such clock.
@@ -27,7 +28,12 @@ fn clock_ns() -> f64 {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn clock_ns() -> f64 {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    wall_ns()
+}
+
+/// Time as it passes.
+pub fn wall_ns() -> f64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as f64
 }
 
@@ -71,25 +77,34 @@ impl Times {
 
 /// Lets contenders take turns. Each is first called until a slice is full, which also warms it.
 pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
-    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrate(contender, turns.slice)).collect();
+    take_turns(turns, clock_ns, contenders)
+}
+
+/// The same by [`wall_ns`], for contenders that wait for other processes.
+pub fn interleave_processes(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
+    take_turns(turns, wall_ns, contenders)
+}
+
+fn take_turns(turns: Turns, now: fn() -> f64, contenders: &mut [Work<'_>]) -> Times {
+    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrate(contender, now, turns.slice)).collect();
     let mut times = vec![Vec::with_capacity(turns.rounds); contenders.len()];
     for _ in 0..turns.rounds {
         for ((contender, &count), times) in contenders.iter_mut().zip(&counts).zip(&mut times) {
-            let start = Stopwatch::start();
+            let start = now();
             contender(count);
-            times.push(start.ns() / count as f64);
+            times.push((now() - start) / count as f64);
         }
     }
     Times(times)
 }
 
 /// How many operations fill a slice; at least one.
-fn calibrate(contender: &mut Work<'_>, slice: Duration) -> usize {
+fn calibrate(contender: &mut Work<'_>, now: fn() -> f64, slice: Duration) -> usize {
     let mut count = 1;
     loop {
-        let start = Stopwatch::start();
+        let start = now();
         contender(count);
-        if start.ns() >= slice.as_nanos() as f64 || count >= 1 << 24 {
+        if now() - start >= slice.as_nanos() as f64 || count >= 1 << 24 {
             return count;
         }
         count *= 2;

@@ -1,27 +1,44 @@
 //! The rows of the table. A new row is a function in a file of its own and an entry here.
 
+pub mod cli;
 pub mod contention;
 pub mod get;
+pub mod git;
 pub mod growth;
 pub mod guard;
+pub mod http;
+pub mod mcp;
 pub mod memory;
 pub mod query;
 pub mod set;
+pub mod start;
 pub mod transfer;
 
 use crate::table::{Cpus, Row};
 
+/// A row that needs nothing but this binary.
+const NONE: &[&str] = &[];
+/// A row that starts our own binary.
+const OURS: &[&str] = &["nudge"];
+
 /// Every row, in the order of the table.
 pub const ALL: &[Row] = &[
-    Row { name: "get-warm", cpus: Cpus::One, run: get::warm },
-    Row { name: "get-cold", cpus: Cpus::One, run: get::cold },
-    Row { name: "get-contended", cpus: Cpus::Two, run: contention::get },
-    Row { name: "query", cpus: Cpus::One, run: query::top },
-    Row { name: "query-growth", cpus: Cpus::One, run: growth::query },
-    Row { name: "query-tag", cpus: Cpus::One, run: query::tag },
-    Row { name: "memory", cpus: Cpus::One, run: memory::per_hint },
-    Row { name: "import", cpus: Cpus::One, run: transfer::import },
-    Row { name: "export", cpus: Cpus::One, run: transfer::export },
-    Row { name: "set", cpus: Cpus::One, run: set::typed },
-    Row { name: "guard", cpus: Cpus::One, run: guard::check },
+    Row { name: "get-warm", cpus: Cpus::One, programs: NONE, run: get::warm },
+    Row { name: "get-cold", cpus: Cpus::One, programs: NONE, run: get::cold },
+    Row { name: "get-contended", cpus: Cpus::Two, programs: NONE, run: contention::get },
+    Row { name: "query", cpus: Cpus::One, programs: NONE, run: query::top },
+    Row { name: "query-growth", cpus: Cpus::One, programs: NONE, run: growth::query },
+    Row { name: "query-tag", cpus: Cpus::One, programs: NONE, run: query::tag },
+    Row { name: "memory", cpus: Cpus::One, programs: NONE, run: memory::per_hint },
+    Row { name: "import", cpus: Cpus::One, programs: NONE, run: transfer::import },
+    Row { name: "export", cpus: Cpus::One, programs: NONE, run: transfer::export },
+    Row { name: "set", cpus: Cpus::One, programs: NONE, run: set::typed },
+    Row { name: "guard", cpus: Cpus::One, programs: NONE, run: guard::check },
+    Row { name: "cli", cpus: Cpus::One, programs: cli::PROGRAMS, run: cli::get },
+    Row { name: "git-context", cpus: Cpus::One, programs: NONE, run: git::context },
+    Row { name: "mcp", cpus: Cpus::One, programs: OURS, run: mcp::call },
+    Row { name: "http", cpus: Cpus::Two, programs: OURS, run: http::load },
+    Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
+    Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
+    Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
 ];

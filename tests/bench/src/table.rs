@@ -8,6 +8,8 @@ pub struct Row {
     pub name: &'static str,
     /// Where it runs.
     pub cpus: Cpus,
+    /// Programs that `tests/bench/run` must build before, see [`crate::process::program`].
+    pub programs: &'static [&'static str],
     /// Measures.
     pub run: fn(&Scale) -> Vec<Line>,
 }

@@ -1,0 +1,163 @@
+//! Processes that rows measure or compare with: where their programs are, and a server to talk to.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Folder with the programs that `tests/bench/run` has built.
+const PROGRAMS: &str = "NUDGE_BENCH_PROGRAMS";
+/// How often to look whether a server has said where it is.
+const POLL: Duration = Duration::from_millis(1);
+/// A key that every [`Server`] holds, with [`VALUE`].
+pub const KEY: (&str, &str) = ("service-12", "build");
+/// As long as most.
+pub const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
+
+/// A program that the row asked for; `None` where it could not be built or this is a smoke run.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = Path::new(&std::env::var_os(PROGRAMS)?).join(name);
+    path.is_file().then_some(path)
+}
+
+/// The same program on one processor only, if the system can.
+pub fn on_processor(number: usize, program: &Path) -> Command {
+    let pin = ["-c".to_owned(), number.to_string()];
+    let can = Command::new("taskset").args(&pin).arg("true").status().is_ok_and(|status| status.success());
+    if !can {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args(pin).arg(program);
+    command
+}
+
+/// A process on two pipes that is asked line by line.
+pub struct Lines {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    answer: String,
+}
+
+impl Lines {
+    /// Starts it.
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+        Ok(Self { stdin: child.stdin.take(), child, stdout: BufReader::new(stdout), answer: String::new() })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line, which carries its own end.
+    pub fn send(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("open until dropped");
+        stdin.write_all(line.as_bytes()).expect("it reads");
+    }
+
+    /// The next line it says.
+    pub fn receive(&mut self) -> &str {
+        self.answer.clear();
+        let read = self.stdout.read_line(&mut self.answer).expect("it writes");
+        assert!(read > 0, "the process has ended");
+        &self.answer
+    }
+
+    /// Greets as an MCP client does.
+    pub fn initialize(&mut self) {
+        self.send(INITIALIZE);
+        self.receive();
+        self.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It ends by itself when its stdin does.
+        let _ = self.child.wait();
+    }
+}
+
+/// The first line of an MCP client.
+pub const INITIALIZE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
+    r#""clientInfo":{"name":"bench","version":"0"}}}"#,
+    "\n"
+);
+
+/// One line with a call of a tool.
+pub fn tool_call(name: &str, arguments: &Value) -> String {
+    let params = json!({"name": name, "arguments": arguments});
+    format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+}
+
+/// `nudge serve` in a folder of its own, holding [`KEY`].
+pub struct Server {
+    /// Its MCP side, greeted.
+    pub mcp: Lines,
+    /// Its HTTP side.
+    pub port: u16,
+    token: String,
+    // Last, so that the server has ended before its folder goes.
+    dir: TempDir,
+}
+
+impl Server {
+    /// Starts one, on one processor if a number is given.
+    pub fn start(nudge: &Path, processor: Option<usize>) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("nudge-bench-").tempdir()?;
+        let mut command = processor.map_or_else(|| Command::new(nudge), |number| on_processor(number, nudge));
+        command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", runtime(&dir));
+        let mut mcp = Lines::start(command)?;
+        mcp.initialize();
+        let file: Value = loop {
+            let text = std::fs::read(runtime(&dir).join("server.pid"));
+            if let Some(file) = text.ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+                break file;
+            }
+            std::thread::sleep(POLL);
+        };
+        let port = file["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        let port = port.ok_or_else(|| io::Error::other("no port in server.pid"))?;
+        let token = file["token"].as_str().unwrap_or_default().to_owned();
+        let mut server = Self { mcp, port, token, dir };
+        let (component, key) = KEY;
+        server.mcp.send(&tool_call("nudge_set_hint", &json!({"component": component, "key": key, "value": VALUE})));
+        let stored = server.mcp.receive();
+        assert!(stored.contains("structuredContent"), "{stored}");
+        Ok(server)
+    }
+
+    /// For the command line that is to find it.
+    pub fn runtime(&self) -> PathBuf {
+        runtime(&self.dir)
+    }
+
+    /// A whole HTTP request with a call.
+    pub fn request(&self, method: &str, params: &Value) -> Vec<u8> {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        request(self.port, &self.token, &body)
+    }
+}
+
+fn runtime(dir: &TempDir) -> PathBuf {
+    dir.path().join("run")
+}
+
+/// A whole `POST /`.
+pub fn request(port: u16, token: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,117 @@
+//! What `nudge get` costs as a whole process, beside processes that do nothing and a tool of its kind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::measure::{Turns, Work, interleave_processes, work};
+use crate::process::{KEY, Server, VALUE, program};
+use crate::rows::git::repository;
+use crate::table::{Line, Scale, versus};
+
+/// Ours as `cargo install` builds it and as it is released, and the peers built the same ways.
+pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "hello-static", "zoxide"];
+/// Folders that zoxide knows.
+const FOLDERS: usize = 50;
+
+/// A program with all it needs to run again and again.
+struct Contender {
+    program: PathBuf,
+    run: Box<dyn Fn(&Path) -> Command>,
+    says: &'static str,
+}
+
+/// `nudge get` from a folder in a repository, to a server that runs.
+pub fn get(scale: &Scale) -> Vec<Line> {
+    let temp = tempfile::tempdir().expect("a folder for temporary files");
+    let here = repository(&temp).expect("git makes a repository");
+    let server = program("nudge").and_then(|nudge| Server::start(&nudge, None).ok());
+    let runtime = server.as_ref().map(Server::runtime).unwrap_or_default();
+    let database = program("zoxide").and_then(|zoxide| database(&zoxide, &temp));
+
+    let ours = |program: PathBuf| {
+        let (runtime, here) = (runtime.clone(), here.clone());
+        let run = move |program: &Path| {
+            let mut command = Command::new(program);
+            command.args(["get", KEY.0, KEY.1]).env("NUDGE_RUNTIME_DIR", &runtime);
+            command.current_dir(&here).env("PWD", &here);
+            command
+        };
+        Contender { program, run: Box::new(run), says: VALUE }
+    };
+    let hello = |program| Contender { program, run: Box::new(|program: &Path| Command::new(program)), says: "hello" };
+    let zoxide = |database: PathBuf| {
+        let run = move |program: &Path| {
+            let mut command = Command::new(program);
+            command.args(["query", "folder-17"]).env("_ZO_DATA_DIR", &database);
+            command
+        };
+        program("zoxide").map(|program| Contender { program, run: Box::new(run), says: "folder-17" })
+    };
+    let contenders = [
+        program("nudge").map(ours),
+        program("hello").map(hello),
+        program("nudge-static").map(ours),
+        program("hello-static").map(hello),
+        database.and_then(zoxide),
+    ];
+    measure(scale, &contenders)
+}
+
+fn measure(scale: &Scale, contenders: &[Option<Contender>; 5]) -> Vec<Line> {
+    let present: Vec<_> = contenders.iter().flatten().collect();
+    for contender in &present {
+        check(contender);
+    }
+    let mut turns: Vec<Work<'_>> = present.iter().map(|contender| work(|_| spawn(contender))).collect();
+    // One process a turn.
+    let times = interleave_processes(Turns { slice: std::time::Duration::ZERO, ..scale.turns }, &mut turns);
+    let at = |wanted: usize| {
+        contenders[wanted].as_ref()?;
+        Some(contenders[..wanted].iter().flatten().count())
+    };
+    let line = |what: &str, limit, ours, peer: &str, theirs| {
+        let pair = at(ours).zip(at(theirs));
+        Line {
+            what: what.into(),
+            limit,
+            unit: "x",
+            measured: pair.map(|(ours, theirs)| times.ratio(ours, theirs)),
+            peer: peer.into(),
+            absolute: pair.map_or_else(
+                || "not built here".into(),
+                |(ours, theirs)| versus(times.median(ours), times.median(theirs)),
+            ),
+        }
+    };
+    vec![
+        line("nudge get, process, static", 1.3, 2, "Rust hello-world, static", 3),
+        line("nudge get, process, static", 0.85, 2, "zoxide query", 4),
+        line("nudge get, process, cargo install", 2.0, 0, "Rust hello-world", 1),
+    ]
+}
+
+/// It does what it should before the clock starts.
+fn check(contender: &Contender) {
+    let output = (contender.run)(&contender.program).output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains(contender.says), "{}: {output:?}", contender.program.display());
+}
+
+fn spawn(contender: &Contender) {
+    let mut command = (contender.run)(&contender.program);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{}", contender.program.display());
+}
+
+/// A database of folders that exist.
+fn database(zoxide: &Path, temp: &TempDir) -> Option<PathBuf> {
+    let data = temp.path().join("zoxide");
+    let folders: Vec<_> = (0..FOLDERS).map(|at| temp.path().join(format!("folder-{at}"))).collect();
+    for folder in &folders {
+        std::fs::create_dir(folder).ok()?;
+    }
+    let added = Command::new(zoxide).arg("add").args(&folders).env("_ZO_DATA_DIR", &data).status();
+    added.ok()?.success().then_some(data)
+}

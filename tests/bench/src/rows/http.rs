@@ -1,0 +1,194 @@
+//! Calls over HTTP from clients that keep their connections.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use crate::measure::{Turns, Work, interleave_processes, percentile, wall_ns};
+use crate::peers::bare_http::BARE_HTTP;
+use crate::process::{KEY, Lines, Server, VALUE, on_processor, program, request};
+use crate::table::{Line, Scale, time};
+
+/// The servers' processor; the clients have the others.
+const SERVERS: usize = 1;
+const CLIENTS: [usize; 2] = [4, 32];
+/// Lengths of values, in hundreds of bytes; the largest is the largest there may be.
+const SIZES: [usize; 10] = [1, 2, 5, 10, 20, 40, 80, 160, 320, 655];
+/// Calls for each length, of all that a scale takes latencies of.
+const CALLS_IN: usize = 500;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_io().build().expect("an event loop")
+}
+
+/// A kept connection that asks the same again and again.
+struct Client {
+    stream: TcpStream,
+    request: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    async fn connect(port: u16, request: &[u8]) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the server listens");
+        stream.set_nodelay(true).expect("a socket option");
+        Self { stream, request: request.to_owned(), buffer: vec![0; 128 << 10] }
+    }
+
+    /// One call; how long its answer is, head and all.
+    async fn call(&mut self) -> usize {
+        self.stream.write_all(&self.request).await.expect("the server reads");
+        let mut read = 0;
+        loop {
+            let more = self.stream.read(&mut self.buffer[read..]).await.expect("the server writes");
+            assert!(more > 0, "the server closed the connection");
+            read += more;
+            if whole(&self.buffer[..read]) == Some(read) {
+                return read;
+            }
+        }
+    }
+
+    fn answer(&self, length: usize) -> String {
+        String::from_utf8_lossy(&self.buffer[..length]).into_owned()
+    }
+}
+
+/// How long the answer will be that begins like this.
+fn whole(answer: &[u8]) -> Option<usize> {
+    let head = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let text = std::str::from_utf8(&answer[..head]).ok()?;
+    let length = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    })?;
+    Some(head + length)
+}
+
+/// Clients that all call at the same time; one step is one call of each.
+struct Crowd<'a> {
+    runtime: &'a Runtime,
+    clients: Vec<Client>,
+}
+
+impl<'a> Crowd<'a> {
+    fn new(runtime: &'a Runtime, count: usize, port: u16, request: &[u8]) -> Self {
+        let clients = runtime.block_on(async {
+            let mut clients = Vec::new();
+            for _ in 0..count {
+                clients.push(Client::connect(port, request).await);
+            }
+            clients
+        });
+        Self { runtime, clients }
+    }
+
+    fn steps(&mut self, count: usize) {
+        let clients = std::mem::take(&mut self.clients);
+        self.clients = self.runtime.block_on(async {
+            let mut running = JoinSet::new();
+            for mut client in clients {
+                running.spawn(async move {
+                    for _ in 0..count {
+                        client.call().await;
+                    }
+                    client
+                });
+            }
+            running.join_all().await
+        });
+    }
+}
+
+/// `nudge.get_hint` beside a server that only reads and answers as many bytes.
+pub fn load(scale: &Scale) -> Vec<Line> {
+    let line = |clients: usize, measured, absolute| Line {
+        what: format!("HTTP, {clients} clients, time a call"),
+        limit: 1.25,
+        unit: "x",
+        measured,
+        peer: "bare hyper, as many bytes".into(),
+        absolute,
+    };
+    let Some(nudge) = program("nudge") else {
+        return CLIENTS.map(|clients| line(clients, None, "not built here".into())).into();
+    };
+    let ours = Server::start(&nudge, Some(SERVERS)).expect("the server starts");
+    let get = ours.request("nudge.get_hint", &json!({"component": KEY.0, "key": KEY.1}));
+    let runtime = runtime();
+    let answer = runtime.block_on(async {
+        let mut client = Client::connect(ours.port, &get).await;
+        let length = client.call().await;
+        client.answer(length)
+    });
+    assert!(answer.contains(VALUE), "{answer}");
+    let body = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+
+    let mut bare = on_processor(SERVERS, &std::env::current_exe().expect("this program"));
+    bare.args([BARE_HTTP, &body.to_string()]);
+    let mut bare = Lines::start(bare).expect("the peer starts");
+    let port: u16 = bare.receive().trim().parse().expect("it prints its port");
+    // What we send ours, to another port.
+    let text = String::from_utf8_lossy(&get);
+    let same = text.split_once("\r\n\r\n").map_or_else(Vec::new, |(_, body)| request(port, &"0".repeat(64), body));
+
+    let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
+    let lines = CLIENTS.map(|clients| {
+        let mut crowds = [Crowd::new(&runtime, clients, ours.port, &get), Crowd::new(&runtime, clients, port, &same)];
+        let [ours, bare] = &mut crowds;
+        let mut contenders: [Work<'_>; 2] = [Box::new(|n| ours.steps(n)), Box::new(|n| bare.steps(n))];
+        let times = interleave_processes(turns, &mut contenders);
+        let rate = |contender| clients as f64 / times.median(contender) * 1e6;
+        line(clients, Some(times.ratio(0, 1)), format!("{:.1}k/s / {:.1}k/s", rate(0), rate(1)))
+    });
+    lines.into()
+}
+
+/// How far the slow answers of one length are from its ordinary ones: no length may have a stall.
+pub fn sizes(scale: &Scale) -> Vec<Line> {
+    let worst = program("nudge").map(|nudge| {
+        let ours = Server::start(&nudge, Some(SERVERS)).expect("the server starts");
+        let runtime = runtime();
+        let of = |size: usize| spread(&runtime, &ours, size, (scale.latencies / CALLS_IN).max(20));
+        SIZES.map(of).into_iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)).expect("there are lengths")
+    });
+    vec![Line {
+        what: "HTTP, values of 0.1 to 64 KB, p99".into(),
+        limit: 10.0,
+        unit: "x",
+        measured: worst.as_ref().map(|worst| worst.ratio),
+        peer: "p50 of the same length, worst of 10".into(),
+        absolute: worst.map_or_else(|| "not built here".into(), |worst| worst.shown),
+    }]
+}
+
+struct Spread {
+    ratio: f64,
+    shown: String,
+}
+
+fn spread(runtime: &Runtime, ours: &Server, hundreds: usize, calls: usize) -> Spread {
+    let key = format!("{hundreds}");
+    let length = hundreds * 100;
+    let set = json!({"component": "sizes", "key": key, "value": "lorem ipsum ".repeat(length / 12 + 1)[..length]});
+    let set = ours.request("nudge.set_hint", &set);
+    let get = ours.request("nudge.get_hint", &json!({"component": "sizes", "key": key}));
+    let times: Vec<f64> = runtime.block_on(async {
+        let answered = Client::connect(ours.port, &set).await.call().await;
+        assert!(answered > length, "the value is not stored");
+        let mut client = Client::connect(ours.port, &get).await;
+        client.call().await;
+        let mut times = Vec::with_capacity(calls);
+        for _ in 0..calls {
+            let start = wall_ns();
+            assert!(client.call().await > length, "the value does not come back");
+            times.push(wall_ns() - start);
+        }
+        times
+    });
+    let (p99, p50) = (percentile(times.clone(), 99.0), percentile(times, 50.0));
+    let kilobytes = length as f64 / 1000.0;
+    Spread { ratio: p99 / p50, shown: format!("{} / {} at {kilobytes} KB", time(p99), time(p50)) }
+}

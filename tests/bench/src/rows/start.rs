@@ -1,0 +1,62 @@
+//! What a session costs that an agent begins: the time to the first answer, and memory.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::measure::{median, wall_ns};
+use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
+use crate::table::{Line, Scale, time};
+
+/// Starts at the most.
+const STARTS: usize = 51;
+/// Calls before the memory is looked at.
+const CALLS: usize = 1000;
+
+/// From starting the process to its first line.
+pub fn first_reply(scale: &Scale) -> Vec<Line> {
+    let times = program("nudge").map(|nudge| {
+        let temp = tempfile::tempdir().expect("a folder for temporary files");
+        let once = |_| {
+            let mut command = Command::new(&nudge);
+            command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", temp.path().join("run"));
+            let start = wall_ns();
+            let mut server = Lines::start(command).expect("the server starts");
+            server.send(INITIALIZE);
+            server.receive();
+            wall_ns() - start
+        };
+        median((0..scale.turns.rounds.min(STARTS)).map(once).collect())
+    });
+    vec![Line {
+        what: "start to first MCP reply, p50".into(),
+        limit: 15.0,
+        unit: "ms",
+        measured: times.map(|ns| ns / 1e6),
+        peer: "-".into(),
+        absolute: times.map_or_else(|| "not built here".into(), time),
+    }]
+}
+
+/// Resident memory of a server after a thousand calls.
+pub fn resident(_: &Scale) -> Vec<Line> {
+    let megabytes = program("nudge").and_then(|nudge| {
+        let mut server = Server::start(&nudge, None).expect("the server starts");
+        let get = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1}));
+        for _ in 0..CALLS {
+            server.mcp.send(&get);
+            server.mcp.receive();
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.mcp.pid())).ok()?;
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"))?;
+        kib.parse::<f64>().ok().map(|kib| kib * 1024.0 / 1e6)
+    });
+    vec![Line {
+        what: "serve, resident memory".into(),
+        limit: 10.0,
+        unit: "MB",
+        measured: megabytes,
+        peer: "-".into(),
+        absolute: megabytes.map_or_else(|| "needs /proc".into(), |megabytes| format!("{megabytes:.1} MB")),
+    }]
+}
