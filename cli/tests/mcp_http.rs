@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kit::{Incoming, PATIENCE, Serve, home};
+use kit::{Incoming, PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
 
 const LEGACY: &str = "2025-11-25";
@@ -532,6 +532,28 @@ fn clients_of_2026_listen() {
         stdio.result("resources/read", json!({"uri": "nudge://component/a%20b"}));
     }
     assert!(stdio.heard.is_empty(), "{:?}", stdio.heard);
+}
+
+#[test]
+fn streams_leave_room_for_calls() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let client = Http::modern(&serve);
+    let listen = || {
+        let filter = json!({"notifications": {"resourcesListChanged": true}});
+        let mut stream = client.post(&request(true, 1, "subscriptions/listen", filter));
+        (stream.status, stream.message().unwrap(), stream)
+    };
+    let mut open: Vec<_> = (0..256).map(|_| listen()).collect();
+    assert!(open.iter().all(|(status, ..)| *status == 200));
+    let (status, error, _) = listen();
+    assert_eq!((status, &error["error"]["data"]["reason"]), (503, &json!("E_UNAVAILABLE")));
+    set(&serve, "a", "b");
+    for (_, _, stream) in &mut open {
+        assert_eq!(stream.message().unwrap()["method"], "notifications/resources/list_changed");
+    }
+    open.pop();
+    wait_for("a free stream", PATIENCE, || (listen().0 == 200).then_some(()));
 }
 
 #[test]
