@@ -95,12 +95,12 @@ impl<'a> Stdio<'a> {
         if !modern {
             serve.initialize(LEGACY);
         }
-        Self::again(serve, modern)
+        Self { serve, modern, id: 0, heard: VecDeque::new() }
     }
 
-    /// Goes on where another of the same era stopped.
+    /// Goes on where another of the same era stopped, with ids of its own.
     fn again(serve: &'a mut Serve, modern: bool) -> Self {
-        Self { serve, modern, id: 100, heard: VecDeque::new() }
+        Self { serve, modern, id: 1_000, heard: VecDeque::new() }
     }
 
     fn send(&mut self, method: &str, params: Value) -> u64 {
@@ -515,6 +515,8 @@ fn clients_of_2026_listen() {
     assert_eq!(Http::modern(&serve).ask("resources/subscribe", json!({"uri": "x"}))["error"]["code"], -32601);
 
     delete(&serve, "unwatched", "k");
+    let cleared = [stream.message().unwrap(), stream.message().unwrap()].map(|message| message["method"].clone());
+    assert_eq!(cleared, ["notifications/resources/list_changed", "notifications/resources/updated"]);
     let mut stdio = Stdio::new(&mut serve, true);
     let id = stdio.send("subscriptions/listen", json!({"notifications": filter}));
     let heard = of(id, stdio.hear());
