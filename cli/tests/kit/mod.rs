@@ -313,3 +313,5 @@ impl Read for Chunked {
         Ok(read)
     }
 }
+
+pub mod mcp;
