@@ -3,6 +3,7 @@
 //! One thread drives both. What they answer is a [`Service`]; this module and those below it know no
 //! method but `nudge.shutdown`.
 
+pub mod announced;
 pub mod calls;
 pub mod changes;
 pub mod control;
@@ -85,7 +86,7 @@ impl Server {
 
         let (stop, stopped) = watch::channel(false);
         let (touched, _) = broadcast::channel(changes::TOUCHED_CAPACITY);
-        let service = changes::announced(service, touched.clone());
+        let service = announced::announced(service, touched.clone());
         let changes = Changes::gather(&touched, Arc::clone(&service), stopped.clone());
         let mcp = McpHttp::new(
             Tools::new(Arc::clone(&service), None).with_changes(changes.clone()).with_structured_results(),

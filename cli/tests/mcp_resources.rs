@@ -234,4 +234,11 @@ fn clients_of_2026_listen() {
         stdio.result("resources/read", json!({"uri": "nudge://component/a%20b"}));
     }
     assert!(stdio.heard.is_empty(), "{:?}", stdio.heard);
+    for _ in 0..16 {
+        let id = stdio.send("subscriptions/listen", json!({"notifications": {}}));
+        of(id, stdio.hear());
+    }
+    let one_more = stdio.send("subscriptions/listen", json!({"notifications": {}}));
+    of(one_more, stdio.hear());
+    assert_eq!(stdio.hear()["error"]["code"], -32600);
 }
