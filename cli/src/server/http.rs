@@ -1,5 +1,5 @@
 //! HTTP: connections, bodies and their limits. Who may come in is decided in [`super::door`], what a
-//! body asks in [`super::rpc`].
+//! body asks in [`super::rpc`] and, under `/mcp`, in [`super::mcp_http`].
 
 use std::convert::Infallible;
 use std::pin::pin;

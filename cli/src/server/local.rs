@@ -46,8 +46,7 @@ impl Local {
 
     fn with_clock(config: Config, port: u16, clock: &Arc<ServerClock>) -> Self {
         let history = Arc::new(History::default());
-        let nudge =
-            Nudge::with_log(config, Arc::clone(clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
+        let nudge = Nudge::with_log(config, Arc::clone(clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
         Self {
             nudge,
             history,

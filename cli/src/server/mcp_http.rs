@@ -14,7 +14,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionTransport,
@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use rmcp::transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -40,13 +40,18 @@ const SESSION_IDLE: Duration = Duration::from_hours(4);
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 /// Time for requests that listen to be answered once the server is told to stop; then streams end.
 const FAREWELL: Duration = Duration::from_millis(50);
+/// Streams that stay open, at a time: half of all connections, so that there is always room to call.
+const MAX_STREAMS: usize = 256;
 /// Largest text of rmcp's that becomes the message of an error.
 const MAX_REASON_BYTES: usize = 512;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers `/mcp`.
-pub struct McpHttp(StreamableHttpService<Tools, Sessions>);
+pub struct McpHttp {
+    service: StreamableHttpService<Tools, Sessions>,
+    free_streams: Arc<Semaphore>,
+}
 
 impl McpHttp {
     /// Serves every client with `tools`. Streams and sessions end when `stopped` becomes true.
@@ -64,21 +69,46 @@ impl McpHttp {
             token.cancel();
         });
         let tools = move || Ok(tools.for_another_client());
-        Self(StreamableHttpService::new(tools, Arc::new(Sessions::new()), config))
+        let service = StreamableHttpService::new(tools, Arc::new(Sessions::new()), config);
+        Self { service, free_streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
     }
 
     /// Answers a request that may come in; `body` is empty for other methods than POST.
-    pub async fn answer(&self, mut head: Parts, body: Bytes) -> Answer {
+    pub async fn answer(&self, head: Parts, body: Bytes) -> Answer {
+        if !stays_open(&head) {
+            return self.handle(head, body).await;
+        }
+        let Ok(stream) = Arc::clone(&self.free_streams).try_acquire_owned() else {
+            let message = "Too many streams are open; close some and try again.";
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message);
+        };
+        let hold = move |frame| {
+            let _until_the_end = &stream;
+            frame
+        };
+        self.handle(head, body).await.map(|body| body.map_frame(hold).boxed())
+    }
+
+    async fn handle(&self, mut head: Parts, body: Bytes) -> Answer {
         let (rest, arguments) = without_arguments(body).await;
         if let Some(arguments) = arguments {
             head.extensions.insert(RawArguments(arguments));
         }
-        let response = self.0.handle(Request::from_parts(head, Full::new(rest.clone()))).await;
+        let mut response = self.service.handle(Request::from_parts(head, Full::new(rest.clone()))).await;
         if response.status().is_client_error() || response.status().is_server_error() {
-            return explained(response, &rest).await;
+            response = explained(response, &rest).await;
         }
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
+}
+
+/// Whether the answer is a stream that ends only when somebody ends it. rmcp refuses a request whose
+/// header names another method than its body.
+fn stays_open(head: &Parts) -> bool {
+    head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
 
 async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
@@ -102,7 +132,7 @@ async fn explained(response: Answer, message: &[u8]) -> Answer {
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return unreadable(message);
     }
-    let (mut head, body) = response.into_parts();
+    let (head, body) = response.into_parts();
     let Ok(text) = body.collect().await;
     let text = text.to_bytes();
     let text = String::from_utf8_lossy(&text[..text.len().min(MAX_REASON_BYTES)]);
@@ -114,12 +144,17 @@ async fn explained(response: Answer, message: &[u8]) -> Answer {
         status if status.is_server_error() => "E_UNAVAILABLE",
         _ => "E_BAD_REQUEST",
     };
-    let code = i32::from(head.status.as_u16()) * 100;
-    let fault = rpc::failure(&Fault { code, message: &text, data: FaultData { reason } });
-    let (json_head, body) = json(head.status, fault).into_parts();
-    head.headers.remove(header::CONTENT_LENGTH);
-    head.headers.extend(json_head.headers);
-    Response::from_parts(head, body.boxed())
+    let mut refusal = refusal(head.status, reason, &text);
+    if let Some(allow) = head.headers.get(header::ALLOW) {
+        refusal.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    refusal
+}
+
+/// A refusal as the door writes it.
+fn refusal(status: StatusCode, reason: &str, message: &str) -> Answer {
+    let code = i32::from(status.as_u16()) * 100;
+    json(status, rpc::failure(&Fault { code, message, data: FaultData { reason } })).map(BodyExt::boxed)
 }
 
 /// The answer to a body that is no message.

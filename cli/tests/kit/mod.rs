@@ -326,3 +326,5 @@ impl Read for Chunked {
         Ok(read)
     }
 }
+
+pub mod mcp;
