@@ -55,7 +55,11 @@ pub struct McpHttp {
 
 impl McpHttp {
     /// Serves every client with `tools`. Streams and sessions end when `stopped` becomes true.
-    pub fn new(tools: Tools, mut stopped: watch::Receiver<bool>) -> Self {
+    pub fn new(tools: Tools, stopped: watch::Receiver<bool>) -> Self {
+        Self::with_idle(tools, stopped, SESSION_IDLE)
+    }
+
+    fn with_idle(tools: Tools, mut stopped: watch::Receiver<bool>, idle: Duration) -> Self {
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
@@ -69,7 +73,7 @@ impl McpHttp {
             token.cancel();
         });
         let tools = move || Ok(tools.for_another_client());
-        let service = StreamableHttpService::new(tools, Arc::new(Sessions::new()), config);
+        let service = StreamableHttpService::new(tools, Arc::new(Sessions::new(idle)), config);
         Self { service, free_streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
     }
 
@@ -176,9 +180,9 @@ struct Sessions {
 }
 
 impl Sessions {
-    fn new() -> Self {
+    fn new(idle: Duration) -> Self {
         let mut local = LocalSessionManager::default();
-        local.session_config.keep_alive = Some(SESSION_IDLE);
+        local.session_config.keep_alive = Some(idle);
         Self { local: Arc::new(local), last_used: Mutex::default() }
     }
 
@@ -259,5 +263,45 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.local.resume(id, last_event_id).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::Nudge;
+
+    use super::*;
+
+    const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
+
+    fn head(method: Method, session: &str) -> Parts {
+        let request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header(header::HOST, "localhost")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, text/event-stream");
+        let request = if session.is_empty() { request } else { request.header("mcp-session-id", session) };
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn idle_sessions_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (_stop, stopped) = watch::channel(false);
+            let tools = Tools::new(Arc::new(Nudge::default()), None);
+            let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
+            let hello = mcp.answer(head(Method::POST, ""), HELLO.into()).await;
+            let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+            let stream = mcp.answer(head(Method::GET, &session), Bytes::new()).await;
+            assert_eq!(stream.status(), StatusCode::OK);
+            // The stream ends with the session.
+            stream.into_body().collect().await.unwrap();
+            let gone = || async { mcp.answer(head(Method::GET, &session), Bytes::new()).await.status() };
+            while gone().await != StatusCode::NOT_FOUND {
+                tokio::task::yield_now().await;
+            }
+        });
     }
 }
