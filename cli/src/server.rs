@@ -58,10 +58,12 @@ pub struct Server {
     pub started: String,
     /// Whether to speak MCP.
     pub stdio: Stdio,
-    /// Housekeeping.
-    pub every_minute: Box<dyn Fn() + Send>,
+    /// Drops what has expired.
+    pub sweep: Box<dyn Fn() + Send>,
 }
 
+/// How often what has expired is dropped; until then it takes room but is never shown.
+const SWEEP: Duration = Duration::from_secs(5);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -82,7 +84,7 @@ impl Server {
     }
 
     async fn serve(self) -> Result<()> {
-        let Self { primary, door, service, history, started, stdio, every_minute } = self;
+        let Self { primary, door, service, history, started, stdio, sweep } = self;
         let signal = stop_signal().map_err(|error| failed("listen for signals", &error))?;
         let (dir, lock, listener) = primary.into_parts();
         let address = listener.local_addr().map_err(|error| failed("read the port", &error))?;
@@ -104,7 +106,7 @@ impl Server {
         }
         tracing::info!(%address, pid = std::process::id(), "serving");
         let http = http::spawn(listener, door, Arc::new(over_http), mcp, stopped.clone());
-        let housekeeping = tokio::spawn(housekeeping(every_minute));
+        let housekeeping = tokio::spawn(housekeeping(sweep));
 
         let mut stopped = stopped;
         let ended = tokio::select! {
@@ -137,12 +139,12 @@ async fn client(stdio: Stdio, service: Arc<dyn Service>, changes: Changes) -> Re
     }
 }
 
-async fn housekeeping(every_minute: Box<dyn Fn() + Send>) {
-    let mut minutes = tokio::time::interval(Duration::from_mins(1));
-    minutes.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn housekeeping(sweep: Box<dyn Fn() + Send>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        minutes.tick().await;
-        every_minute();
+        ticks.tick().await;
+        sweep();
     }
 }
 

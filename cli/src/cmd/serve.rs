@@ -91,8 +91,9 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
     let fill_in = move |method: &Method,
                         params: &mut Map<String, Value>,
                         service: &dyn Service,
-                        meta: Option<&Map<String, Value>>| {
-        inference.fill_in(method, params, client_cwd(meta).as_deref(), service);
+                        meta: Option<&Map<String, Value>>,
+                        may_wait: bool| {
+        inference.fill_in(method, params, client_cwd(meta).as_deref(), service, may_wait)
     };
     let token = args.token_file.map(|path| std::fs::read_to_string(&path).map_err(|error| (path, error))).transpose();
     let token = token.map_err(|(path, error)| {
@@ -116,19 +117,19 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
 /// When another server has the runtime directory (it is named), or an argument or port cannot be used.
 pub fn serve(args: ServeArgs) -> Result<()> {
     let token = token(&args)?;
-    let for_people = !args.detached && stdin().is_terminal();
-    if let Err(error) = log::start(args.log_level, &args.runtime_dir, !for_people) {
-        // A server without a log is better than none.
-        let _ = writeln!(stderr(), "nudge: {error}");
-    }
     if args.detached {
         detach::leave_the_terminal();
     }
     let primary = Primary::acquire(args.runtime_dir, args.port)?;
+    let for_people = !args.detached && stdin().is_terminal();
+    if let Err(error) = log::start(args.log_level, primary.dir(), !for_people) {
+        // A server without a log is better than none.
+        let _ = writeln!(stderr(), "nudge: {error}");
+    }
     let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
     let local = Arc::new(Local::new(args.config, primary.port()));
     let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
-    let sweep = Arc::clone(&local);
+    let swept = Arc::clone(&local);
     Server {
         primary,
         door,
@@ -139,7 +140,7 @@ pub fn serve(args: ServeArgs) -> Result<()> {
             local,
         ])))),
         stdio,
-        every_minute: Box::new(move || sweep.sweep()),
+        sweep: Box::new(move || swept.sweep()),
     }
     .run()
 }

@@ -157,7 +157,7 @@ pub(super) async fn list(service: &Arc<dyn Service>) -> Result<Vec<String>> {
     struct Component {
         name: String,
     }
-    let listed = calls::call(Arc::clone(service), String::new(), LIST, no_params(), |_, params| params).await?;
+    let listed = calls::call(Arc::clone(service), String::new(), LIST, no_params(), calls::as_they_are).await?;
     let listed: Listed = serde_json::from_str(listed.get()).unwrap_or(Listed { components: Vec::new() });
     let mut names: Vec<_> = listed.components.into_iter().map(|component| component.name).collect();
     names.sort_unstable();

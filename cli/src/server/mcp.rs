@@ -1,21 +1,25 @@
 //! MCP: the rows of the method table as tools and the store as resources, for both eras of the protocol.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::http::request::Parts;
 use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, ErrorData, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, JsonObject,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use tokio::time::sleep;
 
 use super::changes::Changes;
 use super::stdio::{RawArguments, StdioTransport};
@@ -25,7 +29,11 @@ use super::{calls, resources};
 /// Completes the params of a call that takes a context, before it is made: what the method's row
 /// says, the params, the service to ask (for instance which environment names matter), and the
 /// client's `_meta`.
-pub type FillIn = dyn Fn(&Method, &mut Map<String, Value>, &dyn Service, Option<&Map<String, Value>>) + Send + Sync;
+///
+/// The last argument says whether it may wait for other programs; when it would have to and may not, it
+/// answers false.
+pub type FillIn =
+    dyn Fn(&Method, &mut Map<String, Value>, &dyn Service, Option<&Map<String, Value>>, bool) -> bool + Send + Sync;
 
 /// Shown to the model by every host; some cut it at 2 KB.
 const INSTRUCTIONS: &str = "\
@@ -43,6 +51,9 @@ Never store credentials; they are refused.";
 /// How long a client may keep the list of tools: it never changes within one process.
 const TOOLS_TTL_MS: u64 = 3_600_000;
 
+/// Time for answers under way once the client has closed stdin; the end of a server may take a second.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
 /// Serves the MCP client on stdin and stdout until it closes stdin.
 ///
 /// # Errors
@@ -50,9 +61,17 @@ const TOOLS_TTL_MS: u64 = 3_600_000;
 pub async fn serve(tools: Tools) -> Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio_pipes();
     let transport = StdioTransport::new(stdin, stdout);
+    let ended = transport.ended();
     match rmcp::serve_server(tools, transport).await {
         Ok(running) => {
-            let _ = running.waiting().await;
+            let too_late = async {
+                ended.notified().await;
+                sleep(LAST_ANSWERS).await;
+            };
+            tokio::select! {
+                _ = running.waiting() => {}
+                () = too_late => {}
+            }
             Ok(())
         }
         // A client that only asked what the server can do, or changed its mind.
@@ -134,9 +153,9 @@ impl Tools {
         meta: JsonObject,
     ) -> CallToolResult {
         let fill_in = self.fill_in.clone().filter(|_| method.context != ContextUse::None);
-        let prepare = move |service: &dyn Service, params: Box<RawValue>| match fill_in {
-            Some(fill_in) => filled_in(&*fill_in, method, params, service, &meta),
-            None => params,
+        let prepare = move |service: &dyn Service, params: &RawValue, may_wait: bool| match &fill_in {
+            Some(fill_in) => filled_in(&**fill_in, method, params, service, &meta, may_wait),
+            None => Some(params.to_owned()),
         };
         match calls::call(Arc::clone(&self.service), by, method.name, params, prepare).await {
             Ok(result) => {
@@ -160,17 +179,63 @@ fn client_name(client: &Implementation) -> String {
     format!("{}/{}", plain(&client.name), plain(&client.version))
 }
 
-/// Params that are no object are passed on as they are: the service says what is wrong with them.
+/// Params that are no object, or hold a key twice, are passed on as they are: the service says what is
+/// wrong with them.
 fn filled_in(
     fill_in: &FillIn,
     method: &Method,
-    params: Box<RawValue>,
+    params: &RawValue,
     service: &dyn Service,
     meta: &JsonObject,
-) -> Box<RawValue> {
-    let Ok(mut map) = serde_json::from_str(params.get()) else { return params };
-    fill_in(method, &mut map, service, Some(meta).filter(|meta| !meta.is_empty()));
-    to_raw_value(&map).unwrap_or(params)
+    may_wait: bool,
+) -> Option<Box<RawValue>> {
+    let Some(mut map) = object(params) else { return Some(params.to_owned()) };
+    let meta = Some(meta).filter(|meta| !meta.is_empty());
+    let filled = fill_in(method, &mut map, service, meta, may_wait);
+    filled.then(|| to_raw_value(&map).unwrap_or_else(|_| params.to_owned()))
+}
+
+/// The members of an object in which no object has two of one name.
+fn object(params: &RawValue) -> Option<Map<String, Value>> {
+    // First what ends at once where the nesting is endless.
+    let map = serde_json::from_str(params.get()).ok()?;
+    no_name_twice(params).then_some(map)
+}
+
+fn no_name_twice(json: &RawValue) -> bool {
+    match json.get().as_bytes().first() {
+        Some(b'{') => serde_json::from_str::<Members<'_>>(json.get()).is_ok_and(|Members(members)| {
+            let names: HashSet<_> = members.iter().map(|(name, _)| name).collect();
+            names.len() == members.len() && members.iter().all(|(_, value)| no_name_twice(value))
+        }),
+        Some(b'[') => {
+            serde_json::from_str::<Vec<&RawValue>>(json.get()).is_ok_and(|list| list.into_iter().all(no_name_twice))
+        }
+        _ => true,
+    }
+}
+
+/// An object as it is written.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
 }
 
 /// The arguments as they came: with the request over stdio, with its HTTP head over HTTP.
@@ -241,6 +306,28 @@ impl ServerHandler for Tools {
         let by = context.client_info().map(|client| client_name(&client)).unwrap_or_default();
         let meta = std::mem::take(&mut context.meta.0.0);
         Ok(self.call(by, method, params, meta).await.into())
+    }
+
+    /// Also where a known method ends up whose params have another form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const KNOWN: [&str; 6] = [
+            "tools/call",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "completion/complete",
+            "subscriptions/listen",
+        ];
+        if KNOWN.contains(&&*request.method) {
+            let message = "The params do not have the form that MCP gives them; see its specification.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = "There is no such method here; initialize or server/discover tells what is offered.";
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -96,10 +96,13 @@ pub(super) async fn read(service: &Arc<dyn Service>, uri: String) -> Result<Read
     let json = match Target::parse(&uri) {
         None => return Err(unknown(&uri)),
         Some(Target::Components) => {
-            let call =
-                calls::call(Arc::clone(service), String::new(), "nudge.list_components", no_params(), |_, params| {
-                    params
-                });
+            let call = calls::call(
+                Arc::clone(service),
+                String::new(),
+                "nudge.list_components",
+                no_params(),
+                calls::as_they_are,
+            );
             call.await.map_err(|error| failed(&error))?
         }
         Some(Target::Component(name)) => component(service, &name, &uri).await?,
@@ -119,7 +122,7 @@ async fn component(service: &Arc<dyn Service>, name: &str, uri: &str) -> Result<
         payload: &'a RawValue,
     }
     let params = to_raw_value(&Export { component: name }).map_err(|_| unknown(uri))?;
-    match calls::call(Arc::clone(service), String::new(), "nudge.export", params, |_, params| params).await {
+    match calls::call(Arc::clone(service), String::new(), "nudge.export", params, calls::as_they_are).await {
         Ok(exported) => match serde_json::from_str::<Exported<'_>>(exported.get()) {
             Ok(exported) => Ok(exported.payload.to_owned()),
             Err(_) => Err(ErrorData::internal_error("The export holds no payload.", None)),

@@ -20,7 +20,7 @@ use rmcp::transport::Transport;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::door::MAX_BODY_BYTES;
 
@@ -43,6 +43,8 @@ pub struct StdioTransport<R, W> {
     /// A request has come: from now on rmcp takes notifications too.
     opened: bool,
     write: Arc<Mutex<W>>,
+    /// Told when the input has ended.
+    ended: Arc<Notify>,
 }
 
 impl<R, W> StdioTransport<R, W>
@@ -58,7 +60,13 @@ where
             dropping: false,
             opened: false,
             write: Arc::new(Mutex::new(write)),
+            ended: Arc::default(),
         }
+    }
+
+    /// Is told when the input has ended; answers to what came before may still be under way.
+    pub fn ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
     }
 
     /// Puts the next line into `self.line`; false at the end of the input.
@@ -107,6 +115,7 @@ where
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if !self.next_line().await {
+                self.ended.notify_one();
                 return None;
             }
             let parsed = parse(&self.line);
