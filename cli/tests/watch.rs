@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use kit::system::{nudge, sentence};
 use kit::{PATIENCE, Serve, home, wait_for};
+use nudge::Service as _;
+use nudge_client::{Remote, RuntimeDir};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 /// A sweep comes every few seconds.
@@ -183,8 +186,14 @@ fn thirty_two_may_watch() {
     let serve = Serve::start(&home.path().join("run"));
     let next = serve.call("nudge.changes", &json!({}))["result"]["next"].clone();
     let wait = json!({"since": next, "wait_s": 5});
+    // One each: a client makes its calls one after the other.
+    let runtime = &serve.runtime;
+    let waits = || {
+        let remote = Remote::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
+        remote.call("nudge.changes", &to_raw_value(&wait).unwrap()).unwrap()
+    };
     std::thread::scope(|scope| {
-        let watchers: Vec<_> = (0..32).map(|_| scope.spawn(|| serve.call("nudge.changes", &wait))).collect();
+        let watchers: Vec<_> = (0..32).map(|_| scope.spawn(waits)).collect();
         let refused = wait_for("a refusal", PATIENCE, || {
             let answer = serve.call("nudge.changes", &json!({"since": next, "wait_s": 0.001}));
             answer.get("error").cloned()
@@ -200,7 +209,8 @@ fn thirty_two_may_watch() {
         assert!(serve.call("nudge.changes", &json!({}))["result"].is_object());
         ok(&serve.runtime, &["set", "a", "k", "x"]);
         for watcher in watchers {
-            assert_eq!(watcher.join().unwrap()["result"]["changes"][0]["key"], "k");
+            let heard: Value = serde_json::from_str(watcher.join().unwrap().get()).unwrap();
+            assert_eq!(heard["changes"][0]["key"], "k");
         }
     });
     assert!(serve.call("nudge.changes", &wait)["result"].is_object(), "there is room again");
