@@ -214,7 +214,10 @@ fn hostile_texts_steer_no_terminal() {
         with(&["delete", "--all"], &[name, "cmd"]),
     ]);
     assert!(ok(&serve, &["ls", name]).contains("\\u{202e}"), "they are stored, and shown");
-    assert!(ok(&serve, &["undo", "--list"]).contains("by x\\u{1b}]52"), "a client calls itself so");
+    assert!(
+        ok(&serve, &["undo", "--list"]).contains("by x]52;c;QQ==[8mhid31m0;t\\u{202e}"),
+        "a client calls itself so"
+    );
     for line in &lines {
         let args: Vec<_> = line.iter().map(String::as_str).collect();
         let shown = seen(&serve, &args, &[]);
