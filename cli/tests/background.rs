@@ -41,7 +41,8 @@ impl Background {
         let file = RuntimeDir::open(Some(runtime)).unwrap().read_server_file().expect("server.pid");
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", file.port)).expect("a server");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let request = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\n\r\n", file.port);
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"version\""), "{answer}");

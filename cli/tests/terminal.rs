@@ -119,7 +119,7 @@ fn a_server_on_a_terminal_serves_http_until_it_is_stopped() {
         let mut pty = Some(pty);
         match ending {
             "Ctrl-C" => pty.as_mut().unwrap().press(b"\x03"),
-            "nudge stop" => assert!(nudge(&runtime, &["stop"]).status().unwrap().success()),
+            "nudge stop" => assert!(nudge(&runtime, &["stop"]).output().unwrap().status.success()),
             "the terminal closes" => pty.take().unwrap().close(),
             name => signal(pid, name),
         }
