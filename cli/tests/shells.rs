@@ -279,7 +279,7 @@ fn the_examples_in_the_help_work() {
             prepare(&serve);
             let out = desk.shell("bash", &["--norc", "--noprofile", "-o", "pipefail"], example);
             // It names a variant that only a store of its own has.
-            let expected = if example.contains("--variant 3f2a") { 1 } else { 0 };
+            let expected = i32::from(example.contains("--variant 3f2a"));
             assert_eq!(out.status.code(), Some(expected), "{example}: {out:?}");
         }
     }
