@@ -245,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn wide_characters_take_two_columns() {
+        let row = |key: &str| json!({"hint": {"component": "a", "key": key, "value": "x"}, "score": 0.5, "match_explain": {"matched": true}});
+        let result = json!({"hints": [row("日本"), row("k")]});
+        assert_eq!(
+            anstream::adapter::strip_str(&rows(&result, false)).to_string(),
+            "a/日本  0.50  x\na/k     0.50  x\n"
+        );
+    }
+
+    #[test]
     fn json_stays_the_same_json() {
         let value = json!({"a": "\u{9b}31m\u{7f}\u{202e}\u{e0041}\n\té"});
         let text = format!("{value:#}\n");

@@ -4,7 +4,7 @@
 mod kit;
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -14,7 +14,7 @@ use kit::mcp::{Client as _, Http};
 use kit::pty::{Pty, with_terminal};
 use kit::system::{nudge, sentence};
 use kit::{PATIENCE, Serve, home, wait_for};
-use nudge_client::{Remote, RuntimeDir, ServerFile};
+use nudge_client::{RuntimeDir, ServerFile};
 use rustix::process::{Pid, getsid};
 use serde_json::{Value, json};
 
@@ -39,7 +39,13 @@ impl Background {
     /// No waiting here: `--detach` has returned.
     fn answers(runtime: &Path) -> ServerFile {
         let file = RuntimeDir::open(Some(runtime)).unwrap().read_server_file().expect("server.pid");
-        assert!(Remote::is_alive(file.port), "the server does not answer");
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", file.port)).expect("a server");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\n\r\n", file.port);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"version\""), "{answer}");
         file
     }
 

@@ -119,7 +119,7 @@ fn a_server_on_a_terminal_serves_http_until_it_is_stopped() {
         let mut pty = Some(pty);
         match ending {
             "Ctrl-C" => pty.as_mut().unwrap().press(b"\x03"),
-            "nudge stop" => assert!(nudge(&runtime, &["stop"]).status().unwrap().success()),
+            "nudge stop" => assert!(nudge(&runtime, &["stop"]).output().unwrap().status.success()),
             "the terminal closes" => pty.take().unwrap().close(),
             name => signal(pid, name),
         }
@@ -165,7 +165,7 @@ fn plant(serve: &mut Serve) {
     serve.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
     serve.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let gone = serve.tool("nudge_delete_hint", &json!({"component": "b", "key": "gone"}));
-    assert_eq!(gone["result"]["isError"].as_bool().unwrap_or_default(), false, "{gone}");
+    assert!(!gone["result"]["isError"].as_bool().unwrap_or_default(), "{gone}");
 }
 
 #[test]
@@ -214,7 +214,10 @@ fn hostile_texts_steer_no_terminal() {
         with(&["delete", "--all"], &[name, "cmd"]),
     ]);
     assert!(ok(&serve, &["ls", name]).contains("\\u{202e}"), "they are stored, and shown");
-    assert!(ok(&serve, &["undo", "--list"]).contains("by x\\u{1b}]52"), "a client calls itself so");
+    assert!(
+        ok(&serve, &["undo", "--list"]).contains("by x]52;c;QQ==[8mhid31m0;t\\u{202e}"),
+        "a client calls itself so"
+    );
     for line in &lines {
         let args: Vec<_> = line.iter().map(String::as_str).collect();
         let shown = seen(&serve, &args, &[]);

@@ -48,14 +48,14 @@ impl Watching {
     /// It tells of what happens from its first question on, and nobody sees that one: so things happen
     /// until it tells of one, and of the last.
     fn begun(&self, serve: &Serve) {
-        let mut sent = 0;
+        let mut last = Value::Null;
         let mut heard = wait_for("the first change", PATIENCE, || {
-            sent += 1;
-            serve.call("nudge.set_hint", &json!({"component": "http-proxy", "key": "probe", "value": "x"}));
+            let probe = json!({"component": "http-proxy", "key": "probe", "value": "x"});
+            last = serve.call("nudge.set_hint", &probe)["result"]["hint"]["version"].clone();
             self.lines.recv_timeout(Duration::from_millis(50)).ok()
         });
         let is_last =
-            |line: &str| line.contains(&format!(" v{sent} ")) || line.contains(&format!("\"version\":{sent},"));
+            |line: &str| line.contains(&format!(" v{last} ")) || line.contains(&format!("\"version\":{last},"));
         while !is_last(&heard) {
             heard = self.next();
         }
@@ -186,11 +186,15 @@ fn thirty_two_may_watch() {
     let serve = Serve::start(&home.path().join("run"));
     let next = serve.call("nudge.changes", &json!({}))["result"]["next"].clone();
     let wait = json!({"since": next, "wait_s": 5});
-    // One each: a client makes its calls one after the other.
+    // One each: a client makes its calls one after the other. The probe below may take a place before
+    // all have one, and a call waits 5 seconds at most; so they ask until they hear.
     let runtime = &serve.runtime;
     let waits = || {
         let remote = Remote::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
-        remote.call("nudge.changes", &to_raw_value(&wait).unwrap()).unwrap()
+        wait_for("the change", 3 * PATIENCE, || {
+            let answer = remote.call("nudge.changes", &to_raw_value(&wait).unwrap()).ok()?;
+            serde_json::from_str::<Value>(answer.get()).unwrap()["changes"].get(0).cloned()
+        })
     };
     std::thread::scope(|scope| {
         let watchers: Vec<_> = (0..32).map(|_| scope.spawn(waits)).collect();
@@ -202,15 +206,25 @@ fn thirty_two_may_watch() {
             (&refused["data"]["reason"], &refused["data"]["limit"], &refused["data"]["max"]),
             (&json!("E_QUOTA"), &json!("watchers"), &json!(32))
         );
-        let out = nudge(&serve.runtime, &["watch"]).output().unwrap();
+        // It gets in only where one of them is just about to ask again.
+        let out = wait_for("a watcher that is refused", PATIENCE, || {
+            let mut command = nudge(runtime, &["watch"]);
+            let mut one_more = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let patience = Instant::now() + Duration::from_secs(2);
+            while one_more.try_wait().unwrap().is_none() && Instant::now() < patience {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let _ = one_more.kill();
+            let out = one_more.wait_with_output().unwrap();
+            out.status.code().is_some().then_some(out)
+        });
         assert_eq!(out.status.code(), Some(4));
         assert!(sentence(&out).contains("32 callers watch already"));
         // Who only asks does not wait, and who waits hears of the change.
         assert!(serve.call("nudge.changes", &json!({}))["result"].is_object());
         ok(&serve.runtime, &["set", "a", "k", "x"]);
         for watcher in watchers {
-            let heard: Value = serde_json::from_str(watcher.join().unwrap().get()).unwrap();
-            assert_eq!(heard["changes"][0]["key"], "k");
+            assert_eq!(watcher.join().unwrap()["key"], "k");
         }
     });
     assert!(serve.call("nudge.changes", &wait)["result"].is_object(), "there is room again");
@@ -267,9 +281,9 @@ fn an_edit_overwrites_nothing_that_changed_meanwhile() {
     for (meanwhile, code, value) in [
         ("nudge set a k theirs >/dev/null", 4, Some("theirs\n")),
         ("nudge delete a k >/dev/null", 4, None),
+        // The new one has the version of the old one.
         ("nudge delete a k >/dev/null; nudge set a k again >/dev/null", 4, Some("again\n")),
     ] {
-        ok(&serve.runtime, &["set", "a", "k", "mine"]);
         ok(&serve.runtime, &["set", "a", "k", "mine"]);
         let out = edit(&serve, &["a", "k"], &format!("{meanwhile}\nsed -i.bak s/mine/edited/ \"$file\""));
         assert_eq!(out.status.code(), Some(code), "{meanwhile}: {out:?}");

@@ -11,5 +11,5 @@ pub fn run(args: &Call, global: &Global) -> Result<Done> {
     let params: Box<RawValue> = serde_json::from_str(&text)
         .map_err(|error| Error::new(ErrorKind::Invalid, format!("The params are not JSON: {error}.")))?;
     let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
-    Ok(json(&*connect(global)?.call(&method, &params)?))
+    Ok(json(&connect(global)?.call(&method, &params)?))
 }
