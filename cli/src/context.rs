@@ -24,7 +24,17 @@ impl Inference {
     /// Fills in what `params.context` of a call to `method` leaves out. A field that is given stays,
     /// an explicit null too. `cwd` is the folder when the caller names none; `service` says which
     /// environment variables matter.
-    pub fn fill_in(&self, method: &Method, params: &mut Map<String, Value>, cwd: Option<&Path>, service: &dyn Service) {
+    ///
+    /// False, and nothing is filled in, when git itself must be asked and the caller may not wait for
+    /// it.
+    pub fn fill_in(
+        &self,
+        method: &Method,
+        params: &mut Map<String, Value>,
+        cwd: Option<&Path>,
+        service: &dyn Service,
+        may_wait: bool,
+    ) -> bool {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let given = match params.get("context") {
             // One that only says what is unknown names no place to bump.
@@ -33,24 +43,30 @@ impl Inference {
             None => false,
         };
         if method.context == ContextUse::None || (method.context == ContextUse::InferredIfGiven && !given) {
-            return;
+            return true;
         }
         let asked = env_question(params);
-        let context = params.entry("context").or_insert(Value::Null);
-        if !given {
-            *context = Value::Object(Map::new());
-        }
-        // Anything else than an object is the server's to refuse.
-        let Value::Object(context) = context else { return };
-        let cwd = match context.get("cwd") {
+        let told = match params.get("context") {
+            Some(Value::Object(context)) => context.get("cwd").cloned(),
+            // Anything else than an object is the server's to refuse.
+            Some(_) if given => return true,
+            _ => None,
+        };
+        let cwd = match told {
             None => cwd.map(Path::to_owned),
             Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
             Some(_) => None,
         };
-        let here = match cwd {
-            Some(cwd) => infer(&cwd, &mut self.0.lock().unwrap_or_else(PoisonError::into_inner), ask_git),
+        let here = match cwd.map(|cwd| self.infer(&cwd, may_wait)) {
+            Some(None) => return false,
+            Some(Some(here)) => here,
             None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
         };
+        let context = params.entry("context").or_insert(Value::Null);
+        if !given {
+            *context = Value::Object(Map::new());
+        }
+        let Value::Object(context) = context else { return true };
         let os = here.os.map(|os| os.as_str().to_owned());
         for (name, value) in [("cwd", here.cwd), ("repo", here.repo), ("branch", here.branch), ("os", os)] {
             if let (Some(value), false) = (value, context.contains_key(name)) {
@@ -61,6 +77,26 @@ impl Inference {
             let env = env(&asked, service);
             if !env.is_empty() {
                 context.insert("env".into(), Value::Object(env));
+            }
+        }
+        true
+    }
+
+    /// `None` when git must be asked and there is no time for it. Git runs outside the lock: a git that
+    /// hangs holds up nobody else.
+    fn infer(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
+        let detector = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsure = false;
+        let here = infer(cwd, &mut detector(), |_| {
+            unsure = true;
+            None
+        });
+        match (unsure, may_wait) {
+            (false, _) => Some(here),
+            (true, false) => None,
+            (true, true) => {
+                let asked = ask_git(cwd);
+                Some(infer(cwd, &mut detector(), |_| asked))
             }
         }
     }
@@ -158,7 +194,13 @@ mod tests {
 
     fn filled(name: &str, mut params: Value) -> Value {
         let store = nudge::Nudge::default();
-        Inference::default().fill_in(method(name), params.as_object_mut().unwrap(), Some(Path::new("/")), &store);
+        Inference::default().fill_in(
+            method(name),
+            params.as_object_mut().unwrap(),
+            Some(Path::new("/")),
+            &store,
+            false,
+        );
         params
     }
 
@@ -189,7 +231,7 @@ mod tests {
         store.set(hint).unwrap();
         let mut params = Map::new();
         params.insert("component".into(), "a".into());
-        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store);
+        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store, false);
         let env = params["context"]["env"].as_object().unwrap();
         assert_eq!(env["PATH"], "");
         assert_eq!(env["HOME"], std::env::var("HOME").unwrap());
@@ -206,7 +248,7 @@ mod tests {
             store.set(hint).unwrap();
         }
         let mut params = Map::new();
-        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store);
+        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store, false);
         assert_eq!(params["context"]["env"].as_object().unwrap().len(), MAX_ENV_NAMES);
         assert_eq!(params["context"]["env"]["PATH"], "");
         store.call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();

@@ -4,15 +4,20 @@
 //! method but `nudge.shutdown`.
 
 pub mod calls;
+pub mod changes;
 pub mod control;
 pub mod door;
-pub mod feed;
+pub mod history;
 pub mod http;
 pub mod local;
+pub mod log;
 pub mod mcp;
+pub mod mcp_http;
+pub mod resources;
 pub mod role;
 pub mod rpc;
 pub mod stdio;
+pub mod subscriptions;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,9 +28,12 @@ use nudge_client::ServerFile;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use changes::Changes;
 use control::Control;
 use door::Door;
-use mcp::FillIn;
+use history::History;
+use mcp::{FillIn, Tools};
+use mcp_http::McpHttp;
 use role::Primary;
 
 /// What stands on stdin and stdout.
@@ -44,14 +52,18 @@ pub struct Server {
     pub door: Door,
     /// What answers the calls.
     pub service: Arc<dyn Service>,
+    /// What changes in it.
+    pub history: Arc<History>,
     /// Since when `service` has its state, for `server.pid`.
     pub started: String,
     /// Whether to speak MCP.
     pub stdio: Stdio,
-    /// Housekeeping.
-    pub every_minute: Box<dyn Fn() + Send>,
+    /// Drops what has expired.
+    pub sweep: Box<dyn Fn() + Send>,
 }
 
+/// How often what has expired is dropped; until then it takes room but is never shown.
+const SWEEP: Duration = Duration::from_secs(5);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -72,13 +84,18 @@ impl Server {
     }
 
     async fn serve(self) -> Result<()> {
-        let Self { primary, door, service, started, stdio, every_minute } = self;
+        let Self { primary, door, service, history, started, stdio, sweep } = self;
         let signal = stop_signal().map_err(|error| failed("listen for signals", &error))?;
         let (dir, lock, listener) = primary.into_parts();
         let address = listener.local_addr().map_err(|error| failed("read the port", &error))?;
         let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
 
         let (stop, stopped) = watch::channel(false);
+        let changes = Changes::gather(history.touched(), Arc::clone(&service), stopped.clone());
+        let mcp = McpHttp::new(
+            Tools::new(Arc::clone(&service), None).with_changes(changes.clone()).with_structured_results(),
+            stopped.clone(),
+        );
         let over_http = Services::new(vec![Arc::clone(&service), Arc::new(Control::new(stop.clone()))]);
         let token = door.token().map(ToOwned::to_owned);
         let file = ServerFile { pid: std::process::id(), port: address.port(), started, token };
@@ -87,16 +104,24 @@ impl Server {
             let hint = if file.token.is_some() { ", the token is in it" } else { ", no token needed" };
             say(&format!("serving http://{address} ({}{hint})", dir.server_file_path().display()));
         }
-        let http = http::spawn(listener, door, Arc::new(over_http), stopped.clone());
-        let housekeeping = tokio::spawn(housekeeping(every_minute));
+        tracing::info!(%address, pid = std::process::id(), "serving");
+        let http = http::spawn(listener, door, Arc::new(over_http), mcp, stopped.clone());
+        let housekeeping = tokio::spawn(housekeeping(sweep));
 
         let mut stopped = stopped;
         let ended = tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => Ok(()),
-            () = signal => Ok(()),
-            ended = client(stdio, service) => ended,
+            _ = stopped.wait_for(|stop| *stop) => {
+                tracing::info!("told to stop");
+                Ok(())
+            }
+            () = signal => {
+                tracing::info!("ended by a signal");
+                Ok(())
+            }
+            ended = client(stdio, service, changes) => ended,
         };
         stop.send_replace(true);
+        history.close();
         housekeeping.abort();
         http.drained(DRAIN_TIMEOUT).await;
         // While the lock is still ours: what stands there afterwards is the next server's.
@@ -107,19 +132,19 @@ impl Server {
 }
 
 /// Serves the MCP client until it goes; without one, for ever.
-async fn client(stdio: Stdio, service: Arc<dyn Service>) -> Result<()> {
+async fn client(stdio: Stdio, service: Arc<dyn Service>, changes: Changes) -> Result<()> {
     match stdio {
-        Stdio::Mcp(fill_in) => mcp::serve(service, fill_in).await,
+        Stdio::Mcp(fill_in) => mcp::serve(Tools::new(service, fill_in).with_changes(changes)).await,
         Stdio::Off => std::future::pending().await,
     }
 }
 
-async fn housekeeping(every_minute: Box<dyn Fn() + Send>) {
-    let mut minutes = tokio::time::interval(Duration::from_mins(1));
-    minutes.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn housekeeping(sweep: Box<dyn Fn() + Send>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        minutes.tick().await;
-        every_minute();
+        ticks.tick().await;
+        sweep();
     }
 }
 

@@ -33,6 +33,9 @@ pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
     if words.len() < 2 {
         return Asked::Tell(command.render_help());
     }
+    let is_verb =
+        |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
+    let verb = words[1..].iter().find(is_verb).map(|word| format!("{} ", word.to_string_lossy())).unwrap_or_default();
     let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
         let verb = matches.subcommand_name().unwrap_or_default().to_owned();
         Args::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
@@ -40,23 +43,23 @@ pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
     match parsed {
         Ok((args, verb)) => Asked::Run { args, verb },
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => Asked::Tell(error.render()),
-        Err(error) => Asked::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error)), json },
+        Err(error) => Asked::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error, &verb)), json },
     }
 }
 
 /// clap's paragraphs as one sentence: what is wrong, its tips, and where to read on.
-fn sentence(error: &clap::Error) -> String {
+fn sentence(error: &clap::Error, verb: &str) -> String {
     let text = error.render().to_string();
-    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
+    // What the parser of Rust's numbers says is no help to anybody.
+    let said = said.replace("invalid digit found in string", "write a whole number");
+    let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
-    let verb = usage.map(|usage| usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])));
-    let verb = verb.map_or_else(|| "nudge".to_owned(), |words| words.collect::<Vec<_>>().join(" "));
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}; see `{verb} --help`.", said.as_str())
+    format!("{first}{}; see `nudge {verb}--help`.", said.as_str())
 }
 
 /// A message of the library with its params in the words of the command line: `variant` is
@@ -68,16 +71,12 @@ pub fn in_flags(message: &str, verb: &str) -> String {
         let arg = verb.get_arguments().find(|arg| arg.get_id().as_str() == word)?;
         arg.get_long().map(|long| format!("--{long}"))
     };
-    let mut out = String::with_capacity(message.len());
-    for (at, part) in message.split('`').enumerate() {
-        match flag(part) {
-            // Between back ticks.
-            Some(flag) if at % 2 == 1 => out.push_str(&format!("`{flag}`")),
-            _ if at % 2 == 1 => out.push_str(&format!("`{part}`")),
-            _ => out.push_str(part),
-        }
-    }
-    out
+    let part = |(at, part): (usize, &str)| match flag(part) {
+        // Every other part stands between back ticks.
+        Some(flag) if at % 2 == 1 => flag,
+        _ => part.to_owned(),
+    };
+    message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 #[cfg(test)]
@@ -102,7 +101,7 @@ mod tests {
             ),
             (
                 "nudge set a b c --priority x",
-                "Invalid value 'x' for '--priority <N>': invalid digit found in string; see `nudge set --help`.",
+                "Invalid value 'x' for '--priority <N>': write a whole number; see `nudge set --help`.",
             ),
             ("nudge undo 3 --list", "The argument '[ID]' cannot be used with '--list'; see `nudge undo --help`."),
         ] {

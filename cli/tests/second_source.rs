@@ -44,7 +44,7 @@ fn over_http() {
     let service = both();
     let ask = |method: &str| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"say":"hello"}}}}"#);
-        let answer = rpc::answer(&*service, body.as_bytes()).unwrap();
+        let answer = rpc::answer(&*service, Caller::default(), body.as_bytes()).unwrap();
         serde_json::from_slice::<Value>(&answer).unwrap()
     };
     assert_eq!(ask("demo.echo")["result"], json!({"say": "hello"}));
@@ -55,10 +55,11 @@ fn over_http() {
 /// Also shows what `FillIn` gets: the row, the params, the service and the client's `_meta`.
 #[test]
 fn over_mcp() {
-    let fill_in: Arc<FillIn> = Arc::new(|method, params, service, meta| {
+    let fill_in: Arc<FillIn> = Arc::new(|method, params, service, meta, _may_wait| {
         assert_eq!(method.name, "demo.echo");
         assert_eq!(service.methods().len(), nudge::methods().len() + 1);
         params.insert("session".into(), meta.unwrap()["x-test"].clone());
+        true
     });
     let answers = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 16);

@@ -12,5 +12,5 @@ pub fn run(args: Delete, global: &Global) -> Result<Done> {
     let mut params = address(args.component, args.key);
     add(&mut params, "variant", args.variant);
     add(&mut params, "all", args.all.then_some(Value::Bool(true)));
-    session.render(&*session.call("nudge.delete_hint", &params)?, output::deleted)
+    session.render(&session.call("nudge.delete_hint", &params)?, output::deleted)
 }

@@ -12,9 +12,9 @@ use super::{Done, Session, add, address, parsed, tell};
 use crate::args::{Edit, Global, Here};
 use crate::output;
 
-pub fn run(args: Edit, global: &Global) -> Result<Done> {
+pub fn run(args: &Edit, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let hint = pick(&session, &args)?;
+    let hint = pick(&session, args)?;
     if hint["meta"]["sensitivity"] == "secret" {
         return Err(invalid("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
     }
@@ -43,7 +43,7 @@ pub fn run(args: Edit, global: &Global) -> Result<Done> {
 /// The variant that is meant: the one named, the only one, or the one that `get` returns here.
 fn pick(session: &Session, args: &Edit) -> Result<Value> {
     let params = address(args.component.clone(), args.key.clone());
-    let mut why = parsed(&*session.call_here("nudge.why", params, &Here::default())?)?;
+    let mut why = parsed(&session.call_here("nudge.why", params, &Here::default())?)?;
     let Some(variants) = why["variants"].as_array_mut().filter(|variants| !variants.is_empty()) else {
         return Err(Error::new(ErrorKind::NotFound, "No such hint is stored; list what there is with `nudge ls`."));
     };

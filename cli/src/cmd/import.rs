@@ -28,7 +28,7 @@ pub fn run(args: &Import, global: &Global) -> Result<Done> {
     let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
     let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
     let session = Session::open(global)?;
-    session.render(&*session.remote.call("nudge.import", &*raw(&params)?)?, output::imported)
+    session.render(&session.remote.call("nudge.import", &raw(&params)?)?, output::imported)
 }
 
 /// The payload of a whole `export --json` result.

@@ -13,7 +13,7 @@ const LIMIT: u64 = 1000;
 pub fn run(args: List, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
     let Some(component) = args.component else {
-        return session.render(&*session.call("nudge.list_components", &Map::new())?, output::components);
+        return session.render(&session.call("nudge.list_components", &Map::new())?, output::components);
     };
     let mut params = Map::new();
     add(&mut params, "component", component);
@@ -21,7 +21,7 @@ pub fn run(args: List, global: &Global) -> Result<Done> {
     add(&mut params, "limit", LIMIT);
     let mut result = session.call_here("nudge.query", params, &Here::default())?;
     if args.reveal {
-        result = session.reveal(result, "hints")?;
+        result = session.reveal(&result, "hints")?;
     }
     session.render(&result, |result| output::hints(result, args.reveal))
 }

@@ -18,7 +18,7 @@ pub fn run(args: Query, global: &Global) -> Result<Done> {
     add(&mut params, "include_ineligible", args.all.then_some(Value::Bool(true)));
     let mut result = session.call_here("nudge.query", params, &args.here)?;
     if args.reveal {
-        result = session.reveal(result, "hints")?;
+        result = session.reveal(&result, "hints")?;
     }
     session.render(&result, |result| output::rows(result, args.reveal))
 }

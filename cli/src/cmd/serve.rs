@@ -1,12 +1,16 @@
 //! `nudge serve`
 
+mod detach;
+
 use std::env;
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, Write as _, stderr, stdin};
 use std::sync::Arc;
 
 use nudge::{Config, Error, ErrorKind, Method, Result, Service, Services};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value};
+
+use tracing::level_filters::LevelFilter;
 
 use super::Done;
 use crate::args::{Global, Serve};
@@ -14,6 +18,7 @@ use crate::context::{Inference, client_cwd};
 
 use crate::server::door::{Door, Token};
 use crate::server::local::Local;
+use crate::server::log::{self, Logged};
 use crate::server::mcp::FillIn;
 use crate::server::role::Primary;
 use crate::server::{Server, Stdio};
@@ -35,6 +40,10 @@ pub struct ServeArgs {
     pub config: Config,
     /// Where the lock and `server.pid` are.
     pub runtime_dir: RuntimeDir,
+    /// How much is logged.
+    pub log_level: LevelFilter,
+    /// In the background: nobody is on stdin.
+    pub detached: bool,
     /// Completes the context of what the stdio client asks.
     pub fill_in: Option<Arc<FillIn>>,
 }
@@ -49,6 +58,8 @@ impl ServeArgs {
             token: None,
             config,
             runtime_dir,
+            log_level: LevelFilter::INFO,
+            detached: false,
             fill_in: None,
         }
     }
@@ -56,6 +67,9 @@ impl ServeArgs {
 
 /// `nudge serve`
 pub fn run(args: Serve, global: &Global) -> Result<Done> {
+    if args.detach {
+        return detach::run(read(args, global)?, global.json);
+    }
     serve(read(args, global)?)?;
     Ok(String::new().into())
 }
@@ -77,8 +91,9 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
     let fill_in = move |method: &Method,
                         params: &mut Map<String, Value>,
                         service: &dyn Service,
-                        meta: Option<&Map<String, Value>>| {
-        inference.fill_in(method, params, client_cwd(meta).as_deref(), service);
+                        meta: Option<&Map<String, Value>>,
+                        may_wait: bool| {
+        inference.fill_in(method, params, client_cwd(meta).as_deref(), service, may_wait)
     };
     let token = args.token_file.map(|path| std::fs::read_to_string(&path).map_err(|error| (path, error))).transpose();
     let token = token.map_err(|(path, error)| {
@@ -89,6 +104,8 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
         allow_host: args.allow_host,
         no_auth: args.no_auth,
         token: token.map(|token| token.trim().to_owned()),
+        log_level: log::level(&args.log_level.or_else(|| env::var("NUDGE_LOG_LEVEL").ok()).unwrap_or_default())?,
+        detached: args.detached,
         fill_in: Some(Arc::new(fill_in)),
         ..ServeArgs::new(config, RuntimeDir::open(global.runtime_dir.as_deref())?)
     })
@@ -100,18 +117,30 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
 /// When another server has the runtime directory (it is named), or an argument or port cannot be used.
 pub fn serve(args: ServeArgs) -> Result<()> {
     let token = token(&args)?;
+    if args.detached {
+        detach::leave_the_terminal();
+    }
     let primary = Primary::acquire(args.runtime_dir, args.port)?;
+    let for_people = !args.detached && stdin().is_terminal();
+    if let Err(error) = log::start(args.log_level, primary.dir(), !for_people) {
+        // A server without a log is better than none.
+        let _ = writeln!(stderr(), "nudge: {error}");
+    }
     let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
     let local = Arc::new(Local::new(args.config, primary.port()));
-    let stdio = if stdin().is_terminal() { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
-    let sweep = Arc::clone(&local);
+    let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
+    let swept = Arc::clone(&local);
     Server {
         primary,
         door,
         started: local.started(),
-        service: Arc::new(Services::new(vec![Arc::clone(local.feed()) as Arc<dyn Service>, local])),
+        history: Arc::clone(local.history()),
+        service: Arc::new(Logged(Arc::new(Services::new(vec![
+            Arc::clone(local.history()) as Arc<dyn Service>,
+            local,
+        ])))),
         stdio,
-        every_minute: Box::new(move || sweep.sweep()),
+        sweep: Box::new(move || swept.sweep()),
     }
     .run()
 }

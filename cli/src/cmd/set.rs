@@ -22,15 +22,22 @@ struct Params<'a> {
     rest: Map<String, Value>,
 }
 
-pub fn run(args: Set, global: &Global) -> Result<Done> {
-    let value = value(&args)?;
+/// A JSON value, its data as text too.
+#[derive(Serialize)]
+struct Json<'a> {
+    r#type: &'static str,
+    data: &'a RawValue,
+}
+
+pub fn run(args: &Set, global: &Global) -> Result<Done> {
+    let value = value(args)?;
     let mut rest = Map::new();
     add(&mut rest, "variant", args.variant.clone());
     add(&mut rest, "if_match_version", args.if_match_version);
     add(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
-    let params = Params { component: &args.component, key: &args.key, value, meta: meta(&args), rest };
+    let params = Params { component: &args.component, key: &args.key, value, meta: meta(args), rest };
     let session = Session::open(global)?;
-    session.render(&*session.remote.call("nudge.set_hint", &*raw(&params)?)?, output::stored)
+    session.render(&session.remote.call("nudge.set_hint", &raw(&params)?)?, output::stored)
 }
 
 /// The value in the form that `--type` names.
@@ -81,11 +88,6 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
                     format!("The value is not JSON: {error}; correct it or drop --type json."),
                 )
             })?;
-            #[derive(Serialize)]
-            struct Json<'a> {
-                r#type: &'static str,
-                data: &'a RawValue,
-            }
             return raw(&Json { r#type: "json", data });
         }
     }

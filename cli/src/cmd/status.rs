@@ -9,5 +9,5 @@ use crate::output;
 
 pub fn run(global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    session.render(&*session.call("nudge.status", &Map::new())?, output::status)
+    session.render(&session.call("nudge.status", &Map::new())?, output::status)
 }

@@ -10,9 +10,9 @@ use crate::output;
 pub fn run(args: &Undo, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
     if args.list {
-        return session.render(&*session.call("nudge.deletions", &Map::new())?, output::deletions);
+        return session.render(&session.call("nudge.deletions", &Map::new())?, output::deletions);
     }
     let mut params = Map::new();
     add(&mut params, "id", args.id);
-    session.render(&*session.call("nudge.undo", &params)?, output::undone)
+    session.render(&session.call("nudge.undo", &params)?, output::undone)
 }

@@ -11,7 +11,7 @@ pub fn run(args: Why, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
     let mut result = session.call_here("nudge.why", address(args.component, args.key), &args.here)?;
     if args.reveal {
-        result = session.reveal(result, "variants")?;
+        result = session.reveal(&result, "variants")?;
     }
     let chosen = parsed(&result)?["variants"][0]["match_explain"]["matched"] == true;
     let done = session.render(&result, |result| output::why(result, args.reveal))?;

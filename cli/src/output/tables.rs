@@ -168,6 +168,6 @@ pub fn deletions(result: &Value) -> String {
 
 /// When something was deleted, and by whom.
 pub(super) fn when_and_who(deletion: &Value) -> String {
-    let by = deletion["by"].as_str().map(visible).unwrap_or_else(|| "an unnamed client".into());
+    let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), visible);
     format!("{} by {by}", ago(&deletion["at"]))
 }

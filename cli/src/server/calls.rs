@@ -3,39 +3,67 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nudge::{Error, ErrorKind, Result, Service};
+use hyper::header::HeaderValue;
+use nudge::{Caller, Error, ErrorKind, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
-use super::feed::CHANGES;
+use super::history::CHANGES;
 use super::rpc;
 
 /// Calls with more than this to read go to a thread of their own.
-const MAX_INLINE_BYTES: usize = 64 << 10;
+pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 /// Answers with everything, and answers when there is something to tell.
 const LONG_METHODS: [&str; 2] = ["nudge.export", CHANGES];
 
 /// Answers an HTTP body; `None` when it holds notifications only.
-pub async fn answer(service: Arc<dyn Service>, body: Bytes) -> Option<Bytes> {
-    if body.len() <= MAX_INLINE_BYTES && !LONG_METHODS.iter().any(|method| contains(&body, method)) {
-        return rpc::answer(&*service, &body);
+///
+/// `by` is the caller's own name for itself.
+pub async fn answer(service: Arc<dyn Service>, by: Option<HeaderValue>, body: Bytes) -> Option<Bytes> {
+    // A name written with escapes could be any.
+    let short = || !LONG_METHODS.iter().chain(&["\\u00"]).any(|text| contains(&body, text));
+    if body.len() <= MAX_INLINE_BYTES && short() {
+        return rpc::answer(&*service, caller(by.as_ref()), &body);
     }
-    let answered = spawn_blocking(move || rpc::answer(&*service, &body)).await;
+    let answered = spawn_blocking(move || rpc::answer(&*service, caller(by.as_ref()), &body)).await;
     answered.unwrap_or_else(|_| Some(rpc::failure(&broken())))
 }
 
 /// Makes one call that is already taken apart. `prepare` may change the params first, and may itself
-/// call the service.
-pub async fn call<P>(service: Arc<dyn Service>, method: &'static str, params: Box<RawValue>, prepare: P) -> Reply
+/// call the service; it says `None` when it would have to wait and may not.
+pub async fn call<P>(
+    service: Arc<dyn Service>,
+    by: String,
+    method: &'static str,
+    params: Box<RawValue>,
+    prepare: P,
+) -> Reply
 where
-    P: FnOnce(&dyn Service, Box<RawValue>) -> Box<RawValue> + Send + 'static,
+    P: Fn(&dyn Service, &RawValue, bool) -> Option<Box<RawValue>> + Send + 'static,
 {
     let long = params.get().len() > MAX_INLINE_BYTES || LONG_METHODS.contains(&method);
+    if !long && let Some(params) = prepare(&*service, &params, false) {
+        return service.call_by(Caller::named(&by), method, &params);
+    }
     let run = move || {
-        let params = prepare(&*service, params);
-        service.call(method, &params)
+        let params = prepare(&*service, &params, true).unwrap_or(params);
+        service.call_by(Caller::named(&by), method, &params)
     };
-    if long { spawn_blocking(run).await.unwrap_or_else(|_| Err(broken())) } else { run() }
+    spawn_blocking(run).await.unwrap_or_else(|_| Err(broken()))
+}
+
+/// For calls whose params are complete.
+pub fn as_they_are(_: &dyn Service, params: &RawValue, _: bool) -> Option<Box<RawValue>> {
+    Some(params.to_owned())
+}
+
+/// What is kept of a caller's name.
+const MAX_NAME_BYTES: usize = 128;
+
+fn caller(user_agent: Option<&HeaderValue>) -> Caller<'_> {
+    // Visible ASCII or nothing, so it can be cut anywhere.
+    let name = user_agent.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Caller::named(&name[..name.len().min(MAX_NAME_BYTES)])
 }
 
 type Reply = Result<Box<RawValue>>;

@@ -8,7 +8,7 @@
 //! | 4 | the path exists | 404 | |
 //! | 5 | the method is the path's; `OPTIONS` never is, so no preflight succeeds | 405 | |
 //! | 6 | the token, compared in constant time (not for `/health`) | 401 | other users of this machine |
-//! | 7 | `Content-Type: application/json` | 415 | calls that need no preflight |
+//! | 7 | of a `POST`: `Content-Type: application/json` | 415 | calls that need no preflight |
 //! | 8 | a body announced as larger than 32 MiB | 413 | exhaustion, before a byte of it is read |
 //!
 //! No response ever carries a CORS header.
@@ -84,6 +84,8 @@ pub enum Route {
     Health,
     /// `POST /`
     Rpc,
+    /// `POST /mcp`, `GET /mcp`, `DELETE /mcp`
+    Mcp,
 }
 
 /// The rules of one server.
@@ -141,6 +143,7 @@ impl Door {
         }
         let (route, methods) = match head.uri.path() {
             "/" => (Route::Rpc, &[Method::POST][..]),
+            "/mcp" => (Route::Mcp, &[Method::POST, Method::GET, Method::DELETE][..]),
             "/health" => (Route::Health, &[Method::GET, Method::HEAD][..]),
             _ => return Err(Refusal::not_found()),
         };
@@ -153,7 +156,7 @@ impl Door {
         if !self.shows_token(&head.headers) {
             return Err(Refusal::unauthorized(&self.token_file));
         }
-        if !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {
+        if head.method == Method::POST && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {
             return Err(Refusal::media_type());
         }
         let announced = one(&head.headers, &header::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
@@ -213,12 +216,17 @@ impl Refusal {
     }
 
     fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "E_NO_SUCH_PATH", "There is nothing here; use `POST /` or `GET /health`.")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "E_NO_SUCH_PATH",
+            "There is nothing here; use `POST /`, `/mcp` or `GET /health`.",
+        )
     }
 
     fn method(route: Route) -> Self {
         let (allow, message) = match route {
             Route::Rpc => ("POST", "Use `POST /` with a JSON-RPC request."),
+            Route::Mcp => ("GET, POST, DELETE", "Use `POST`, `GET` or `DELETE` as MCP's streamable HTTP says."),
             Route::Health => ("GET, HEAD", "Use `GET /health`."),
         };
         let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "E_METHOD_NOT_ALLOWED", message);
@@ -255,6 +263,11 @@ impl Refusal {
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));
         self
+    }
+
+    /// The status it answers with.
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// Whether the rest of the body is not worth waiting for before the next request.

@@ -1,5 +1,5 @@
 //! HTTP: connections, bodies and their limits. Who may come in is decided in [`super::door`], what a
-//! body asks in [`super::rpc`].
+//! body asks in [`super::rpc`] and, under `/mcp`, in [`super::mcp_http`].
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Full};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nudge::Service;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::calls;
 use super::door::{Door, MAX_BODY_BYTES, Refusal, Route};
+use super::mcp_http::McpHttp;
 
 /// Connections at a time; further ones wait in the listener's queue.
 const MAX_CONNECTIONS: u32 = 512;
@@ -37,7 +39,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Pause when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-type Answer = Response<Full<Bytes>>;
+/// A whole answer, or whatever `/mcp` says, which may be a stream.
+type Answer = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
 /// A listener that accepts, and the connections it accepted.
 pub struct Http {
@@ -45,9 +48,15 @@ pub struct Http {
 }
 
 /// Accepts connections until `stopped` becomes true.
-pub fn spawn(listener: TcpListener, door: Door, service: Arc<dyn Service>, stopped: watch::Receiver<bool>) -> Http {
+pub fn spawn(
+    listener: TcpListener,
+    door: Door,
+    service: Arc<dyn Service>,
+    mcp: McpHttp,
+    stopped: watch::Receiver<bool>,
+) -> Http {
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
-    let house = Arc::new(House { door, service });
+    let house = Arc::new(House { door, service, mcp });
     tokio::spawn(accept(listener, house, Arc::clone(&free), stopped));
     Http { free }
 }
@@ -63,6 +72,7 @@ impl Http {
 struct House {
     door: Door,
     service: Arc<dyn Service>,
+    mcp: McpHttp,
 }
 
 async fn accept(listener: TcpListener, house: Arc<House>, free: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
@@ -123,22 +133,29 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
 impl House {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         let (head, mut body) = request.into_parts();
+        let by = head.headers.get(header::USER_AGENT).cloned();
         let read = match self.door.check(&head) {
-            Ok(Route::Health) => return health(),
-            Ok(Route::Rpc) => read(&mut body).await,
+            Ok(Route::Health) => return health().map(Either::Left),
+            // Only a POST has a body that means anything.
+            Ok(Route::Mcp) if head.method != Method::POST => {
+                return self.mcp.answer(head, Bytes::new()).await.map(Either::Right);
+            }
+            Ok(route) => read(&mut body).await.map(|bytes| (route, bytes)),
             Err(refusal) => Err(refusal),
         };
         match read {
-            Ok(bytes) => match calls::answer(Arc::clone(&self.service), bytes).await {
-                Some(answer) => json(StatusCode::OK, answer),
-                None => empty(StatusCode::ACCEPTED),
+            Ok((Route::Mcp, bytes)) => self.mcp.answer(head, bytes).await.map(Either::Right),
+            Ok((_, bytes)) => match calls::answer(Arc::clone(&self.service), by, bytes).await {
+                Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
+                None => empty(StatusCode::ACCEPTED).map(Either::Left),
             },
             Err(refusal) => {
+                tracing::info!(status = refusal.status().as_u16(), "refused a request");
                 // Who asked first whether to send has not sent, and need not now.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));
                 }
-                refusal.response()
+                refusal.response().map(Either::Left)
             }
         }
     }
@@ -176,12 +193,12 @@ async fn swallow(mut body: Incoming) {
     let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
 }
 
-fn health() -> Answer {
+fn health() -> Response<Full<Bytes>> {
     json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into())
 }
 
 /// A response with a JSON body.
-pub(super) fn json(status: StatusCode, body: Bytes) -> Answer {
+pub(super) fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -191,7 +208,7 @@ pub(super) fn json(status: StatusCode, body: Bytes) -> Answer {
     response
 }
 
-fn empty(status: StatusCode) -> Answer {
+fn empty(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

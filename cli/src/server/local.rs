@@ -6,12 +6,13 @@ use nudge::{Caller, Config, Error, ErrorKind, Method, Nudge, Result, Service, St
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::feed::Feed;
+use super::control::no_params;
+use super::history::History;
 
 /// The store, with what `nudge.status` says of the server.
 pub struct Local {
     nudge: Nudge,
-    feed: Arc<Feed>,
+    history: Arc<History>,
     port: u16,
     #[cfg(feature = "test-clock")]
     clock: Arc<nudge::ManualClock>,
@@ -34,31 +35,31 @@ impl Local {
     /// An empty store.
     #[cfg(not(feature = "test-clock"))]
     pub fn new(config: Config, port: u16) -> Self {
-        Self::with_clock(config, port, Arc::new(nudge::SystemClock))
+        Self::with_clock(config, port, &Arc::new(nudge::SystemClock))
     }
 
     /// An empty store whose clock stands at the beginning of 2026.
     #[cfg(feature = "test-clock")]
     pub fn new(config: Config, port: u16) -> Self {
         const START_MS: nudge::Millis = 1_767_225_600_000;
-        Self::with_clock(config, port, Arc::new(nudge::ManualClock::new(START_MS)))
+        Self::with_clock(config, port, &Arc::new(nudge::ManualClock::new(START_MS)))
     }
 
-    fn with_clock(config: Config, port: u16, clock: Arc<ServerClock>) -> Self {
-        let feed = Arc::new(Feed::default());
-        let nudge = Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&feed)));
+    fn with_clock(config: Config, port: u16, clock: &Arc<ServerClock>) -> Self {
+        let history = Arc::new(History::default());
+        let nudge = Nudge::with_log(config, Arc::clone(clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
         Self {
             nudge,
-            feed,
+            history,
             port,
             #[cfg(feature = "test-clock")]
-            clock,
+            clock: clock.clone(),
         }
     }
 
     /// What changes in the store.
-    pub fn feed(&self) -> &Arc<Feed> {
-        &self.feed
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
     }
 
     /// When the store was made.
@@ -93,9 +94,11 @@ impl Service for Local {
         if method == test_clock::ADVANCE.name {
             return test_clock::advance(&self.clock, params);
         }
-        // The library checks the params and answers; the server's own answer only says more.
-        let answer = self.nudge.call_by(caller, method, params)?;
-        if method == "nudge.status" { self.status() } else { Ok(answer) }
+        if method == "nudge.status" {
+            no_params(params)?;
+            return self.status();
+        }
+        self.nudge.call_by(caller, method, params)
     }
 }
 

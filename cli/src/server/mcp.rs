@@ -1,27 +1,39 @@
-//! MCP: the rows of the method table that are tools, for both eras of the protocol.
+//! MCP: the rows of the method table as tools and the store as resources, for both eras of the protocol.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use hyper::http::request::Parts;
 use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, JsonObject,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use tokio::time::sleep;
 
-use super::calls;
+use super::changes::Changes;
 use super::stdio::{RawArguments, StdioTransport};
+use super::subscriptions::Subscriptions;
+use super::{calls, resources};
 
 /// Completes the params of a call that takes a context, before it is made: what the method's row
 /// says, the params, the service to ask (for instance which environment names matter), and the
 /// client's `_meta`.
-pub type FillIn = dyn Fn(&Method, &mut Map<String, Value>, &dyn Service, Option<&Map<String, Value>>) + Send + Sync;
+///
+/// The last argument says whether it may wait for other programs; when it would have to and may not, it
+/// answers false.
+pub type FillIn =
+    dyn Fn(&Method, &mut Map<String, Value>, &dyn Service, Option<&Map<String, Value>>, bool) -> bool + Send + Sync;
 
 /// Shown to the model by every host; some cut it at 2 KB.
 const INSTRUCTIONS: &str = "\
@@ -39,16 +51,27 @@ Never store credentials; they are refused.";
 /// How long a client may keep the list of tools: it never changes within one process.
 const TOOLS_TTL_MS: u64 = 3_600_000;
 
+/// Time for answers under way once the client has closed stdin; the end of a server may take a second.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
 /// Serves the MCP client on stdin and stdout until it closes stdin.
 ///
 /// # Errors
 /// When the client does not speak MCP.
-pub async fn serve(service: Arc<dyn Service>, fill_in: Option<Arc<FillIn>>) -> Result<()> {
+pub async fn serve(tools: Tools) -> Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio_pipes();
     let transport = StdioTransport::new(stdin, stdout);
-    match rmcp::serve_server(Tools::new(service, fill_in), transport).await {
+    let ended = transport.ended();
+    match rmcp::serve_server(tools, transport).await {
         Ok(running) => {
-            let _ = running.waiting().await;
+            let too_late = async {
+                ended.notified().await;
+                sleep(LAST_ANSWERS).await;
+            };
+            tokio::select! {
+                _ = running.waiting() => {}
+                () = too_late => {}
+            }
             Ok(())
         }
         // A client that only asked what the server can do, or changed its mind.
@@ -65,13 +88,17 @@ fn protocol(reason: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// The tools of a service.
+/// What one client is served: the tools of a service and its resources.
 #[derive(Clone)]
 pub struct Tools {
     service: Arc<dyn Service>,
     fill_in: Option<Arc<FillIn>>,
     list: Arc<[Tool]>,
     by_name: Arc<HashMap<String, &'static Method>>,
+    changes: Changes,
+    subscriptions: Arc<Subscriptions>,
+    /// Results carry `structuredContent` already; else the transport puts it in, unparsed.
+    structured: bool,
 }
 
 impl Tools {
@@ -80,19 +107,64 @@ impl Tools {
         let rows: Vec<_> = service.methods().into_iter().filter(|row| row.tool).collect();
         // Hosts reject dots in names; clients that know the methods may still use them.
         let names = rows.iter().flat_map(|&row| [(row.tool_name(), row), (row.name.to_owned(), row)]);
-        let by_name = Arc::new(names.collect());
-        Self { list: rows.iter().map(|row| tool(row)).collect(), by_name, service, fill_in }
+        Self {
+            list: rows.iter().map(|row| tool(row)).collect(),
+            by_name: Arc::new(names.collect()),
+            changes: Changes::none(Arc::clone(&service)),
+            subscriptions: Arc::default(),
+            structured: false,
+            service,
+            fill_in,
+        }
     }
 
-    async fn call(&self, method: &'static Method, params: Box<RawValue>, meta: JsonObject) -> CallToolResult {
+    /// Tells clients that want to know of these changes.
+    #[must_use]
+    pub fn with_changes(mut self, changes: Changes) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// For a transport that sends results as they are.
+    #[must_use]
+    pub fn with_structured_results(mut self) -> Self {
+        self.structured = true;
+        self
+    }
+
+    /// The same for another client.
+    #[must_use]
+    pub fn for_another_client(&self) -> Self {
+        Self { subscriptions: Arc::default(), ..self.clone() }
+    }
+
+    /// Clients of 2025 that ask for resources are told when the list changes. Those of 2026 listen.
+    async fn tell(&self, context: &RequestContext<RoleServer>) {
+        if context.meta.protocol_version().is_none() {
+            self.subscriptions.tell(&self.changes, &context.peer).await;
+        }
+    }
+
+    async fn call(
+        &self,
+        by: String,
+        method: &'static Method,
+        params: Box<RawValue>,
+        meta: JsonObject,
+    ) -> CallToolResult {
         let fill_in = self.fill_in.clone().filter(|_| method.context != ContextUse::None);
-        let prepare = move |service: &dyn Service, params: Box<RawValue>| match fill_in {
-            Some(fill_in) => filled_in(&*fill_in, method, params, service, &meta),
-            None => params,
+        let prepare = move |service: &dyn Service, params: &RawValue, may_wait: bool| match &fill_in {
+            Some(fill_in) => filled_in(&**fill_in, method, params, service, &meta, may_wait),
+            None => Some(params.to_owned()),
         };
-        match calls::call(Arc::clone(&self.service), method.name, params, prepare).await {
-            // The transport puts the same text into `structuredContent`, unparsed.
-            Ok(result) => CallToolResult::success(vec![ContentBlock::text(String::from(Box::<str>::from(result)))]),
+        match calls::call(Arc::clone(&self.service), by, method.name, params, prepare).await {
+            Ok(result) => {
+                let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
+                let text = ContentBlock::text(String::from(Box::<str>::from(result)));
+                let mut result = CallToolResult::success(vec![text]);
+                result.structured_content = structured;
+                result
+            }
             Err(error) => {
                 CallToolResult::error(vec![ContentBlock::text(serde_json::to_string(&error).unwrap_or_default())])
             }
@@ -100,17 +172,77 @@ impl Tools {
     }
 }
 
-/// Params that are no object are passed on as they are: the service says what is wrong with them.
+/// What a client calls itself, such as `claude-code/2.1.3`; cut short, for it may be anything.
+fn client_name(client: &Implementation) -> String {
+    const MAX_CHARS: usize = 64;
+    let plain = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect::<String>();
+    format!("{}/{}", plain(&client.name), plain(&client.version))
+}
+
+/// Params that are no object, or hold a key twice, are passed on as they are: the service says what is
+/// wrong with them.
 fn filled_in(
     fill_in: &FillIn,
     method: &Method,
-    params: Box<RawValue>,
+    params: &RawValue,
     service: &dyn Service,
     meta: &JsonObject,
-) -> Box<RawValue> {
-    let Ok(mut map) = serde_json::from_str(params.get()) else { return params };
-    fill_in(method, &mut map, service, Some(meta).filter(|meta| !meta.is_empty()));
-    to_raw_value(&map).unwrap_or(params)
+    may_wait: bool,
+) -> Option<Box<RawValue>> {
+    let Some(mut map) = object(params) else { return Some(params.to_owned()) };
+    let meta = Some(meta).filter(|meta| !meta.is_empty());
+    let filled = fill_in(method, &mut map, service, meta, may_wait);
+    filled.then(|| to_raw_value(&map).unwrap_or_else(|_| params.to_owned()))
+}
+
+/// The members of an object in which no object has two of one name.
+fn object(params: &RawValue) -> Option<Map<String, Value>> {
+    // First what ends at once where the nesting is endless.
+    let map = serde_json::from_str(params.get()).ok()?;
+    no_name_twice(params).then_some(map)
+}
+
+fn no_name_twice(json: &RawValue) -> bool {
+    match json.get().as_bytes().first() {
+        Some(b'{') => serde_json::from_str::<Members<'_>>(json.get()).is_ok_and(|Members(members)| {
+            let names: HashSet<_> = members.iter().map(|(name, _)| name).collect();
+            names.len() == members.len() && members.iter().all(|(_, value)| no_name_twice(value))
+        }),
+        Some(b'[') => {
+            serde_json::from_str::<Vec<&RawValue>>(json.get()).is_ok_and(|list| list.into_iter().all(no_name_twice))
+        }
+        _ => true,
+    }
+}
+
+/// An object as it is written.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// The arguments as they came: with the request over stdio, with its HTTP head over HTTP.
+fn raw_arguments(context: &mut RequestContext<RoleServer>) -> Option<Box<RawValue>> {
+    let raw = context.extensions.remove::<RawArguments>();
+    let raw = raw.or_else(|| context.extensions.get_mut::<Parts>()?.extensions.remove::<RawArguments>());
+    raw.map(|RawArguments(arguments)| arguments)
 }
 
 fn tool(row: &Method) -> Tool {
@@ -136,7 +268,13 @@ fn tool(row: &Method) -> Tool {
 
 impl ServerHandler for Tools {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_completions();
+        ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("nudge", env!("CARGO_PKG_VERSION")).with_title("Nudge"))
             .with_instructions(INSTRUCTIONS)
     }
@@ -160,13 +298,36 @@ impl ServerHandler for Tools {
             let message = "There is no such tool; tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
-        let params = match context.extensions.remove::<RawArguments>() {
-            Some(RawArguments(params)) => params,
+        let params = match raw_arguments(&mut context) {
+            Some(params) => params,
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
+        let by = context.client_info().map(|client| client_name(&client)).unwrap_or_default();
         let meta = std::mem::take(&mut context.meta.0.0);
-        Ok(self.call(method, params, meta).await.into())
+        Ok(self.call(by, method, params, meta).await.into())
+    }
+
+    /// Also where a known method ends up whose params have another form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const KNOWN: [&str; 6] = [
+            "tools/call",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "completion/complete",
+            "subscriptions/listen",
+        ];
+        if KNOWN.contains(&&*request.method) {
+            let message = "The params do not have the form that MCP gives them; see its specification.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = "There is no such method here; initialize or server/discover tells what is offered.";
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -175,22 +336,13 @@ impl ServerHandler for Tools {
         self.list.iter().find(|tool| tool.name == name).cloned()
     }
 
-    // What is not declared is not there: by default rmcp would answer with empty lists.
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        self.tell(&context).await;
+        resources::list(&self.service, request.and_then(|request| request.cursor).as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -198,6 +350,57 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(resources::read(&self.service, request.uri).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        resources::complete(&self.service, &request.r#ref, &request.argument).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tell(&context).await;
+        self.subscriptions.add(request.uri)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.subscriptions.accept(&self.changes, requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.subscriptions.listen(&self.changes, context).await
+    }
+
+    /// What is not declared is not there: by default rmcp would answer with an empty list.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
     }
 }

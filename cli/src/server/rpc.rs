@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use nudge::Service;
+use nudge::{Caller, Service};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -33,16 +33,16 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 /// Answers a body; `None` when it holds notifications only.
-pub fn answer(service: &dyn Service, body: &[u8]) -> Option<Bytes> {
+pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
     let mut out = Vec::with_capacity(512);
     let answered = match serde_json::from_slice::<Request<'_>>(body) {
-        Ok(request) => answer_request(service, &request, &mut out),
+        Ok(request) => answer_request(service, by, &request, &mut out),
         Err(_) => match serde_json::from_slice::<&RawValue>(body) {
             Err(_) => {
                 write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
                 true
             }
-            Ok(json) if json.get().starts_with('[') => answer_batch(service, json, &mut out),
+            Ok(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
             Ok(json) => {
                 write_invalid(&mut out, json);
                 true
@@ -60,7 +60,7 @@ pub fn failure(error: &impl Serialize) -> Bytes {
 }
 
 /// Appends the answer; false for a notification, which has none.
-fn answer_request(service: &dyn Service, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+fn answer_request(service: &dyn Service, by: Caller<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
     let id = request.id.map(RawValue::get);
     if request.jsonrpc != "2.0" || id.is_some_and(|id| !is_id(id)) {
         let id = id.filter(|id| is_id(id)).unwrap_or("null");
@@ -69,7 +69,7 @@ fn answer_request(service: &dyn Service, request: &Request<'_>, out: &mut Vec<u8
     }
     // Both absent and null mean that there are none.
     let params = request.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL));
-    let result = service.call(&request.method, params);
+    let result = service.call_by(by, &request.method, params);
     let Some(id) = id else { return false };
     match result {
         Ok(result) => write(out, id, b",\"result\":", result.get().as_bytes()),
@@ -78,7 +78,7 @@ fn answer_request(service: &dyn Service, request: &Request<'_>, out: &mut Vec<u8
     true
 }
 
-fn answer_batch(service: &dyn Service, batch: &RawValue, out: &mut Vec<u8>) -> bool {
+fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &mut Vec<u8>) -> bool {
     let requests: Vec<&RawValue> = serde_json::from_str(batch.get()).unwrap_or_default();
     if requests.is_empty() || requests.len() > MAX_BATCH {
         let message = "A batch must hold 1 to 1000 requests.";
@@ -96,7 +96,7 @@ fn answer_batch(service: &dyn Service, batch: &RawValue, out: &mut Vec<u8>) -> b
                 write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", message);
                 request.id.is_some()
             }
-            Ok(request) => answer_request(service, &request, out),
+            Ok(request) => answer_request(service, by, &request, out),
             Err(_) => {
                 write_invalid(out, request);
                 true

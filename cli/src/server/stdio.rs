@@ -20,10 +20,9 @@ use rmcp::transport::Transport;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::door::MAX_BODY_BYTES;
-use super::say;
 
 /// A line may be as large as a body over HTTP.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
@@ -44,6 +43,8 @@ pub struct StdioTransport<R, W> {
     /// A request has come: from now on rmcp takes notifications too.
     opened: bool,
     write: Arc<Mutex<W>>,
+    /// Told when the input has ended.
+    ended: Arc<Notify>,
 }
 
 impl<R, W> StdioTransport<R, W>
@@ -59,7 +60,13 @@ where
             dropping: false,
             opened: false,
             write: Arc::new(Mutex::new(write)),
+            ended: Arc::default(),
         }
+    }
+
+    /// Is told when the input has ended; answers to what came before may still be under way.
+    pub fn ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
     }
 
     /// Puts the next line into `self.line`; false at the end of the input.
@@ -81,7 +88,7 @@ where
                 }
                 Ok(_) if self.line.len() > MAX_LINE_BYTES => {
                     if !self.dropping {
-                        say("a line on stdin was over 32 MiB and is ignored");
+                        tracing::warn!("a line on stdin was over 32 MiB and is ignored");
                     }
                     self.dropping = true;
                     self.line.clear();
@@ -108,6 +115,7 @@ where
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if !self.next_line().await {
+                self.ended.notify_one();
                 return None;
             }
             let parsed = parse(&self.line);
@@ -161,7 +169,8 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
     taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
 }
 
-fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
+/// The `arguments` of a tool call, and the message without them; `None` when it is something else.
+pub(super) fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
         return None;
@@ -174,7 +183,7 @@ fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
 }
 
 /// The id of a request that rmcp cannot read.
-fn id(line: &[u8]) -> Option<RequestId> {
+pub(super) fn id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
     serde_json::from_str(members.get("id")?.get()).ok()

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+#[cfg(unix)]
+pub mod pty;
 pub mod system;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -241,3 +243,90 @@ impl Response {
         body["error"].clone()
     }
 }
+
+/// The answer to a request over HTTP as it comes in: JSON, or a stream of events.
+pub struct Incoming {
+    pub status: u16,
+    pub head: String,
+    body: BufReader<Box<dyn Read>>,
+}
+
+impl Incoming {
+    /// Sends one request on a connection of its own and reads the head of the answer.
+    pub fn request(serve: &Serve, line: &str, headers: &[String], body: &str) -> Self {
+        let mut stream = serve.connect();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let headers = headers.join("\r\n");
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{length}\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(reader.read_line(&mut head).unwrap(), 0, "no head: {head}");
+        }
+        let head = head.to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let body: Box<dyn Read> = if head.contains("transfer-encoding: chunked") {
+            Box::new(Chunked { reader, left: 0, first: true })
+        } else {
+            Box::new(reader)
+        };
+        Self { status, head, body: BufReader::new(body) }
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The next message; `None` at the end.
+    pub fn message(&mut self) -> Option<Value> {
+        if self.header("content-type") == Some("application/json") {
+            let mut text = String::new();
+            self.body.read_to_string(&mut text).unwrap();
+            return (!text.is_empty()).then(|| serde_json::from_str(&text).unwrap());
+        }
+        loop {
+            let mut line = String::new();
+            if self.body.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some(data) = line.strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty()) {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+}
+
+/// Takes the chunks of a body apart.
+struct Chunked {
+    reader: BufReader<TcpStream>,
+    left: usize,
+    first: bool,
+}
+
+impl Read for Chunked {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            let mut line = String::new();
+            if !std::mem::take(&mut self.first) {
+                self.reader.read_line(&mut line)?;
+                line.clear();
+            }
+            if self.reader.read_line(&mut line)? == 0 {
+                return Ok(0);
+            }
+            self.left = usize::from_str_radix(line.trim(), 16).map_err(std::io::Error::other)?;
+            if self.left == 0 {
+                return Ok(0);
+            }
+        }
+        let most = buffer.len().min(self.left);
+        let read = self.reader.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+pub mod mcp;

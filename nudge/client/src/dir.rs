@@ -90,6 +90,11 @@ mod unix {
             self.open_at(name, OFlags::RDONLY)
         }
 
+        /// Opens a file for adding to it; makes it when it is missing.
+        pub fn open_append(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+        }
+
         /// Makes a file that was not there.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
@@ -153,6 +158,11 @@ mod windows {
         /// Opens a file for reading.
         pub fn open_read(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true))
+        }
+
+        /// Opens a file for adding to it; makes it when it is missing.
+        pub fn open_append(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OpenOptions::new().append(true).create(true))
         }
 
         /// Makes a file that was not there.

@@ -20,4 +20,4 @@ mod remote;
 mod runtime;
 
 pub use remote::Remote;
-pub use runtime::{PrimaryLock, RuntimeDir, ServerFile};
+pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};

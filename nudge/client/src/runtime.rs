@@ -16,6 +16,10 @@ use crate::dir::{Dir, Unfit};
 const LOCK: &str = "primary.lock";
 /// What the PRIMARY says of itself.
 const SERVER_FILE: &str = "server.pid";
+const LOG: &str = "server.log";
+const OLD_LOG: &str = "server.log.1";
+/// After how much the log is put aside, so that both together stay below twice this.
+const MAX_LOG_BYTES: u64 = 1 << 20;
 /// More than any server writes; a larger file is not ours.
 const MAX_SERVER_FILE_BYTES: u64 = 4096;
 
@@ -155,6 +159,15 @@ impl RuntimeDir {
         }
     }
 
+    /// Opens the log for adding to it; one that grows too large becomes `server.log.1`.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when something else than a file of ours has its name.
+    pub fn open_log(&self) -> Result<LogFile> {
+        let open = || LogFile::open(Arc::clone(&self.dir));
+        open().map_err(|error| self.io("open", LOG, &error))
+    }
+
     fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
         let message = format!("Cannot {verb} {}: {error}; remove it or set NUDGE_RUNTIME_DIR.", path.display());
@@ -172,6 +185,38 @@ fn refusal(path: &Path, unfit: Unfit) -> Error {
         path.display()
     );
     Error::new(ErrorKind::Unavailable, message)
+}
+
+/// What a server says of itself while stdout belongs to MCP: `server.log`, and what came before it in
+/// `server.log.1`.
+#[derive(Debug)]
+pub struct LogFile {
+    dir: Arc<Dir>,
+    file: File,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn open(dir: Arc<Dir>) -> io::Result<Self> {
+        let file = dir.open_append(LOG)?;
+        Ok(Self { bytes: file.metadata()?.len(), file, dir })
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.bytes > MAX_LOG_BYTES {
+            self.dir.rename(LOG, OLD_LOG)?;
+            *self = Self::open(Arc::clone(&self.dir))?;
+        }
+        let written = self.file.write(line)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Being PRIMARY. Released when dropped, and by the operating system when the process dies.

@@ -32,11 +32,11 @@ pub(super) struct Server {
     stdin: Option<ChildStdin>,
     agent: ureq::Agent,
     pid_file: PidFile,
-    _home: TempDir,
+    home: TempDir,
 }
 
 /// The binary: `NUDGE_BIN`, else `target/debug/nudge` of the workspace.
-fn binary() -> Result<PathBuf, String> {
+pub(super) fn binary() -> Result<PathBuf, String> {
     let path = env::var_os("NUDGE_BIN")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/nudge")), PathBuf::from);
     if path.is_file() {
@@ -94,7 +94,7 @@ impl Server {
             .timeout_global(Some(CALL_TIMEOUT))
             .build()
             .new_agent();
-        Ok(Self { child, stdin, agent, pid_file, _home: home })
+        Ok(Self { child, stdin, agent, pid_file, home })
     }
 
     /// Its stdout, once.
@@ -105,6 +105,15 @@ impl Server {
     /// Its stdin.
     pub(super) fn stdin(&mut self) -> Option<&mut ChildStdin> {
         self.stdin.as_mut()
+    }
+
+    /// A command of the same binary, for the same runtime directory, with nothing to infer from: a
+    /// bare environment and a folder outside any repository.
+    pub(super) fn command(&self) -> Result<Command, String> {
+        let mut command = Command::new(binary()?);
+        let home = self.home.path();
+        command.env_clear().env("NUDGE_RUNTIME_DIR", home.join("run")).env("HOME", home).current_dir(home);
+        Ok(command)
     }
 
     /// A JSON-RPC call over HTTP.

@@ -1,6 +1,8 @@
 //! One driver for each surface.
 
 mod child;
+pub mod cli;
+mod flags;
 pub mod http;
 pub mod library;
 pub mod mcp;
@@ -35,7 +37,12 @@ pub trait Driver {
 /// Every driver.
 #[must_use]
 pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
-    vec![|| Box::new(library::Library::default()), || Box::new(http::Http::default()), || Box::new(mcp::Mcp::default())]
+    vec![
+        || Box::new(library::Library::default()),
+        || Box::new(http::Http::default()),
+        || Box::new(mcp::Mcp::default()),
+        || Box::new(cli::Cli::default()),
+    ]
 }
 
 /// The error object of a driver that got no answer at all; no case expects its code.

@@ -12,6 +12,9 @@ use nudge::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::broadcast;
+
+use super::changes::{TOUCHED_CAPACITY, Touched};
 
 /// Answers when there is something to tell, so it runs on a thread of its own.
 pub const CHANGES: &str = "nudge.changes";
@@ -46,12 +49,19 @@ static METHOD: Method = Method {
     },
 };
 
-/// The store's changes.
-#[derive(Default)]
-pub struct Feed {
+/// The store's last changes.
+pub struct History {
     state: Mutex<State>,
     more: Condvar,
     watchers: AtomicUsize,
+    touched: broadcast::Sender<Touched>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        let (touched, _) = broadcast::channel(TOUCHED_CAPACITY);
+        Self { state: Mutex::default(), more: Condvar::new(), watchers: AtomicUsize::new(0), touched }
+    }
 }
 
 #[derive(Default)]
@@ -107,7 +117,12 @@ struct Answer {
     missed: u64,
 }
 
-impl Feed {
+impl History {
+    /// Tells which components change, to those who read resources.
+    pub fn touched(&self) -> &broadcast::Sender<Touched> {
+        &self.touched
+    }
+
     /// Lets everybody who waits go; nobody waits from now on.
     pub fn close(&self) {
         self.lock().closed = true;
@@ -120,7 +135,7 @@ impl Feed {
     }
 
     fn wait(&self, params: &Params) -> Answer {
-        let wait = Duration::from_secs_f64(params.wait_s.unwrap_or(0.0).clamp(0.0, MAX_WAIT_S));
+        let wait = Duration::from_secs_f64(params.wait_s.unwrap_or(0.0));
         let state = self.lock();
         let since = params.since.unwrap_or(state.next);
         let waiting = |state: &mut State| !state.closed && state.next <= since;
@@ -137,13 +152,26 @@ impl Feed {
     }
 }
 
-/// The feed as a log that keeps nothing, for a store that lives in memory alone.
-impl Log for Feed {
+/// The history as a log that keeps nothing, for a store that lives in memory alone.
+impl Log for History {
     fn append(&self, _: &[Change]) -> Result<()> {
         Ok(())
     }
 
     fn applied(&self, applied: &Applied<'_>) {
+        for change in applied.changes {
+            let (hint, count_changed) = match change {
+                Change::Put(hint) => match applied.verb {
+                    "bump" | "outcome" => (hint, false),
+                    "set" => (hint, hint.version() == 1),
+                    _ => (hint, true),
+                },
+                Change::Delete(hint) => (hint, true),
+                _ => continue,
+            };
+            // Nobody may be listening.
+            let _ = self.touched.send(Touched { component: hint.component().into(), count_changed });
+        }
         let hints: Vec<_> = applied.changes.iter().filter_map(told).collect();
         let event = |about| Event { what: applied.verb, at: applied.time(), by: applied.by.name.into(), about };
         let abouts = match hints.len() {
@@ -185,7 +213,7 @@ impl About {
     }
 }
 
-impl Service for Feed {
+impl Service for History {
     fn methods(&self) -> Vec<&'static Method> {
         vec![&METHOD]
     }
@@ -197,9 +225,13 @@ impl Service for Feed {
         if !params.get().trim_start().starts_with('{') {
             return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
         }
-        let params: Params = serde_json::from_str(params.get()).map_err(|_| {
+        let wrong = || {
             Error::new(ErrorKind::Invalid, "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.")
-        })?;
+        };
+        let params: Params = serde_json::from_str(params.get()).map_err(|_| wrong())?;
+        if params.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
+            return Err(wrong());
+        }
         let waits = params.wait_s.is_some_and(|wait| wait > 0.0);
         let _watcher = if waits { Some(Watcher::enter(&self.watchers)?) } else { None };
         to_raw_value(&self.wait(&params))
@@ -234,65 +266,67 @@ mod tests {
 
     use super::*;
 
-    fn store() -> (Nudge, Arc<Feed>) {
-        let feed = Arc::new(Feed::default());
-        (Nudge::with_log(Config::default(), Arc::new(SystemClock), Box::new(Arc::clone(&feed))), feed)
+    fn store() -> (Nudge, Arc<History>) {
+        let history = Arc::new(History::default());
+        (Nudge::with_log(Config::default(), Arc::new(SystemClock), Box::new(Arc::clone(&history))), history)
     }
 
-    fn ask(feed: &Feed, params: &Value) -> Value {
-        let answer = feed.call(CHANGES, &to_raw_value(params).unwrap()).unwrap();
+    fn ask(history: &History, params: &Value) -> Value {
+        let answer = history.call(CHANGES, &to_raw_value(params).unwrap()).unwrap();
         serde_json::from_str(answer.get()).unwrap()
     }
 
     #[test]
     fn changes_come_in_order_and_the_old_ones_are_counted() {
-        let (store, feed) = store();
-        let start = ask(&feed, &json!({}))["next"].as_u64().unwrap();
+        let (store, history) = store();
+        let start = ask(&history, &json!({}))["next"].as_u64().unwrap();
         for n in 0..1_100 {
             store.set(SetHint::new("a", "k", format!("{n}"))).unwrap();
         }
-        let all = ask(&feed, &json!({"since": start}));
+        let all = ask(&history, &json!({"since": start}));
         assert_eq!((all["missed"].as_u64(), all["changes"].as_array().unwrap().len()), (Some(100), 1_000));
         assert_eq!(all["changes"][0]["value"], "100");
         assert_eq!(all["changes"][999]["version"], 1_100);
-        assert_eq!(ask(&feed, &json!({"since": all["next"]}))["changes"], json!([]));
+        assert_eq!(ask(&history, &json!({"since": all["next"]}))["changes"], json!([]));
         // A number of another server's.
-        assert_eq!(ask(&feed, &json!({"since": 99_999}))["changes"].as_array().unwrap().len(), 1_000);
+        assert_eq!(ask(&history, &json!({"since": 99_999}))["changes"].as_array().unwrap().len(), 1_000);
     }
 
     #[test]
     fn a_waiting_call_hears_at_once_and_closing_lets_it_go() {
-        let (store, feed) = store();
+        let (store, history) = store();
         std::thread::scope(|scope| {
-            let heard = scope.spawn(|| ask(&feed, &json!({"since": 0, "wait_s": 5})));
+            let heard = scope.spawn(|| ask(&history, &json!({"since": 0, "wait_s": 5})));
             store.set(SetHint::new("a", "k", "x")).unwrap();
             assert_eq!(heard.join().unwrap()["changes"][0]["what"], "set");
-            let last = scope.spawn(|| ask(&feed, &json!({"since": 1, "wait_s": 5})));
-            feed.close();
+            let last = scope.spawn(|| ask(&history, &json!({"since": 1, "wait_s": 5})));
+            history.close();
             assert_eq!(last.join().unwrap()["changes"], json!([]));
         });
     }
 
     #[test]
     fn secrets_and_large_imports_are_not_told_in_full() {
-        let (store, feed) = store();
+        let (store, history) = store();
         let mut hint = SetHint::new("a", "k", "open sesame");
         hint.meta.sensitivity = Some(nudge::Sensitivity::Secret);
         store.set(hint).unwrap();
         let hints: serde_json::Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
         let params = json!({"payload": {"components": {"b": {"hints": hints}}}});
         store.call("nudge.import", &to_raw_value(&params).unwrap()).unwrap();
-        let all = ask(&feed, &json!({"since": 0}));
+        let all = ask(&history, &json!({"since": 0}));
         assert_eq!(all["changes"][0]["value"], "[secret]");
         assert_eq!(all["changes"][1]["count"], 60);
     }
 
     #[test]
     fn what_it_is_given_is_checked() {
-        let feed = Feed::default();
-        for params in [r#"{"since":-1}"#, r#"{"since":"x"}"#, r#"{"more":1}"#, "[]"] {
+        let history = History::default();
+        for params in
+            [r#"{"since":-1}"#, r#"{"since":"x"}"#, r#"{"more":1}"#, r#"{"wait_s":5.1}"#, r#"{"wait_s":-1}"#, "[]"]
+        {
             let params: Box<RawValue> = serde_json::from_str(params).unwrap();
-            assert_eq!(feed.call(CHANGES, &params).unwrap_err().reason(), "E_INVALID");
+            assert_eq!(history.call(CHANGES, &params).unwrap_err().reason(), "E_INVALID");
         }
     }
 }

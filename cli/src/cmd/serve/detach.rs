@@ -1,0 +1,89 @@
+//! `nudge serve --detach`: a server in the background, started by one that waits until it answers.
+
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_client::{Remote, ServerFile};
+use serde_json::{Value, json};
+
+use super::super::tell;
+use super::{Done, ServeArgs};
+
+/// How long the server may take; it gives up on a lock that somebody else holds sooner than that.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+const START_POLL: Duration = Duration::from_millis(5);
+
+/// Starts the server with the same arguments, which have been read and found good.
+pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
+    let dir = args.runtime_dir;
+    let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
+    let words = std::env::args_os().skip(1).filter(|word| word != "--json");
+    let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
+    if let Err(error) = dir.open_log() {
+        // The server says so too, but nobody hears it.
+        tell(&format!("there will be no log: {}", error.message()));
+    }
+    let mut command = Command::new(program);
+    // As JSON its last words are an error of the kind that it was.
+    command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    apart(&mut command);
+    let mut server = command.spawn().map_err(|error| failed(&format!("it cannot be run ({error})")))?;
+    let deadline = Instant::now() + START_TIMEOUT;
+    loop {
+        let file = dir.read_server_file().filter(|file| file.pid == server.id() && Remote::is_alive(file.port));
+        if let Some(ServerFile { pid, port, .. }) = file {
+            let text = if json {
+                json!({"pid": pid, "port": port}).to_string()
+            } else {
+                format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it")
+            };
+            return Ok(format!("{text}\n").into());
+        }
+        if server.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return Err(last_words(&mut server));
+        }
+        if Instant::now() > deadline {
+            let _ = server.kill();
+            return Err(failed("it does not answer"));
+        }
+        std::thread::sleep(START_POLL);
+    }
+}
+
+/// What it said before it ended.
+fn last_words(server: &mut Child) -> Error {
+    let mut said = String::new();
+    if let Some(stderr) = &mut server.stderr {
+        let _ = stderr.read_to_string(&mut said);
+    }
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str::<Value>(last).map_or_else(|_| failed("it ends at once"), |error| Error::from_json(&error))
+}
+
+fn failed(what: &str) -> Error {
+    let message = format!("The server cannot be started in the background: {what}; try `nudge serve` to see why.");
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+/// Keeps the terminal's signals away from the server, and the server away from the folder it was
+/// started in, so that the one can close and the other be removed.
+pub(super) fn leave_the_terminal() {
+    #[cfg(unix)]
+    let _ = rustix::process::setsid();
+    let root = if cfg!(windows) { std::env::temp_dir() } else { "/".into() };
+    let _ = std::env::set_current_dir(root);
+}
+
+#[cfg(windows)]
+fn apart(command: &mut Command) {
+    use std::os::windows::process::CommandExt as _;
+
+    const DETACHED_PROCESS: u32 = 0x8;
+    const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+    command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+}
+
+#[cfg(not(windows))]
+fn apart(_: &mut Command) {}

@@ -1,0 +1,301 @@
+//! What changed in the store, gathered for those who want to be told.
+//!
+//! Every committed change sends one [`Touched`]. They are gathered for a moment, so that a burst of
+//! changes is one [`Batch`], and each client that wants to know reads the batches from a [`Feed`].
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nudge::{Result, Service};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::time::sleep;
+
+use super::calls;
+
+/// A component that a committed change touched.
+#[derive(Debug, Clone)]
+pub struct Touched {
+    /// Its name.
+    pub component: Arc<str>,
+    /// Whether it has more or fewer hints than before.
+    pub count_changed: bool,
+}
+
+/// Changes that may wait to be gathered; who falls behind further takes everything as changed.
+pub const TOUCHED_CAPACITY: usize = 1024;
+/// How long changes are gathered before clients are told.
+const GATHER: Duration = Duration::from_millis(20);
+/// Batches that may wait for a client that reads slowly.
+const BATCH_CAPACITY: usize = 16;
+const LIST: &str = "nudge.list_components";
+
+/// All that changed within a moment.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Changes were missed: anything may have changed.
+    everything: bool,
+    /// Some component has more or fewer hints than before.
+    counts: bool,
+    /// There are other components than before.
+    names: bool,
+    components: HashSet<Arc<str>>,
+}
+
+impl Batch {
+    fn everything() -> Self {
+        Self { everything: true, counts: true, names: true, components: HashSet::new() }
+    }
+
+    fn add(&mut self, touched: Touched) {
+        self.counts |= touched.count_changed;
+        self.components.insert(touched.component);
+    }
+
+    fn missed(&mut self) {
+        *self = Self::everything();
+    }
+
+    /// Whether this component may have changed.
+    pub fn touches(&self, component: &str) -> bool {
+        self.everything || self.components.contains(component)
+    }
+
+    /// Whether the counts of hints may have changed.
+    pub fn touches_counts(&self) -> bool {
+        self.counts
+    }
+
+    /// Whether the set of components may have changed.
+    pub fn touches_names(&self) -> bool {
+        self.names
+    }
+}
+
+/// Hands out [`Feed`]s.
+#[derive(Clone)]
+pub struct Changes {
+    /// Weak, so that the feeds end with the task that gathers.
+    batches: broadcast::WeakSender<Arc<Batch>>,
+    known: Arc<Known>,
+}
+
+/// The components there were when clients were last told.
+struct Known {
+    service: Arc<dyn Service>,
+    /// None while nobody listens: then it is not kept up to date.
+    names: Mutex<Option<BTreeSet<String>>>,
+}
+
+impl Changes {
+    /// Gathers what `touched` sends until `stopped` becomes true; then all feeds end.
+    pub fn gather(
+        touched: &broadcast::Sender<Touched>,
+        service: Arc<dyn Service>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        let (batches, _) = broadcast::channel(BATCH_CAPACITY);
+        let changes = Self::new(&batches, service);
+        tokio::spawn(gather(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
+        changes
+    }
+
+    /// Never tells of any.
+    pub fn none(service: Arc<dyn Service>) -> Self {
+        Self::new(&broadcast::channel(1).0, service)
+    }
+
+    fn new(batches: &broadcast::Sender<Arc<Batch>>, service: Arc<dyn Service>) -> Self {
+        Self { batches: batches.downgrade(), known: Arc::new(Known { service, names: Mutex::default() }) }
+    }
+
+    /// All changes from now on.
+    pub fn feed(&self) -> Feed {
+        Feed(self.batches.upgrade().map(|batches| batches.subscribe()))
+    }
+
+    /// Notes which components there are now, unless that is known. Without this the first batch takes
+    /// them as changed.
+    pub async fn note_names(&self) {
+        if self.known.names().is_none()
+            && let Ok(names) = names(&self.known.service).await
+        {
+            self.known.names().get_or_insert(names);
+        }
+    }
+}
+
+impl Known {
+    fn names(&self) -> std::sync::MutexGuard<'_, Option<BTreeSet<String>>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are other components than the last time this was asked.
+    async fn renew(&self) -> bool {
+        let now = names(&self.service).await.ok();
+        let mut known = self.names();
+        let changed = known.is_none() || now.is_none() || *known != now;
+        *known = now;
+        changed
+    }
+}
+
+async fn names(service: &Arc<dyn Service>) -> Result<BTreeSet<String>> {
+    Ok(list(service).await?.into_iter().collect())
+}
+
+/// The names of all components, in byte order.
+pub(super) async fn list(service: &Arc<dyn Service>) -> Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Listed {
+        components: Vec<Component>,
+    }
+    #[derive(Deserialize)]
+    struct Component {
+        name: String,
+    }
+    let listed = calls::call(Arc::clone(service), String::new(), LIST, no_params(), calls::as_they_are).await?;
+    let listed: Listed = serde_json::from_str(listed.get()).unwrap_or(Listed { components: Vec::new() });
+    let mut names: Vec<_> = listed.components.into_iter().map(|component| component.name).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Params of methods that take none.
+pub(super) fn no_params() -> Box<RawValue> {
+    serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// One client's view of the changes.
+pub struct Feed(Option<broadcast::Receiver<Arc<Batch>>>);
+
+impl Feed {
+    /// The next batch; `None` when there will be no more.
+    pub async fn next(&mut self) -> Option<Arc<Batch>> {
+        match self.0.as_mut()?.recv().await {
+            Ok(batch) => Some(batch),
+            Err(RecvError::Lagged(_)) => Some(Arc::new(Batch::everything())),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+async fn gather(
+    mut touched: broadcast::Receiver<Touched>,
+    batches: broadcast::Sender<Arc<Batch>>,
+    known: Arc<Known>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let batch = tokio::select! {
+            batch = next_batch(&mut touched) => batch,
+            _ = stopped.wait_for(|stop| *stop) => return,
+        };
+        let Some(mut batch) = batch else { return };
+        if batches.receiver_count() == 0 {
+            if batch.counts {
+                known.names().take();
+            }
+            continue;
+        }
+        batch.names |= batch.counts && known.renew().await;
+        // Nobody listens any more: nothing is lost.
+        let _ = batches.send(Arc::new(batch));
+    }
+}
+
+/// Waits for a change, and takes in those that follow it at once.
+async fn next_batch(touched: &mut broadcast::Receiver<Touched>) -> Option<Batch> {
+    let mut batch = Batch::default();
+    match touched.recv().await {
+        Ok(first) => batch.add(first),
+        Err(RecvError::Lagged(_)) => batch.missed(),
+        Err(RecvError::Closed) => return None,
+    }
+    sleep(GATHER).await;
+    loop {
+        match touched.try_recv() {
+            Ok(next) => batch.add(next),
+            Err(TryRecvError::Lagged(_)) => batch.missed(),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(batch),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::Nudge;
+
+    use super::*;
+
+    fn touched(component: &str, count_changed: bool) -> Touched {
+        Touched { component: component.into(), count_changed }
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_burst_is_one_batch() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            changes.note_names().await;
+            for component in ["a", "b", "a"] {
+                sender.send(touched(component, false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("a") && batch.touches("b") && !batch.touches("c"));
+            assert!(!batch.touches_counts() && !batch.touches_names());
+            sender.send(touched("c", true)).unwrap();
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("c") && !batch.touches("a") && batch.touches_counts());
+            assert!(!batch.touches_names(), "the store is as empty as before");
+        });
+    }
+
+    #[test]
+    fn who_falls_behind_takes_everything_as_changed() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            for _ in 0..=TOUCHED_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
+
+            // A client that does not read for a while.
+            let mut quick = changes.feed();
+            for _ in 0..=BATCH_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+                assert!(!quick.next().await.unwrap().touches("never named"));
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
+            assert!(feed.next().await.unwrap().touches("a"), "it goes on");
+        });
+    }
+
+    #[test]
+    fn feeds_end_with_the_server() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (stop, stopped) = watch::channel(false);
+            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let mut feed = changes.feed();
+            stop.send_replace(true);
+            assert!(feed.next().await.is_none());
+            assert!(changes.feed().next().await.is_none());
+        });
+    }
+}

@@ -1,0 +1,76 @@
+//! The log: what happened, to whom, how long it took; never what was said. Params, results, tokens and
+//! environments do not go in at any level.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
+use nudge_client::RuntimeDir;
+use serde_json::value::RawValue;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// Reads `NUDGE_LOG_LEVEL`.
+///
+/// # Errors
+/// `E_INVALID` when it is none of the four.
+pub fn level(text: &str) -> Result<LevelFilter> {
+    match text {
+        "error" => Ok(LevelFilter::ERROR),
+        "warn" => Ok(LevelFilter::WARN),
+        "" | "info" => Ok(LevelFilter::INFO),
+        "debug" => Ok(LevelFilter::DEBUG),
+        _ => Err(Error::new(ErrorKind::Invalid, "NUDGE_LOG_LEVEL must be error, warn, info or debug.")),
+    }
+}
+
+/// Logs to `server.log` in the runtime directory, or to stderr where a person reads it.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the file cannot be used.
+pub fn start(level: LevelFilter, dir: &RuntimeDir, to_file: bool) -> Result<()> {
+    if to_file {
+        init(level, Mutex::new(dir.open_log()?), false);
+    } else {
+        init(level, std::io::stderr, true);
+    }
+    Ok(())
+}
+
+fn init<W>(level: LevelFilter, writer: W, for_people: bool)
+where
+    W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
+{
+    let format = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false).with_ansi(false);
+    // Our own lines alone: at debug level the libraries below print messages whole.
+    let ours = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
+    let registry = tracing_subscriber::registry().with(ours);
+    // A second start in one process, as in tests, keeps the first log.
+    let _ = if for_people { registry.with(format.without_time()).try_init() } else { registry.with(format).try_init() };
+}
+
+/// A service whose calls are logged at debug level.
+pub struct Logged(pub Arc<dyn Service>);
+
+impl Service for Logged {
+    fn methods(&self) -> Vec<&'static Method> {
+        self.0.methods()
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return self.0.call_by(caller, method, params);
+        }
+        let begun = Instant::now();
+        let result = self.0.call_by(caller, method, params);
+        // A name that is no method's may be anything.
+        let known = self.0.methods().into_iter().find(|row| row.name == method);
+        let method = known.map_or("an unknown method", |row| row.name);
+        let micros = begun.elapsed().as_micros();
+        let answer = result.as_ref().map_or_else(Error::reason, |_| "ok");
+        tracing::debug!(method, by = ?caller.name, answer, micros, "call");
+        result
+    }
+}

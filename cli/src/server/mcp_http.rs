@@ -1,0 +1,307 @@
+//! `/mcp`: MCP over streamable HTTP. The door has let the request in and its body has been read within
+//! our limits; rmcp does the protocol, in both eras.
+//!
+//! Clients of 2025 have sessions, whose number and idle time are bounded here. Those of 2026 have none.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, SessionTransport,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
+use rmcp::transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::calls::MAX_INLINE_BYTES;
+use super::http::json;
+use super::mcp::Tools;
+use super::rpc::{self, Fault, FaultData};
+use super::stdio::{RawArguments, id, taken_apart};
+
+/// Sessions at a time; one more ends the one that was used least recently.
+const MAX_SESSIONS: usize = 128;
+/// A session that hears and says nothing for this long ends; its client has to greet again.
+const SESSION_IDLE: Duration = Duration::from_hours(4);
+/// Largest message without the arguments of a tool call, which may fill a whole body.
+const MAX_ENVELOPE_BYTES: usize = 1 << 20;
+/// Time for requests that listen to be answered once the server is told to stop; then streams end.
+const FAREWELL: Duration = Duration::from_millis(50);
+/// Streams that stay open, at a time: half of all connections, so that there is always room to call.
+const MAX_STREAMS: usize = 256;
+/// Largest text of rmcp's that becomes the message of an error.
+const MAX_REASON_BYTES: usize = 512;
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Answers `/mcp`.
+pub struct McpHttp {
+    service: StreamableHttpService<Tools, Sessions>,
+    free_streams: Arc<Semaphore>,
+}
+
+impl McpHttp {
+    /// Serves every client with `tools`. Streams and sessions end when `stopped` becomes true.
+    pub fn new(tools: Tools, stopped: watch::Receiver<bool>) -> Self {
+        Self::with_idle(tools, stopped, SESSION_IDLE)
+    }
+
+    fn with_idle(tools: Tools, mut stopped: watch::Receiver<bool>, idle: Duration) -> Self {
+        let config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
+            // The door is stricter.
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let token = config.cancellation_token.clone();
+        tokio::spawn(async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+            sleep(FAREWELL).await;
+            token.cancel();
+        });
+        let tools = move || Ok(tools.for_another_client());
+        let service = StreamableHttpService::new(tools, Arc::new(Sessions::new(idle)), config);
+        Self { service, free_streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
+    }
+
+    /// Answers a request that may come in; `body` is empty for other methods than POST.
+    pub async fn answer(&self, head: Parts, body: Bytes) -> Answer {
+        if !stays_open(&head) {
+            return self.handle(head, body).await;
+        }
+        let Ok(stream) = Arc::clone(&self.free_streams).try_acquire_owned() else {
+            let message = "Too many streams are open; close some and try again.";
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message);
+        };
+        let hold = move |frame| {
+            let _until_the_end = &stream;
+            frame
+        };
+        self.handle(head, body).await.map(|body| body.map_frame(hold).boxed())
+    }
+
+    async fn handle(&self, mut head: Parts, body: Bytes) -> Answer {
+        let (rest, arguments) = without_arguments(body).await;
+        if let Some(arguments) = arguments {
+            head.extensions.insert(RawArguments(arguments));
+        }
+        let mut response = self.service.handle(Request::from_parts(head, Full::new(rest.clone()))).await;
+        if response.status().is_client_error() || response.status().is_server_error() {
+            response = explained(response, &rest).await;
+        }
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
+
+/// Whether the answer is a stream that ends only when somebody ends it. rmcp refuses a request whose
+/// header names another method than its body.
+fn stays_open(head: &Parts) -> bool {
+    head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
+}
+
+async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
+    let split = |body: Bytes| match taken_apart(&body) {
+        Some((rest, arguments)) => (rest.into(), Some(arguments)),
+        None => (body, None),
+    };
+    if body.len() <= MAX_INLINE_BYTES {
+        return split(body);
+    }
+    spawn_blocking(move || split(body)).await.unwrap_or_default()
+}
+
+/// rmcp refuses in plain text; here every refusal has a JSON-RPC error as its body.
+async fn explained(response: Answer, message: &[u8]) -> Answer {
+    let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
+        return response;
+    }
+    // The door has seen that it is JSON by name; rmcp says this when it is not by nature.
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return unreadable(message);
+    }
+    let (head, body) = response.into_parts();
+    let Ok(text) = body.collect().await;
+    let text = text.to_bytes();
+    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_REASON_BYTES)]);
+    let reason = match head.status {
+        StatusCode::NOT_FOUND => "E_NO_SUCH_SESSION",
+        StatusCode::METHOD_NOT_ALLOWED => "E_METHOD_NOT_ALLOWED",
+        StatusCode::NOT_ACCEPTABLE => "E_NOT_ACCEPTABLE",
+        StatusCode::PAYLOAD_TOO_LARGE => "E_TOO_LARGE",
+        status if status.is_server_error() => "E_UNAVAILABLE",
+        _ => "E_BAD_REQUEST",
+    };
+    let mut refusal = refusal(head.status, reason, &text);
+    if let Some(allow) = head.headers.get(header::ALLOW) {
+        refusal.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    refusal
+}
+
+/// A refusal as the door writes it.
+fn refusal(status: StatusCode, reason: &str, message: &str) -> Answer {
+    let code = i32::from(status.as_u16()) * 100;
+    json(status, rpc::failure(&Fault { code, message, data: FaultData { reason } })).map(BodyExt::boxed)
+}
+
+/// The answer to a body that is no message.
+fn unreadable(message: &[u8]) -> Answer {
+    let not_json = serde_json::from_slice::<&RawValue>(message).is_err();
+    let error = match serde_json::from_slice::<ClientJsonRpcMessage>(message) {
+        _ if not_json => ErrorData::parse_error("The body is not JSON; correct it.", None),
+        Err(error) => ErrorData::invalid_request(format!("This is not an MCP request: {error}."), None),
+        Ok(_) => ErrorData::invalid_request("This is not an MCP request.", None),
+    };
+    let error: ServerJsonRpcMessage = JsonRpcMessage::error(error, id(message));
+    json(StatusCode::BAD_REQUEST, serde_json::to_vec(&error).unwrap_or_default().into()).map(BodyExt::boxed)
+}
+
+/// rmcp's sessions in memory, with a limit to their number.
+struct Sessions {
+    local: Arc<LocalSessionManager>,
+    last_used: Mutex<HashMap<SessionId, Instant>>,
+}
+
+impl Sessions {
+    fn new(idle: Duration) -> Self {
+        let mut local = LocalSessionManager::default();
+        local.session_config.keep_alive = Some(idle);
+        Self { local: Arc::new(local), last_used: Mutex::default() }
+    }
+
+    fn last_used(&self) -> MutexGuard<'_, HashMap<SessionId, Instant>> {
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the session that was used least recently, when there is no room for one more.
+    fn surplus(&self) -> Option<SessionId> {
+        let mut last_used = self.last_used();
+        if last_used.len() < MAX_SESSIONS {
+            return None;
+        }
+        let id = last_used.iter().min_by_key(|(_, at)| **at).map(|(id, _)| Arc::clone(id))?;
+        last_used.remove(&id);
+        Some(id)
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = SessionTransport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        if let Some(surplus) = self.surplus() {
+            let local = Arc::clone(&self.local);
+            // It may be waiting for its client to read; nobody waits for that here.
+            tokio::spawn(async move { local.close_session(&surplus).await });
+        }
+        let (id, transport) = self.local.create_session().await?;
+        self.last_used().insert(Arc::clone(&id), Instant::now());
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.local.initialize_session(id, message).await
+    }
+
+    /// Asked first for every request of a session.
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        if let Some(at) = self.last_used().get_mut(id) {
+            *at = Instant::now();
+        }
+        self.local.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.last_used().remove(id);
+        self.local.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.local.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.resume(id, last_event_id).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::Nudge;
+
+    use super::*;
+
+    const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
+
+    fn head(method: Method, session: &str) -> Parts {
+        let request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header(header::HOST, "localhost")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, text/event-stream");
+        let request = if session.is_empty() { request } else { request.header("mcp-session-id", session) };
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn idle_sessions_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (_stop, stopped) = watch::channel(false);
+            let tools = Tools::new(Arc::new(Nudge::default()), None);
+            let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
+            let hello = mcp.answer(head(Method::POST, ""), HELLO.into()).await;
+            let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+            let stream = mcp.answer(head(Method::GET, &session), Bytes::new()).await;
+            assert_eq!(stream.status(), StatusCode::OK);
+            // The stream ends with the session.
+            stream.into_body().collect().await.unwrap();
+            let gone = || async { mcp.answer(head(Method::GET, &session), Bytes::new()).await.status() };
+            while gone().await != StatusCode::NOT_FOUND {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+}

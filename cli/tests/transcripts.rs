@@ -1,0 +1,48 @@
+//! What the command line prints, whole: `tests/cmd/*.md` are typed into a shell as they stand.
+//! `TRYCMD=overwrite cargo test -p nudge-cli --test transcripts` writes what it prints now.
+
+mod kit;
+
+use std::path::Path;
+
+use kit::{Serve, home};
+
+/// Runs one file against a server of its own.
+fn typed(file: &str) {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let nudge = Path::new(env!("CARGO_BIN_EXE_nudge"));
+    let path = std::env::join_paths(
+        nudge.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let cases = trycmd::TestCases::new();
+    cases.env("PATH", path.unwrap().to_str().unwrap());
+    cases.env("NUDGE_RUNTIME_DIR", serve.runtime.to_str().unwrap());
+    for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {
+        cases.env(name, "");
+    }
+    cases.register_bin("sh", Path::new("/bin/sh"));
+    let word = |text: &str| text.to_owned();
+    cases.insert_var("[PORT]", word(&serve.file.port.to_string())).unwrap();
+    cases.insert_var("[PID]", word(&serve.file.pid.to_string())).unwrap();
+    cases.insert_var("[RUN]", word(serve.runtime.to_str().unwrap())).unwrap();
+    cases.case(file).run();
+}
+
+#[cfg(unix)]
+#[test]
+fn verbs() {
+    typed("tests/cmd/verbs.md");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_readme() {
+    typed("../README.md");
+}
+
+#[cfg(unix)]
+#[test]
+fn scenarios() {
+    typed("tests/cmd/scenarios.md");
+}
