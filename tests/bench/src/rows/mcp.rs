@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::measure::{interleave_processes, work};
+use crate::measure::{Clock, Turns, take_turns, work};
 use crate::peers::echo_tool::ECHO_TOOL;
 use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
@@ -48,13 +48,16 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     check(&mut ours.mcp, &given);
     check(&mut ours.mcp, &inferred);
     check(&mut echo, &say);
+    let clocks = [&ours.mcp, &echo].map(|server| Clock::Asking(server.pid()));
     let turn = |server: &mut Lines, call: &str| {
         server.send(call);
         server.receive().len()
     };
+    // Long enough for either process to be warm for most of its turn.
+    let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let lines = [(CALLERS[0], given), (CALLERS[1], inferred)].map(|(what, get)| {
         let mut contenders = [work(|_| turn(&mut ours.mcp, &get)), work(|_| turn(&mut echo, &say))];
-        let times = interleave_processes(scale.turns, &mut contenders);
+        let times = take_turns(turns, &clocks, &mut contenders);
         line(what, Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))
     });
     lines.into()
