@@ -26,6 +26,29 @@ pub struct Args {
     pub command: Command,
 }
 
+/// `nudge get` alone. Describing every command costs more than the call itself, and agents and scripts
+/// call this one all the time.
+#[derive(Debug, Parser)]
+#[command(name = "nudge")]
+pub struct Quick {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: QuickCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum QuickCommand {
+    Get(Get),
+}
+
+impl From<Quick> for Args {
+    fn from(quick: Quick) -> Self {
+        let QuickCommand::Get(get) = quick.command;
+        Self { global: quick.global, command: Command::Get(get) }
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 not found, 2 invalid input or usage, 3 no server, 4 any other refusal.
 Results go to stdout, everything else to stderr; on failure stdout stays empty.";

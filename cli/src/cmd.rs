@@ -147,13 +147,15 @@ fn connect(global: &Global) -> Result<Remote> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let remote = Remote::connect(&dir)?.named(NAME);
     // The token goes to the port that server.pid names and to no other.
-    match (global.port, dir.read_server_file()) {
-        (Some(asked), Some(file)) if asked != file.port => Err(Error::new(
-            ErrorKind::Unavailable,
-            format!("No Nudge server of yours listens on port {asked}; the running one listens on {}.", file.port),
-        )),
-        _ => Ok(remote),
+    if let Some(asked) = global.port
+        && let Some(file) = dir.read_server_file()
+        && asked != file.port
+    {
+        let message =
+            format!("No Nudge server of yours listens on port {asked}; the running one listens on {}.", file.port);
+        return Err(Error::new(ErrorKind::Unavailable, message));
     }
+    Ok(remote)
 }
 
 /// A running session that calls are made to.

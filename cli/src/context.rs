@@ -57,7 +57,11 @@ impl Inference {
             Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
             Some(_) => None,
         };
-        let here = match cwd.map(|cwd| self.infer(&cwd, may_wait)) {
+        let says = |name: &str| given && params["context"].get(name).is_some();
+        let here = match cwd.map(|cwd| {
+            // What the caller says of its repository needs no look at it.
+            if says("repo") && says("branch") { Some(outside(&cwd)) } else { self.infer(&cwd, may_wait) }
+        }) {
             Some(None) => return false,
             Some(Some(here)) => here,
             None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
@@ -100,6 +104,12 @@ impl Inference {
             }
         }
     }
+}
+
+/// What a folder says without a look at its repository.
+fn outside(cwd: &Path) -> nudge::ContextSpec {
+    let cwd = cwd.to_str().map(str::to_owned);
+    nudge::ContextSpec { cwd, os: nudge::Os::current(), ..nudge::ContextSpec::default() }
 }
 
 /// What contract section 5 reads as "not given".
@@ -145,7 +155,8 @@ fn env(asked: &Map<String, Value>, service: &dyn Service) -> Map<String, Value> 
 pub fn process_cwd() -> Option<PathBuf> {
     let real = std::env::current_dir().ok()?;
     let logical = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
-    let same = |pwd: &PathBuf| matches!((pwd.canonicalize(), real.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    let same =
+        |pwd: &PathBuf| *pwd == real || matches!((pwd.canonicalize(), real.canonicalize()), (Ok(a), Ok(b)) if a == b);
     Some(logical.filter(same).unwrap_or(real))
 }
 

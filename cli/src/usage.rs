@@ -1,10 +1,10 @@
 //! The command line read, and what is wrong with it said in one sentence.
 
 use clap::error::ErrorKind as Kind;
-use clap::{CommandFactory as _, FromArgMatches as _};
-use nudge::{Error, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
+use nudge::{Error, ErrorKind, SecretGuard};
 
-use crate::args::Args;
+use crate::args::{Args, Quick};
 
 /// What to do with a command line.
 pub enum Asked {
@@ -29,6 +29,12 @@ pub enum Asked {
 /// Reads a command line, the program's name first.
 pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    // What it cannot read, the whole parser explains.
+    if words.get(1).is_some_and(|word| word == "get")
+        && let Ok(quick) = Quick::try_parse_from(&words)
+    {
+        return Asked::Run { args: Box::new(quick.into()), verb: "get".into() };
+    }
     let mut command = Args::command();
     if words.len() < 2 {
         return Asked::Tell(command.render_help());
@@ -59,7 +65,12 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}; see `nudge {verb}--help`.", said.as_str())
+    let said = format!("{first}{}", said.as_str());
+    // A misplaced word may be a secret, and this goes to logs and transcripts.
+    match SecretGuard::new().check(None, &said) {
+        None => format!("{said}; see `nudge {verb}--help`."),
+        Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
+    }
 }
 
 /// A message of the library with its params in the words of the command line: `variant` is

@@ -113,7 +113,7 @@ impl RuntimeDir {
     /// What `server.pid` says; `None` when there is none that a server of ours could have written.
     pub fn read_server_file(&self) -> Option<ServerFile> {
         let file = self.dir.open_read(SERVER_FILE).ok()?;
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(512);
         file.take(MAX_SERVER_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
         if text.len() as u64 > MAX_SERVER_FILE_BYTES {
             return None;

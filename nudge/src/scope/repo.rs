@@ -137,7 +137,7 @@ fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
     let path = trim_git(&path);
     let host = host.map(str::to_ascii_lowercase);
     if path.is_empty()
-        || path.starts_with('\\')
+        || path.starts_with(['\\', ':'])
         || has_parent_segment(&path)
         || host.as_deref().is_some_and(|host| !is_host(host))
     {
