@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::config::Config;
@@ -13,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::log::{Applied, Log, NoLog};
 use crate::method::{SetHint, Shown};
+use crate::record::{self, Entry, Keys, Known, Read};
 use crate::safety::secrets::{Finding, SecretGuard};
 use crate::scope::{Scope, ScopeSpec};
 use crate::service::Caller;
@@ -34,6 +36,9 @@ pub struct Nudge {
     pub(crate) created_at: Millis,
     pub(crate) shown: Mutex<Shown>,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
+    /// Held while a call with a key is made, so that the same one sent twice waits for the first.
+    keyed: Mutex<()>,
+    keys: Mutex<Keys>,
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
     writer: Mutex<Writer>,
@@ -114,6 +119,8 @@ impl Nudge {
             config,
             shown: Mutex::default(),
             regexes: Mutex::default(),
+            keyed: Mutex::default(),
+            keys: Mutex::default(),
             clock,
             log,
             writer: Mutex::default(),
@@ -189,7 +196,7 @@ impl Nudge {
     }
 
     /// Plans changes, records them, then applies them; the only way anything changes.
-    pub(crate) fn write<T>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T: Serialize>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
         let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
@@ -200,7 +207,15 @@ impl Nudge {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                self.log.append(&changes)?;
+                let result = act.by.key.map(|_| to_raw_value(&out)).transpose();
+                let result = result.map_err(|_| Error::invalid("The result cannot be written as JSON."))?;
+                let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
+                let entry = Entry { applied, result: result.as_deref() };
+                self.log.append(&entry)?;
+                let version = entry.version_of_secret();
+                if let Some(key) = act.by.key {
+                    self.keys.lock().insert(key, Known { result: result.map(Into::into), version });
+                }
             }
             Ok(out)
         });
@@ -216,18 +231,13 @@ impl Nudge {
         recorded
     }
 
-    /// Forgets a deletion that was undone.
-    pub(crate) fn forget_deletion(&self, id: u64) {
-        self.writer.lock().trash.forget(id);
-    }
-
     /// What was deleted lately.
     pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
         look(&self.writer.lock().trash)
     }
 
     /// Applies changes whose scopes are acquired, and releases those of the hints that went.
-    fn apply(&self, writer: &mut Writer, act: Act<'_>, now: Millis, changes: &[Change]) {
+    fn change(&self, writer: &mut Writer, changes: &[Change]) {
         for change in changes {
             if let Change::Extra(extra) = change {
                 writer.extra = Some(Arc::clone(extra));
@@ -239,11 +249,82 @@ impl Nudge {
         if std::mem::take(&mut writer.recycled) {
             self.store.renumber();
         }
+    }
+
+    /// Makes a write visible, and tells of it.
+    fn apply(&self, writer: &mut Writer, act: Act<'_>, now: Millis, changes: &[Change]) {
+        self.change(writer, changes);
         if !changes.is_empty() {
             let applied = Applied { verb: act.verb, by: act.by, at: now, changes };
             writer.trash.note(&applied);
             self.log.applied(&applied);
+            if self.log.is_long() {
+                self.log.begin_anew(&self.records(writer, now));
+            }
         }
+    }
+
+    /// The whole store, but for secrets, as records.
+    fn records(&self, writer: &Writer, now: Millis) -> Vec<Vec<u8>> {
+        let mut hints = self.store.all();
+        hints.retain(|hint| !hint.is_expired(now));
+        record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, &self.keys.lock(), now)
+    }
+
+    /// Makes a call unless one with this key was made: then its result is given again.
+    pub(crate) fn once(
+        &self,
+        key: &str,
+        call: impl FnOnce(Option<u64>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        let _one_at_a_time = self.keyed.lock();
+        let known = self.keys.lock().get(key).cloned();
+        match known {
+            Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
+            Some(Known { result: None, version }) => call(version),
+            None => call(None),
+        }
+    }
+
+    /// Brings back what records say, in their order, as if it had been there all the time: nothing is
+    /// checked, recorded or told. Returns how many records could not be read; they are passed over.
+    pub fn restore<'a>(&self, records: impl IntoIterator<Item = &'a [u8]>) -> usize {
+        let mut writer = self.writer.lock();
+        records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record).is_err())).sum()
+    }
+
+    fn restore_one(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
+        let read = Read::parse(record)?;
+        let mut hints = Vec::with_capacity(read.put.len());
+        for (component, key, body) in read.put {
+            hints.push(self.recorded_hint(&component.into(), &key, body)?);
+        }
+        if let Some(id) = read.deleted {
+            writer.trash.restore(id, read.at, &read.by, hints.into_iter().map(Arc::new).collect());
+            return Ok(());
+        }
+        let mut plan = Plan { store: &self.store, writer, now: Millis::MIN, changes: Vec::new() };
+        for (component, key, variant) in &read.gone {
+            if let Some(hint) = plan.variants(component, key).iter().find(|hint| hint.variant() == variant) {
+                plan.delete(hint);
+            }
+        }
+        for hint in hints {
+            plan.put(hint);
+        }
+        if let Some(extra) = read.extra {
+            plan.set_extra(extra.to_owned().into());
+        }
+        let changes = plan.changes;
+        for done in read.done {
+            let result = done.result.map(|result| result.to_owned().into());
+            self.keys.lock().insert(&done.key, Known { result, version: done.version });
+        }
+        self.change(writer, &changes);
+        writer.trash.count_from(read.deletions);
+        let verb = if read.verb == "undo" { "undo" } else { "restore" };
+        writer.trash.note(&Applied { verb, by: Caller::named(&read.by), at: read.at, changes: &changes });
+        Ok(())
     }
 
     fn sweep_locked(&self, writer: &mut Writer, now: Millis) -> usize {

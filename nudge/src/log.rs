@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
+use crate::record::Entry;
 use crate::service::Caller;
 use crate::store::Change;
 
@@ -12,24 +13,40 @@ use crate::store::Change;
 /// `append` is called by one writer at a time, before the change is applied. When it fails the call
 /// is refused and nothing changes.
 pub trait Log: Send + Sync {
-    /// Records post-images.
+    /// Records a write.
     ///
     /// # Errors
     /// Whatever keeps the record from being made.
-    fn append(&self, changes: &[Change]) -> Result<()>;
+    fn append(&self, entry: &Entry<'_>) -> Result<()>;
 
     /// Tells of changes that everybody can see now, in their order; must be quick, and must not call
     /// the store.
     fn applied(&self, _: &Applied<'_>) {}
+
+    /// Whether the log has grown so long that it should begin anew.
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    /// Begins anew with records that hold the whole store. Failing leaves the old log in use.
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
 }
 
 impl<L: Log + ?Sized> Log for Arc<L> {
-    fn append(&self, changes: &[Change]) -> Result<()> {
-        (**self).append(changes)
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        (**self).append(entry)
     }
 
     fn applied(&self, applied: &Applied<'_>) {
         (**self).applied(applied);
+    }
+
+    fn is_long(&self) -> bool {
+        (**self).is_long()
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        (**self).begin_anew(records);
     }
 }
 
@@ -58,7 +75,7 @@ impl Applied<'_> {
 pub(crate) struct NoLog;
 
 impl Log for NoLog {
-    fn append(&self, _: &[Change]) -> Result<()> {
+    fn append(&self, _: &Entry<'_>) -> Result<()> {
         Ok(())
     }
 }

@@ -73,7 +73,12 @@ impl Service for Nudge {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(unknown_method)?;
-        (row.run)(self, caller, params)
+        match caller.key {
+            Some(key) if !row.method.read_only => {
+                self.once(key, |version| (row.run)(self, Caller { version, ..caller }, params))
+            }
+            _ => (row.run)(self, caller, params),
+        }
     }
 }
 

@@ -58,12 +58,22 @@ impl Method {
 pub struct Caller<'a> {
     /// A client's own name such as `claude-code/2.1`; empty when unknown.
     pub name: &'a str,
+    /// Names this one call, so that it is made once however often it is sent.
+    pub key: Option<&'a str>,
+    /// The version that a call about a secret is known to have led to before the secret was lost.
+    pub(crate) version: Option<u64>,
 }
 
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name }
+        Self { name, key: None, version: None }
+    }
+
+    /// The same, for a call that may be sent more than once.
+    #[must_use]
+    pub const fn with_key(self, key: Option<&'a str>) -> Self {
+        Self { key, ..self }
     }
 }
 

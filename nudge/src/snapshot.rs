@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::clock::{Millis, rfc3339};
 use crate::error::{Error, Result};
-use crate::hint::{Exported, Hint, HintMeta, HintValue};
+use crate::hint::{Exported, Hint, HintMeta, HintValue, Use};
+use crate::scope::Scope;
 use crate::wire;
 
 /// The version that exports carry.
@@ -436,6 +437,21 @@ impl HintDocument {
             return Ok((wire::parse(raw.get(), "hint")?, Self::default()));
         }
         wire::parse::<Self>(raw.get(), "hint")?.whole()
+    }
+
+    /// The hint; what is absent is filled in as of `now`.
+    pub fn hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
+        let mut hint = Hint::new(Arc::clone(component), key, value, self.meta, scope, now);
+        hint.version = self.version.unwrap_or(1);
+        hint.updated_at = self.updated_at.unwrap_or(now);
+        hint.created_at = self.created_at.unwrap_or(hint.updated_at);
+        hint.set_usage(Use {
+            count: self.use_count,
+            last: self.last_used_at,
+            failures: self.failure_count,
+            last_failed: self.last_failed_at,
+        });
+        hint
     }
 
     /// With the value apart from the rest.

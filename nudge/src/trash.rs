@@ -40,8 +40,10 @@ pub(crate) struct Trash {
 impl Trash {
     /// Remembers what a call deleted. What only expired, or was put back by the same call, is not that.
     pub fn note(&mut self, applied: &Applied<'_>) {
-        if applied.verb == "expire" {
-            return;
+        match applied.verb {
+            "expire" => return,
+            "undo" => return self.forget_undone(applied.changes),
+            _ => {}
         }
         let name = |hint: &Hint| (Arc::clone(&hint.component), hint.key().to_owned(), hint.variant().to_owned());
         let put = applied.changes.iter().filter_map(|change| match change {
@@ -61,12 +63,27 @@ impl Trash {
         if hints.is_empty() {
             return;
         }
-        self.last_id += 1;
-        self.deletions.push_back(Deleted { id: self.last_id, at: applied.at, by: applied.by.name.into(), hints });
+        self.restore(self.last_id + 1, applied.at, applied.by.name, hints);
+    }
+
+    /// Remembers a deletion by its number.
+    pub fn restore(&mut self, id: u64, at: Millis, by: &str, hints: Vec<Arc<Hint>>) {
+        self.last_id = self.last_id.max(id);
+        self.deletions.push_back(Deleted { id, at, by: by.into(), hints });
         let mut bytes: usize = self.deletions.iter().map(Deleted::bytes).sum();
         while self.deletions.len() > 1 && (self.deletions.len() > MAX_DELETIONS || bytes > MAX_BYTES) {
             bytes -= self.deletions.pop_front().map_or(0, |oldest| oldest.bytes());
         }
+    }
+
+    /// The number of the last deletion there was.
+    pub fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// Goes on counting from there.
+    pub fn count_from(&mut self, last_id: u64) {
+        self.last_id = self.last_id.max(last_id);
     }
 
     /// Newest first.
@@ -74,8 +91,16 @@ impl Trash {
         self.deletions.iter().rev()
     }
 
-    /// Forgets one that was brought back.
-    pub fn forget(&mut self, id: u64) {
-        self.deletions.retain(|deleted| deleted.id != id);
+    /// Forgets the deletion that was brought back: the last that holds such a hint.
+    fn forget_undone(&mut self, changes: &[Change]) {
+        let same = |a: &Hint, b: &Hint| {
+            let mark = |hint: &Hint| (hint.version(), hint.created_at(), hint.updated_at());
+            a.component == b.component && a.key() == b.key() && a.variant() == b.variant() && mark(a) == mark(b)
+        };
+        let Some(Change::Put(back)) = changes.first() else { return };
+        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(hint, back));
+        if let Some(at) = self.deletions.iter().rposition(held) {
+            self.deletions.remove(at);
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use nudge::{
-    Bump, Change, Clock, Config, Context, Delete, Error, ErrorKind, Export, Import, ImportMode, Log, ManualClock,
-    Nudge, Outcome, Result, ScopeSpec, SetHint, View,
+    Bump, Change, Clock, Config, Context, Delete, Entry, Error, ErrorKind, Export, Import, ImportMode, Log,
+    ManualClock, Nudge, Outcome, Result, ScopeSpec, SetHint, View,
 };
 use serde_json::value::to_raw_value;
 
@@ -21,7 +21,8 @@ struct Spy {
 struct SpyLog(Arc<Spy>);
 
 impl Log for SpyLog {
-    fn append(&self, changes: &[Change]) -> Result<()> {
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        let changes = entry.applied.changes;
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         if self.0.fail.load(Ordering::SeqCst) {
             return Err(Error::new(ErrorKind::Unavailable, "The disk is full; make room."));

@@ -160,6 +160,14 @@ impl Nudge {
         out
     }
 
+    /// A hint of a record, which was checked when it was stored.
+    pub(crate) fn recorded_hint(&self, component: &Arc<str>, key: &str, body: &RawValue) -> Result<Hint> {
+        let (mut value, document) = HintDocument::read(Body::Raw(body))?;
+        value.normalize()?;
+        let scope = self.compile_scope(&document.meta.scope)?;
+        Ok(document.hint(component, key, value, scope, self.now()))
+    }
+
     fn read_hint(
         &self,
         component: &Arc<str>,
@@ -168,20 +176,12 @@ impl Nudge {
         allow_secret: bool,
         now: i64,
     ) -> Result<(Hint, bool)> {
-        let (mut value, document) = HintDocument::read(body)?;
-        let mut meta = document.meta;
+        let (mut value, mut document) = HintDocument::read(body)?;
+        let mut meta = std::mem::take(&mut document.meta);
         let scope = self.check(component, key, &mut value, &mut meta, allow_secret)?;
-        let mut hint = Hint::new(Arc::clone(component), key, value, meta, scope, now);
-        hint.version = document.version.unwrap_or(1);
-        hint.updated_at = document.updated_at.unwrap_or(now);
-        hint.created_at = document.created_at.unwrap_or(hint.updated_at);
-        hint.set_usage(Use {
-            count: document.use_count,
-            last: document.last_used_at,
-            failures: document.failure_count,
-            last_failed: document.last_failed_at,
-        });
-        Ok((hint, document.updated_at.is_some()))
+        let dated = document.updated_at.is_some();
+        document.meta = meta;
+        Ok((document.hint(component, key, value, scope, now), dated))
     }
 }
 

@@ -101,6 +101,7 @@ impl Nudge {
             }
             let scope = old.map_or(scope, |hint| Arc::clone(&hint.scope));
             let mut hint = Hint::new(component.into(), &key, value, meta, scope, plan.now);
+            hint.version = by.version.unwrap_or(hint.version);
             if let Some(old) = old {
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;

@@ -127,7 +127,7 @@ impl Nudge {
     }
 
     fn undo_by(&self, by: Caller<'_>, params: Undo) -> Result<Undone> {
-        let undone = self.write(Act::adds("undo", by), |plan| {
+        self.write(Act::adds("undo", by), |plan| {
             let wanted = |deleted: &&Deleted| params.id.is_none_or(|id| deleted.id == id);
             let deleted = plan.trash().iter().find(wanted).cloned().ok_or_else(nothing)?;
             let now = plan.now;
@@ -151,9 +151,7 @@ impl Nudge {
             }
             let skipped = deleted.hints.len() - restored;
             Ok(Undone { deletion: Deletion::from(&deleted), restored, skipped })
-        })?;
-        self.forget_deletion(undone.deletion.id);
-        Ok(undone)
+        })
     }
 }
 

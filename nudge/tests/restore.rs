@@ -1,0 +1,215 @@
+//! A store comes back from its records as it was; secrets do not, and calls with a key are made once.
+
+use std::sync::{Arc, Mutex};
+
+use nudge::{Caller, Clock, Config, Entry, Export, Import, ImportMode, Log, ManualClock, Nudge, Result, Service};
+use proptest::prelude::*;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+const START_MS: i64 = 1_767_225_600_000;
+
+/// Keeps the records, and begins anew when told to.
+#[derive(Default)]
+struct Records {
+    all: Mutex<Vec<Vec<u8>>>,
+    /// After how many records to begin anew; 0 for never.
+    limit: usize,
+}
+
+impl Log for Records {
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        self.all.lock().unwrap().push(entry.to_json());
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        self.limit > 0 && self.all.lock().unwrap().len() > self.limit
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        *self.all.lock().unwrap() = records.to_vec();
+    }
+}
+
+struct Session {
+    store: Nudge,
+    clock: Arc<ManualClock>,
+    records: Arc<Records>,
+}
+
+impl Session {
+    fn new(limit: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let records = Arc::new(Records { limit, ..Records::default() });
+        let store = Nudge::with_log(Config::default(), clock.clone(), Box::new(Arc::clone(&records)));
+        Self { store, clock, records }
+    }
+
+    /// The process dies; another one takes over what was recorded.
+    fn promoted(self) -> Self {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let store = Nudge::with_log(Config::default(), clock, Box::new(Arc::clone(&self.records)));
+        let records = self.records.all.lock().unwrap().clone();
+        assert_eq!(store.restore(records.iter().map(Vec::as_slice)), 0);
+        Self { store, ..self }
+    }
+
+    fn call(&self, method: &str, params: &Value) -> Result<Value> {
+        self.keyed(None, method, params)
+    }
+
+    fn keyed(&self, key: Option<&str>, method: &str, params: &Value) -> Result<Value> {
+        let caller = Caller::named("tester/1").with_key(key);
+        let answer = self.store.call_by(caller, &format!("nudge.{method}"), &to_raw_value(params).unwrap())?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    }
+
+    /// Everything a caller can see, but for what belongs to the process.
+    fn seen(&self) -> (Value, Value) {
+        let mut export = serde_json::to_value(self.store.export(&Export::default()).unwrap()).unwrap();
+        let payload = export["payload"].as_object_mut().unwrap();
+        payload.remove("session_id");
+        payload.remove("created_at");
+        (export, self.call("deletions", &json!({})).unwrap())
+    }
+}
+
+#[test]
+fn everything_but_secrets_comes_back() {
+    for limit in [0, 3] {
+        let session = Session::new(limit);
+        let scope = json!({"cwd_glob": ["/w/**"], "env_match": {"STAGE": ["a", "b"]}});
+        session.call("set_hint", &json!({"component": "a", "key": "k", "value": "x", "meta": {"scope": scope, "tags": ["t"], "ttl": "PT2H"}})).unwrap();
+        session
+            .call(
+                "set_hint",
+                &json!({"component": "a", "key": "j", "value": {"type": "json", "data": {"z": 1, "a": [2]}}}),
+            )
+            .unwrap();
+        session.call("bump", &json!({"component": "a", "key": "k", "delta": 4})).unwrap();
+        session.call("set_hint", &json!({"component": "a", "key": "k", "value": "y", "variant": ""})).unwrap_err();
+        session
+            .call("outcome", &json!({"command": "x", "ok": false, "context": {"cwd": "/w", "env": {"STAGE": "a"}}}))
+            .unwrap();
+        session.call("set_hint", &json!({"component": "b", "key": "gone", "value": "z"})).unwrap();
+        session.call("delete_hint", &json!({"component": "b", "key": "gone"})).unwrap();
+        session.call("set_hint", &json!({"component": "b", "key": "back", "value": "z"})).unwrap();
+        session.call("delete_hint", &json!({"component": "b", "key": "back"})).unwrap();
+        session.call("undo", &json!({})).unwrap();
+        let payload = to_raw_value(&json!({"components": {"c": {"hints": {"i": "v"}}}, "x-more": {"b": 1}})).unwrap();
+        session.store.import(&Import { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
+        let before = session.seen();
+        assert_eq!(before.1["deletions"].as_array().unwrap().len(), 1);
+        let session = session.promoted();
+        assert_eq!(session.seen(), before, "limit {limit}");
+        session.clock.advance(2 * 3_600_000);
+        let after = session.promoted();
+        assert_eq!(after.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().reason(), "E_NOT_FOUND");
+    }
+}
+
+#[test]
+fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
+    for limit in [0, 1] {
+        let session = Session::new(limit);
+        let secret =
+            |value: &str| json!({"component": "a", "key": "k", "value": value, "meta": {"sensitivity": "secret"}});
+        session.call("set_hint", &json!({"component": "a", "key": "k", "value": "open"})).unwrap();
+        session.keyed(Some("one"), "set_hint", &secret("sesame")).unwrap();
+        session.call("bump", &json!({"component": "a", "key": "k"})).unwrap();
+        session
+            .call(
+                "set_hint",
+                &json!({"component": "a", "key": "d", "value": "sesame", "meta": {"sensitivity": "secret"}}),
+            )
+            .unwrap();
+        session.call("delete_hint", &json!({"component": "a", "key": "d"})).unwrap();
+        let all = session.records.all.lock().unwrap().concat();
+        assert!(!String::from_utf8(all).unwrap().contains("sesame"));
+        let session = session.promoted();
+        // Not the value it had before it became a secret either.
+        assert_eq!(
+            session.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().reason(),
+            "E_NOT_FOUND"
+        );
+        // The call that stored it, sent again, stores it again, and its version does not fall.
+        let again = session.keyed(Some("one"), "set_hint", &secret("sesame")).unwrap();
+        assert_eq!(again["hint"]["version"], 2);
+        assert_eq!(
+            session.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap()["hint"]["value"],
+            "sesame"
+        );
+    }
+}
+
+#[test]
+fn a_call_with_a_key_is_made_once() {
+    for limit in [0, 1] {
+        let mut session = Session::new(limit);
+        let set = json!({"component": "a", "key": "k", "value": "x"});
+        let first = session.keyed(Some("s"), "set_hint", &set).unwrap();
+        let bumped = session.keyed(Some("b"), "bump", &json!({"component": "a", "key": "k"})).unwrap();
+        for _ in 0..2 {
+            assert_eq!(session.keyed(Some("s"), "set_hint", &set).unwrap(), first);
+            assert_eq!(session.keyed(Some("b"), "bump", &json!({"component": "a", "key": "k"})).unwrap(), bumped);
+            let got = session.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap();
+            assert_eq!((&got["hint"]["version"], &got["hint"]["use_count"]), (&json!(1), &json!(1)));
+            session = session.promoted();
+        }
+        // A refused call is not remembered, and reads are always made.
+        session.keyed(Some("r"), "delete_hint", &json!({"component": "a", "key": "x"})).unwrap_err();
+        session.call("set_hint", &json!({"component": "a", "key": "x", "value": "v"})).unwrap();
+        session.keyed(Some("r"), "delete_hint", &json!({"component": "a", "key": "x"})).unwrap();
+        session.keyed(Some("s"), "get_hint", &json!({"component": "a", "key": "k"})).unwrap();
+        // Only the last 1,024 are remembered.
+        for n in 0..1_024 {
+            session.keyed(Some(&format!("n{n}")), "bump", &json!({"component": "a", "key": "k"})).unwrap();
+        }
+        assert_eq!(session.keyed(Some("s"), "set_hint", &set).unwrap()["hint"]["version"], 2);
+    }
+}
+
+#[test]
+fn what_is_no_record_is_passed_over() {
+    let session = Session::new(0);
+    session.call("set_hint", &json!({"component": "a", "key": "k", "value": "x"})).unwrap();
+    let good = session.records.all.lock().unwrap().clone();
+    let store = Nudge::default();
+    let records = [b"".as_slice(), b"{}", b"[]", b"\xff", br#"{"verb":"set","at":1,"put":[["a","b",7]]}"#, &good[0]];
+    assert_eq!(store.restore(records), 5);
+    assert_eq!(store.status().hints, 1);
+}
+
+fn step() -> impl Strategy<Value = (&'static str, Value)> {
+    let key = prop_oneof![Just("k"), Just("l"), Just("m")];
+    (0..9_u8, key, 0..3_u8).prop_map(|(what, key, n)| match what {
+        0 | 1 => ("set_hint", json!({"component": "a", "key": key, "value": format!("v{n}")})),
+        2 => ("set_hint", json!({"component": "a", "key": key, "value": "s", "meta": {"scope": {"os": ["linux"]}, "priority": n + 1}})),
+        3 => ("bump", json!({"component": "a", "key": key, "variant": ""})),
+        4 => ("delete_hint", json!({"component": "a", "key": key, "all": true})),
+        5 => ("undo", json!({})),
+        6 => ("outcome", json!({"command": format!("v{n}"), "ok": n == 0, "context": {}})),
+        7 => ("import", json!({"payload": {"components": {"a": {"hints": {key: "imported"}}}}, "mode": "replace"})),
+        _ => ("set_hint", json!({"component": "a", "key": key, "value": "t", "meta": {"ttl": "PT1S"}})),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_history_comes_back(steps in prop::collection::vec(step(), 1..60), limit in 0..6_usize, every in 1..20_usize) {
+        let mut session = Session::new(limit);
+        for (n, (method, params)) in steps.iter().enumerate() {
+            let key = n.to_string();
+            let _ = session.keyed(Some(&key).filter(|_| n % 2 == 0).map(String::as_str), method, params);
+            session.clock.advance(300);
+            if n % every == 0 {
+                let before = session.seen();
+                session = session.promoted();
+                prop_assert_eq!(session.seen(), before);
+            }
+        }
+    }
+}
