@@ -1,4 +1,4 @@
-//! `nudge watch` and `nudge edit`: what others do meanwhile is seen, and not overwritten.
+//! `nudge watch`: what others do is seen.
 #![cfg(unix)]
 
 mod kit;
@@ -254,92 +254,4 @@ fn params_of_changes_are_checked() {
     for params in [json!({"since": null, "wait_s": null}), json!({"since": u64::MAX}), json!({"wait_s": 0})] {
         assert!(serve.call("nudge.changes", &params)["result"].is_object(), "{params}");
     }
-}
-
-/// `nudge edit` with a script as the editor, and a folder of its own for temporary files.
-fn edit(serve: &Serve, args: &[&str], script: &str) -> Output {
-    let temp = serve.runtime.with_file_name("temp");
-    std::fs::create_dir_all(&temp).unwrap();
-    let editor = serve.runtime.with_file_name("editor.sh");
-    std::fs::write(&editor, format!("set -e\nfile=$1\nnudge() {{ '{}' \"$@\"; }}\n{script}\n", binary())).unwrap();
-    let mut command: Command = nudge(&serve.runtime, &[&["edit"], args].concat());
-    command.env_remove("VISUAL").env("EDITOR", format!("sh '{}'", editor.display())).env("TMPDIR", &temp);
-    let out = command.output().unwrap();
-    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "a file is left behind");
-    out
-}
-
-fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_nudge")
-}
-
-#[test]
-fn an_edit_overwrites_nothing_that_changed_meanwhile() {
-    let home = home();
-    let serve = Serve::start(&home.path().join("run"));
-    ok(&serve.runtime, &["set", "a", "k", "mine"]);
-    for (meanwhile, code, value) in [
-        ("nudge set a k theirs >/dev/null", 4, Some("theirs\n")),
-        ("nudge delete a k >/dev/null", 4, None),
-        // The new one has the version of the old one.
-        ("nudge delete a k >/dev/null; nudge set a k again >/dev/null", 4, Some("again\n")),
-    ] {
-        ok(&serve.runtime, &["set", "a", "k", "mine"]);
-        let out = edit(&serve, &["a", "k"], &format!("{meanwhile}\nsed -i.bak s/mine/edited/ \"$file\""));
-        assert_eq!(out.status.code(), Some(code), "{meanwhile}: {out:?}");
-        sentence(&out);
-        let now = nudge(&serve.runtime, &["get", "a", "k", "--value"]).output().unwrap();
-        assert_eq!(
-            now.status.success().then(|| String::from_utf8(now.stdout).unwrap()).as_deref(),
-            value,
-            "{meanwhile}"
-        );
-    }
-    let conflict =
-        edit(&serve, &["a", "k", "--json"], "nudge set a k x >/dev/null; sed -i.bak s/again/edited/ \"$file\"");
-    let error: Value = serde_json::from_slice(&conflict.stderr).unwrap();
-    assert_eq!(error["data"]["reason"], "E_CONFLICT", "{error}");
-    // A use meanwhile is no change of what it says.
-    let out = edit(&serve, &["a", "k"], "nudge bump a k >/dev/null; sed -i.bak 's/\"x\"/\"edited\"/' \"$file\"");
-    assert!(out.status.success(), "{out:?}");
-    assert_eq!(ok(&serve.runtime, &["get", "a", "k", "--value"]), "edited\n");
-}
-
-#[test]
-fn an_edit_keeps_what_was_not_edited() {
-    let home = home();
-    let serve = Serve::start(&home.path().join("run"));
-    let data = r#"{"z":1,"a":{"y":[2,"//no comment"],"b":null},"m":"é\n// x"}"#;
-    ok(
-        &serve.runtime,
-        &["set", "a", "k", data, "--type", "json", "--scope-os", "linux,macos,windows", "--tags", "x,y"],
-    );
-    let before: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
-    let out = edit(
-        &serve,
-        &["a", "k"],
-        "test \"$(ls -ld \"$(dirname \"$file\")\" | cut -c5-10)\" = ------\nsed -i.bak 's/\"z\": 1/\"z\": 3/' \"$file\"",
-    );
-    assert!(out.status.success(), "{out:?}");
-    assert_eq!(ok(&serve.runtime, &["get", "a", "k", "--value"]), format!("{}\n", data.replace("\"z\":1", "\"z\":3")));
-    let after: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
-    assert_eq!(after["hint"]["version"], 2);
-    for field in ["/hint/meta", "/hint/variant", "/hint/created_at"] {
-        assert_eq!(before.pointer(field), after.pointer(field), "{field}");
-    }
-    for (script, code) in [
-        ("true", 0),
-        (": > \"$file\"", 0),
-        ("exit 1", 2),
-        ("echo nonsense > \"$file\"", 2),
-        ("echo '[]' > \"$file\"", 2),
-        ("rm \"$file\"", 2),
-    ] {
-        let out = edit(&serve, &["a", "k"], script);
-        assert_eq!(out.status.code(), Some(code), "{script}: {out:?}");
-        assert_eq!(out.stdout, b"", "{script}");
-        assert_eq!(String::from_utf8(out.stderr).unwrap().lines().count(), 1, "{script}");
-    }
-    let unchanged: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
-    assert_eq!(unchanged["hint"], after["hint"]);
 }

@@ -1,78 +1,160 @@
-//! `nudge edit`: a hint in the user's editor, stored if nobody changed it meanwhile.
+//! `nudge edit`: a hint in the user's editor, stored if nobody changed it meanwhile. What was typed is
+//! lost in no other way than by storing it: where it cannot be stored the file stays.
 
-use std::fmt::Write as _;
+mod text;
+
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nudge::{Error, ErrorKind, Result};
-use serde_json::{Map, Value};
+use nudge::{Error, ErrorKind, Result, Service as _};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tempfile::TempDir;
 
-use super::{Done, Session, add, address, parsed, tell};
+use super::{Done, Session, address, parsed, tell};
 use crate::args::{Edit, Global, Here};
 use crate::output;
+use text::Hint;
 
 pub fn run(args: &Edit, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
     let hint = pick(&session, args)?;
-    if hint["meta"]["sensitivity"] == "secret" {
+    if hint.fields["meta"]["sensitivity"] == "secret" {
         return Err(invalid("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
     }
-    let mut folder = tempfile::Builder::new();
-    folder.prefix("nudge-edit-");
-    // Hints are nobody else's to read, whatever the umask.
-    #[cfg(unix)]
-    folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    let folder = folder.tempdir().map_err(|error| no_file(&error))?;
-    let file = folder.path().join("hint.jsonc");
-    let before = document(&hint);
-    std::fs::write(&file, &before).map_err(|error| no_file(&error))?;
+    let before = text::document(&hint);
+    let file = Draft::write(&before).map_err(|error| no_file(&error))?;
+    ignore_interrupts();
     loop {
-        open_editor(&file)?;
-        let after = std::fs::read_to_string(&file).map_err(|error| no_file(&error))?;
-        if after == before || after.trim().is_empty() {
+        let edited = open_editor(&file.path);
+        let after = std::fs::read(&file.path).map_err(|error| edited.clone().err().unwrap_or_else(|| no_file(&error)));
+        let after = after?;
+        if after == before.as_bytes() || after.trim_ascii().is_empty() {
+            edited?;
             tell("nothing was changed");
             return Ok(String::new().into());
         }
-        let stored = params(&after, &hint, args.allow_secret).and_then(|params| {
+        if let Err(error) = edited {
+            return Err(file.kept(&error, &after));
+        }
+        let stored = text::params(&after, &hint, args.allow_secret).and_then(|params| {
             still_there(&session, args, &hint)?;
-            session.call("nudge.set_hint", &params)
+            session.remote.call("nudge.set_hint", &params)
         });
-        match stored {
+        let error = match stored {
             Ok(result) => return session.render(&result, output::stored),
-            // What somebody else has changed, no further editing mends.
-            Err(error) if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() => return Err(error),
-            Err(error) => ask_again(&error)?,
+            Err(error) => error,
+        };
+        // What somebody else has changed, no further editing mends.
+        if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
+            return Err(file.kept(&error, &after));
         }
     }
 }
 
-/// The variant that is meant: the one named, the only one, or the one that `get` returns here.
-fn pick(session: &Session, args: &Edit) -> Result<Value> {
-    let mut why = why(session, args)?;
-    let Some(variants) = why["variants"].as_array_mut().filter(|variants| !variants.is_empty()) else {
-        return Err(Error::new(ErrorKind::NotFound, "No such hint is stored; list what there is with `nudge ls`."));
-    };
-    let name = |row: &Value| row["hint"]["variant"].as_str().unwrap_or_default().to_owned();
-    let at = match &args.variant {
-        Some(variant) => variants.iter().position(|row| name(row) == *variant).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "There is no such variant; `nudge why` lists the variants of a key.")
-        })?,
-        None if variants.len() == 1 || variants[0]["match_explain"]["matched"] == true => 0,
-        None => return Err(invalid("The key has several variants and none fits here; name one with `variant`.")),
-    };
-    Ok(variants[at]["hint"].take())
+/// The file that is edited, in a folder of its own; both go when this is dropped.
+struct Draft {
+    folder: TempDir,
+    path: PathBuf,
 }
 
-fn why(session: &Session, args: &Edit) -> Result<Value> {
+impl Draft {
+    /// Hints are nobody else's to read, whatever the umask.
+    fn write(text: &str) -> std::io::Result<Self> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("nudge-edit-");
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.tempdir()?;
+        let path = folder.path().join("hint.jsonc");
+        std::fs::write(&path, text)?;
+        for_us_alone(&path)?;
+        Ok(Self { folder, path })
+    }
+
+    /// Leaves the file in place, unless it says that it is a secret; the error, and where the text is.
+    fn kept(self, error: &Error, text: &[u8]) -> Error {
+        let said = error.message().trim_end_matches('.');
+        let said = if text::says_secret(&String::from_utf8_lossy(text)) {
+            format!("{said}; your text was not kept, because it says that it is a secret.")
+        } else if let Err(failed) = for_us_alone(&self.path) {
+            format!("{said}; your text could not be kept ({failed}).")
+        } else {
+            // What editors leave beside it, such as the text as it was, stays with it.
+            let _ = self.folder.keep();
+            format!("{said}; your text is in {}.", self.path.display())
+        };
+        error.data().iter().fold(Error::new(error.kind(), said), |error, (name, value)| error.with(name, value.clone()))
+    }
+}
+
+/// An editor may have put a new file in the place of ours.
+fn for_us_alone(file: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    file.metadata()?;
+    Ok(())
+}
+
+/// Ctrl-C in an editor is the editor's, and at the prompt it is no answer: from here on this process
+/// survives what a terminal sends, so that it can tidy up or keep the text. A handler, unlike a signal
+/// that is ignored, is not inherited by the editor, and once set it stays until the process ends.
+fn ignore_interrupts() {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let _within = runtime.enter();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
+            let _ = signal(kind);
+        }
+    }
+    #[cfg(windows)]
+    let _ = tokio::signal::windows::ctrl_c();
+}
+
+/// A row of `nudge.why`, its hint as the server wrote it.
+#[derive(Deserialize)]
+struct Row {
+    hint: Box<RawValue>,
+    #[serde(default)]
+    match_explain: Value,
+}
+
+/// The variant that is meant: the one named, the only one, or the one that `get` returns here.
+fn pick(session: &Session, args: &Edit) -> Result<Hint> {
+    #[derive(Deserialize)]
+    struct Rows {
+        variants: Vec<Row>,
+    }
+    let rows: Rows = text::read(why(session, args)?.get())?;
+    let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<Hint>>>()?;
+    let at = match &args.variant {
+        _ if hints.is_empty() => {
+            return Err(Error::new(ErrorKind::NotFound, "No such hint is stored; list what there is with `nudge ls`."));
+        }
+        Some(variant) => hints.iter().position(|hint| hint.variant() == variant).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "There is no such variant; `nudge why` lists the variants of a key.")
+        })?,
+        None if hints.len() == 1 || rows.variants[0].match_explain["matched"] == true => 0,
+        None => return Err(invalid("The key has several variants and none fits here; name one with `variant`.")),
+    };
+    Ok(hints.swap_remove(at))
+}
+
+fn why(session: &Session, args: &Edit) -> Result<Box<RawValue>> {
     let params = address(args.component.clone(), args.key.clone());
-    parsed(&session.call_here("nudge.why", params, &Here::default())?)
+    session.call_here("nudge.why", params, &Here::default())
 }
 
 /// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.
-fn still_there(session: &Session, args: &Edit, hint: &Value) -> Result<()> {
-    let now = why(session, args)?;
-    let same = |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.get(field));
+fn still_there(session: &Session, args: &Edit, hint: &Hint) -> Result<()> {
+    let now = parsed(&*why(session, args)?)?;
+    let same =
+        |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.fields.get(*field));
     if now["variants"].as_array().is_some_and(|rows| rows.iter().any(same)) {
         return Ok(());
     }
@@ -82,76 +164,46 @@ fn still_there(session: &Session, args: &Edit, hint: &Value) -> Result<()> {
     ))
 }
 
-/// What can be changed, as JSON below a comment. The scope is the hint's identity and stays.
-fn document(hint: &Value) -> String {
-    let mut meta = hint["meta"].clone();
-    let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
-    let mut out = String::new();
-    let _ = writeln!(out, "// {}/{}, version {}", plain(&hint["component"]), plain(&hint["key"]), hint["version"]);
-    match scope {
-        Some(scope) => {
-            let _ = writeln!(out, "// applies where {scope} (to change that, set another variant)");
-        }
-        None => out.push_str("// applies everywhere\n"),
-    }
-    out.push_str("// Lines that begin with // are ignored; an empty file changes nothing.\n");
-    let body = serde_json::json!({"value": hint["value"], "meta": meta});
-    let _ = writeln!(out, "{}", serde_json::to_string_pretty(&body).unwrap_or_default());
-    out
-}
-
-fn plain(name: &Value) -> String {
-    output::visible(name.as_str().unwrap_or_default())
-}
-
-fn params(text: &str, hint: &Value, allow_secret: bool) -> Result<Map<String, Value>> {
-    // A JSON string cannot hold a line break, so no string begins a line.
-    let body: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    let body: Value = serde_json::from_str(&body)
-        .map_err(|error| invalid(format!("The text is not JSON: {error}; edit it again.")))?;
-    let Value::Object(mut params) = body else {
-        return Err(invalid("The text must be an object with `value` and `meta`; edit it again."));
-    };
-    for (name, value) in [
-        ("component", &hint["component"]),
-        ("key", &hint["key"]),
-        ("if_match_version", &hint["version"]),
-        ("variant", hint.get("variant").unwrap_or(&Value::String(String::new()))),
-    ] {
-        params.insert(name.into(), value.clone());
-    }
-    add(&mut params, "allow_secret", allow_secret.then_some(true));
-    Ok(params)
-}
-
 /// As git does: the editor is a command of the shell, the file its argument.
 fn open_editor(file: &Path) -> Result<()> {
     let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
-    let editor = named("VISUAL").or_else(|| named("EDITOR"));
-    let mut command = if cfg!(windows) {
-        let mut command = Command::new("cmd");
-        command.arg("/C").arg(editor.unwrap_or_else(|| "notepad".into()));
-        command
-    } else {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or_else(|| "vi".into())), "editor"]);
-        command
-    };
-    match command.arg(file).status() {
+    match shell(named("VISUAL").or_else(|| named("EDITOR")).as_deref(), file).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(invalid("The editor failed, so nothing was changed; set EDITOR to one that works.")),
         Err(error) => Err(invalid(format!("The editor cannot be started: {error}; set EDITOR to one that works."))),
     }
 }
 
-fn ask_again(error: &Error) -> Result<()> {
+#[cfg(not(windows))]
+fn shell(editor: Option<&str>, file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or("vi")), "editor"]).arg(file);
+    command
+}
+
+/// `cmd` reads its line itself: it takes one pair of quotes off the whole and knows no backslashes, so
+/// the line must reach it as it is. A file name on Windows holds no quote.
+#[cfg(windows)]
+fn shell(editor: Option<&str>, file: &Path) -> Command {
+    use std::os::windows::process::CommandExt as _;
+
+    let mut command = Command::new("cmd");
+    command.args(["/D", "/S", "/C"]).raw_arg(format!("\"{} \"{}\"\"", editor.unwrap_or("notepad"), file.display()));
+    command
+}
+
+/// Whether the person at the terminal wants to go on. Anything but `n` and the end of file is a yes.
+fn edits_again(error: &Error) -> bool {
     let mut stderr = std::io::stderr();
-    let _ = write!(stderr, "nudge: {}\nEnter edits again, Ctrl-C gives up: ", output::visible(error.message()));
+    let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::visible(error.message()));
     let _ = stderr.flush();
-    match std::io::stdin().read_line(&mut String::new()) {
-        Ok(read) if read > 0 => Ok(()),
-        _ => Err(error.clone()),
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    let on = matches!(read, Ok(1..)) && !answer.trim().to_ascii_lowercase().starts_with('n');
+    if !on && !answer.ends_with('\n') {
+        let _ = writeln!(stderr);
     }
+    on
 }
 
 fn no_file(error: &std::io::Error) -> Error {

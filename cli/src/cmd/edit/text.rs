@@ -1,0 +1,197 @@
+//! A hint as a text to edit, and back. The value stays text all the way, so that what was not edited is
+//! not respelled either.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use nudge::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::invalid;
+use crate::output;
+
+/// A stored hint.
+#[derive(Deserialize)]
+pub struct Hint {
+    /// As it is written.
+    value: Box<RawValue>,
+    /// The rest.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+
+impl Hint {
+    pub fn variant(&self) -> &str {
+        self.fields.get("variant").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// Reads what the server said.
+pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json)
+        .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something unexpected; update it."))
+}
+
+/// What can be changed, as JSON below a comment. The scope is the hint's identity and stays.
+pub fn document(hint: &Hint) -> String {
+    let mut meta = hint.fields.get("meta").cloned().unwrap_or_default();
+    let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
+    let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
+    let name = |name: &str| output::visible(field(name).as_str().unwrap_or_default());
+    let mut out = String::new();
+    let _ = writeln!(out, "// {}/{}, version {}", name("component"), name("key"), field("version"));
+    match scope {
+        Some(scope) => {
+            let _ = writeln!(out, "// applies where {scope} (to change that, set another variant)");
+        }
+        None => out.push_str("// applies everywhere\n"),
+    }
+    out.push_str("// Lines that begin with // are ignored; an empty file changes nothing.\n");
+    out.push_str(&pretty(&format!("{{\"value\":{},\"meta\":{meta}}}", hint.value)));
+    out.push('\n');
+    out
+}
+
+/// JSON with line breaks and indentation, every token as it was.
+fn pretty(json: &str) -> String {
+    let (mut out, mut depth, mut in_string, mut escaped) = (String::with_capacity(json.len() * 2), 0, false, false);
+    let line = |out: &mut String, depth: usize| {
+        let _ = write!(out, "\n{:1$}", "", depth * 2);
+    };
+    for c in json.chars() {
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            out.push(c);
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                depth += 1;
+                out.push(c);
+                line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth -= 1;
+                if out.trim_end().ends_with(['{', '[']) {
+                    out.truncate(out.trim_end().len());
+                } else {
+                    line(&mut out, depth);
+                }
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => {
+                in_string = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+/// The params of `nudge.set_hint` that the edited text stands for.
+pub fn params(text: &[u8], hint: &Hint, allow_secret: bool) -> Result<Box<RawValue>> {
+    let text = str::from_utf8(text).map_err(|_| invalid("The text is not UTF-8; edit it again."))?;
+    let body = without_comments(text);
+    let not_json = |error: serde_json::Error| invalid(format!("The text is not JSON: {error}; edit it again."));
+    let body: &RawValue = serde_json::from_str(&body).map_err(not_json)?;
+    let members: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(body.get()).ok();
+    if members.is_none_or(|members| members.is_empty()) {
+        return Err(invalid("The text must be an object with `value` and `meta`; edit it again."));
+    }
+    let mut address = json!({
+        "component": hint.fields.get("component"),
+        "key": hint.fields.get("key"),
+        "if_match_version": hint.fields.get("version"),
+        "variant": hint.variant(),
+    });
+    if allow_secret {
+        address["allow_secret"] = true.into();
+    }
+    // One object made of two as text: a name that stands in both is for the server to refuse.
+    let address = address.to_string();
+    let (address, body) = (address.trim_end_matches('}'), body.get().trim_start_matches('{'));
+    RawValue::from_string(format!("{address},{body}")).map_err(not_json)
+}
+
+/// Whether the text marks the hint as secret, however the rest of it is broken.
+pub fn says_secret(text: &str) -> bool {
+    let filler = |c: char| c.is_ascii_whitespace() || c == '"' || c == '\'' || c == ':';
+    let plainly = text.to_ascii_lowercase();
+    let mut plainly = plainly.split("sensitivity").skip(1);
+    let read: Option<Value> = serde_json::from_str(&without_comments(text)).ok();
+    plainly.any(|rest| rest.trim_start_matches(filler).starts_with("secret"))
+        || read.is_some_and(|read| read["meta"]["sensitivity"] == "secret")
+}
+
+/// A JSON string cannot hold a line break, so no string begins a line.
+fn without_comments(text: &str) -> String {
+    let text = text.trim_start_matches('\u{feff}');
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(value: &str) -> Hint {
+        let json = format!(
+            r#"{{"component":"a","key":"k","version":3,"variant":"v","value":{value},"meta":{{"priority":5,"scope":{{"os":["linux"]}}}}}}"#
+        );
+        read(&json).unwrap()
+    }
+
+    #[test]
+    fn no_token_is_respelled() {
+        let value =
+            r#"{"z":1.50,"a":[1e+20,-0.0,{},[],{"q":"\\\"{[,:"}],"huge":123456789012345678901234567890,"s":"\u00e9"}"#;
+        let hint = hint(value);
+        let text = document(&hint);
+        assert!(
+            text.contains("\n    \"z\": 1.50,\n    \"a\": [\n      1e+20,\n      -0.0,\n      {},\n      [],"),
+            "{text}"
+        );
+        let edited = text.replace("\"priority\": 5", "\"priority\": 6");
+        let sent = params(edited.as_bytes(), &hint, true).unwrap();
+        let sent: BTreeMap<String, Box<RawValue>> = serde_json::from_str(sent.get()).unwrap();
+        assert_eq!(pretty(sent["value"].get()), pretty(value));
+        assert_eq!(pretty(sent["meta"].get()), "{\n  \"priority\": 6\n}");
+        let rest = ["component", "key", "if_match_version", "variant", "allow_secret"].map(|name| sent[name].get());
+        assert_eq!(rest, ["\"a\"", "\"k\"", "3", "\"v\"", "true"]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let hint = hint("\"x\"");
+        for bad in ["[]", "{}", "\"x\"", "{", "// only this", "{\"value\":1} x"] {
+            assert!(params(bad.as_bytes(), &hint, false).is_err(), "{bad}");
+        }
+        assert!(params(b"{\"value\":\"\xff\"}", &hint, false).is_err());
+        assert!(params("\u{feff}// x\n{\"value\":1}\n".as_bytes(), &hint, false).is_ok());
+    }
+
+    #[test]
+    fn secrets_are_seen_in_broken_texts() {
+        for yes in [
+            r#"{"meta": {"sensitivity" : "secret"}}"#,
+            r#"{"meta": {"sensitivity": "SECRET",}"#,
+            "sensitivity: secret",
+            r#"{"meta": {"sensiti\u0076ity": "secret"}}"#,
+            r#"{"meta": {"sensitivity": "\u0073ecret"}}"#,
+        ] {
+            assert!(says_secret(yes), "{yes}");
+        }
+        for no in [r#"{"meta": {"sensitivity": "normal"}, "value": "a secret"}"#, "", "{"] {
+            assert!(!says_secret(no), "{no}");
+        }
+    }
+}
