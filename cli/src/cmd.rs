@@ -151,8 +151,10 @@ fn connect(global: &Global) -> Result<Remote> {
         && let Some(file) = dir.read_server_file()
         && asked != file.port
     {
-        let message =
-            format!("No Nudge server of yours listens on port {asked}; the running one listens on {}.", file.port);
+        let message = format!(
+            "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
+            file.port
+        );
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
     Ok(remote)

@@ -60,9 +60,18 @@ pub fn visible_json(json: &str) -> String {
     )
 }
 
+/// Control characters, the ends of lines and paragraphs, and whatever Unicode lets a terminal show as
+/// nothing at all (`Default_Ignorable_Code_Point`), in which a text could hide from its reader.
 fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
@@ -242,6 +251,38 @@ mod tests {
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
         let plain = anstream::adapter::strip_str(&rows(&row, false)).to_string();
         assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
+    }
+
+    #[test]
+    fn what_shows_as_nothing_is_shown() {
+        // The first and the last of each run, and their neighbours that are letters or signs.
+        for (first, last) in [
+            (0x00, 0x1f),
+            (0x7f, 0x9f),
+            (0xad, 0xad),
+            (0x34f, 0x34f),
+            (0x61c, 0x61c),
+            (0x115f, 0x1160),
+            (0x17b4, 0x17b5),
+            (0x180b, 0x180f),
+            (0x200b, 0x200f),
+            (0x2028, 0x202e),
+            (0x2060, 0x206f),
+            (0x3164, 0x3164),
+            (0xfe00, 0xfe0f),
+            (0xfeff, 0xfeff),
+            (0xffa0, 0xffa0),
+            (0xfff0, 0xfffb),
+            (0x1_bca0, 0x1_bca3),
+            (0x1_d173, 0x1_d17a),
+            (0xe_0000, 0xe_0fff),
+        ] {
+            let hidden = |code: u32| char::from_u32(code).is_some_and(is_hidden);
+            assert!((first..=last).all(hidden), "{first:x} to {last:x}");
+            assert!(first == 0 || !hidden(first - 1), "before {first:x}");
+            assert!(!hidden(last + 1), "after {last:x}");
+        }
+        assert_eq!(visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
     }
 
     #[test]

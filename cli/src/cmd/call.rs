@@ -8,8 +8,10 @@ use crate::args::{Call, Global};
 
 pub fn run(args: &Call, global: &Global) -> Result<Done> {
     let text = text_or_stdin(args.params.clone())?;
-    let params: Box<RawValue> = serde_json::from_str(&text)
-        .map_err(|error| Error::new(ErrorKind::Invalid, format!("The params are not JSON: {error}.")))?;
+    let params: Box<RawValue> = serde_json::from_str(&text).map_err(|error| {
+        let message = format!("The params are not JSON: {error}; write them as '{{\"component\": \"api\"}}'.");
+        Error::new(ErrorKind::Invalid, message)
+    })?;
     let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
     Ok(json(&connect(global)?.call(&method, &params)?))
 }

@@ -18,13 +18,19 @@ struct Params<'a> {
 }
 
 pub fn run(args: &Import, global: &Global) -> Result<Done> {
-    let text = match &*args.file {
-        "-" => text_or_stdin("-".into())?,
-        file => std::fs::read_to_string(file).map_err(|error| invalid(format!("{file} cannot be read: {error}.")))?,
+    let (text, name) = match &*args.file {
+        "-" => (text_or_stdin("-".into())?, "Standard input"),
+        file => {
+            let read = std::fs::read_to_string(file);
+            let wrong =
+                |error| invalid(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."));
+            (read.map_err(wrong)?, file)
+        }
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let whole: &RawValue =
-        serde_json::from_str(text).map_err(|error| invalid(format!("{} is not JSON: {error}.", args.file)))?;
+    let whole: &RawValue = serde_json::from_str(text).map_err(|error| {
+        invalid(format!("{name} is not JSON: {error}; correct it or write it anew with `nudge export`."))
+    })?;
     let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
     let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
     let session = Session::open(global)?;
