@@ -268,6 +268,12 @@ fn row_6_a_full_disk_is_told_and_survived() {
     assert!(serve.end(PATIENCE).success());
 }
 
+/// As a server of ours would write it, but for the mode.
+fn with_mode(path: &Path, content: &str, mode: u32) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
 /// Puts something where a file is expected.
 type Plant<'a> = &'a dyn Fn(&Path);
 
@@ -278,8 +284,9 @@ fn row_7_links_pipes_and_directories_in_the_place_of_files() {
     private(&runtime);
     fs::write(&victim, "precious").unwrap();
     fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
+    let believable = json!({"pid": 1, "port": 1, "token": "t".repeat(64)}).to_string();
     let mkfifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-    let plants: [(&str, Plant<'_>); 8] = [
+    let plants: [(&str, Plant<'_>); 10] = [
         ("a link", &|path| symlink(&victim, path).unwrap()),
         ("a dangling link", &|path| symlink(home.path().join("made-by-link"), path).unwrap()),
         ("a link to itself", &|path| symlink(path, path).unwrap()),
@@ -288,6 +295,8 @@ fn row_7_links_pipes_and_directories_in_the_place_of_files() {
         ("a pipe", &mkfifo),
         ("a socket", &|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())),
         ("a directory", &|path| fs::create_dir(path).unwrap()),
+        ("a file that others may read", &|path| with_mode(path, &believable, 0o640)),
+        ("a file that others may write", &|path| with_mode(path, &believable, 0o602)),
     ];
     for (what, plant) in plants {
         let file = runtime.join("server.pid");
@@ -374,6 +383,7 @@ fn row_8_whatever_an_old_server_pid_says() {
     assert!(bodies.len() >= 19);
     for (what, body) in bodies {
         fs::write(runtime.join("server.pid"), &body).unwrap();
+        fs::set_permissions(runtime.join("server.pid"), fs::Permissions::from_mode(0o600)).unwrap();
         for args in [&["status"][..], &["stop"], &["get", "a", "b"]] {
             let output = nudge(&runtime, args).output().unwrap();
             assert!(sentence(&output).contains("No Nudge server is running"), "{what}");

@@ -113,7 +113,8 @@ fn row_18_a_stopped_primary_stays_the_only_one() {
     for caller in callers {
         let output = caller.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{output:?}");
-        sentence(&output);
+        let next = format!("may still be carried out; end process {} or try again", first.file.pid);
+        assert!(sentence(&output).contains(&next), "{output:?}");
     }
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     let pid = second.id();

@@ -83,7 +83,7 @@ fn a_killed_server_is_replaced_at_once() {
 fn a_stopped_holder_of_the_lock_is_told_of() {
     let home = home();
     let runtime = home.path().join("run");
-    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    let dir = RuntimeDir::create(Some(&runtime)).unwrap();
     let lock = dir.try_lock().unwrap().unwrap();
     let begun = Instant::now();
     let said = refused_start(&runtime);
@@ -128,7 +128,7 @@ fn a_taken_port_gives_way_to_the_next() {
     let home = home();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let dir = RuntimeDir::open(Some(&home.path().join("run"))).unwrap();
+    let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
     let primary = nudge_cli::server::role::Primary::acquire(dir, port).unwrap();
     assert!((port + 1..=port + 20).contains(&primary.port()), "{} after {port}", primary.port());
 }
@@ -320,7 +320,7 @@ fn calls_before_the_end_of_stdin_are_answered() {
 fn a_remote_is_a_service() {
     let home = home();
     let runtime = home.path().join("run");
-    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
+    let dir = RuntimeDir::create(Some(&runtime)).unwrap();
     let none = Remote::connect(&dir).unwrap_err();
     assert_eq!(none.message(), "No Nudge server is running; start one with `nudge serve`.");
     let mut first = Serve::start(&runtime);

@@ -19,6 +19,8 @@ pub use windows::Dir;
 pub enum Unfit {
     /// It belongs to somebody else.
     Foreign,
+    /// It is not there, and was not to be made.
+    Missing,
     /// The rest of a sentence that begins with the path.
     Because(String),
 }
@@ -32,7 +34,11 @@ impl From<io::Error> for Unfit {
 /// Refuses what is not a plain file with one name.
 fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
-    if meta.is_file() && ours(&meta) { Ok(file) } else { Err(io::Error::other("it is not a regular file of ours")) }
+    if meta.is_file() && ours(&meta) {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file of ours alone"))
+    }
 }
 
 #[cfg(unix)]
@@ -49,9 +55,10 @@ mod unix {
     pub struct Dir(OwnedFd);
 
     impl Dir {
-        /// Creates it when it is missing, and checks what it is.
-        pub fn open(path: &Path) -> Result<Self, Unfit> {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        /// Creates it when it is missing and `create`, and checks what it is.
+        pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
+            let made =
+                if create { std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) } else { Ok(()) };
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
             let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
                 (Ok(dir), _) => dir,
@@ -66,6 +73,7 @@ mod unix {
                 (Err(rustix::io::Errno::ACCESS), _) if owner(path)? != rustix::process::geteuid().as_raw() => {
                     return Err(Unfit::Foreign);
                 }
+                (Err(rustix::io::Errno::NOENT), Ok(())) => return Err(Unfit::Missing),
                 (Err(_), Err(error)) => return Err(Unfit::Because(format!("cannot be created ({error})"))),
                 (Err(error), Ok(())) => return Err(io::Error::from(error).into()),
             };
@@ -120,7 +128,8 @@ mod unix {
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
             let us = rustix::process::geteuid().as_raw();
-            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
+            // What others may write is no word of ours, and what they may read is no place for a token.
+            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1 && meta.mode() & 0o077 == 0)
         }
     }
 
@@ -141,13 +150,17 @@ mod windows {
     pub struct Dir(PathBuf);
 
     impl Dir {
-        /// Creates it when it is missing, and checks what it is.
-        pub fn open(path: &Path) -> Result<Self, Unfit> {
-            std::fs::create_dir_all(path)?;
-            if !path.symlink_metadata()?.is_dir() {
-                return Err(Unfit::Because("is not a real directory".into()));
+        /// Creates it when it is missing and `create`, and checks what it is.
+        pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
+            if create {
+                std::fs::create_dir_all(path)?;
             }
-            Ok(Self(path.to_owned()))
+            match path.symlink_metadata() {
+                Ok(meta) if meta.is_dir() => Ok(Self(path.to_owned())),
+                Ok(_) => Err(Unfit::Because("is not a real directory".into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unfit::Missing),
+                Err(error) => Err(error.into()),
+            }
         }
 
         /// Opens a file to lock it; makes it when it is missing and `create`.
@@ -188,7 +201,7 @@ mod windows {
         fn open_at(&self, name: &str, options: &OpenOptions) -> io::Result<File> {
             let path = self.0.join(name);
             if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-                return Err(io::Error::other("it is not a regular file of ours"));
+                return Err(io::Error::other("it is not a regular file of ours alone"));
             }
             plain(options.open(path)?, |_| true)
         }

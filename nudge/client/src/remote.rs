@@ -107,6 +107,14 @@ impl Remote {
             .is_ok_and(|answer| answer.is_ok_and(|response| response.status() == hyper::StatusCode::OK))
     }
 
+    fn hung(&self, patience: Duration) -> Error {
+        let server = self.dir.read_server_file().map_or("the server".into(), |file| format!("process {}", file.pid));
+        unavailable(format!(
+            "The Nudge server does not answer within {} seconds and the call may still be carried out; end {server} or try again.",
+            patience.as_secs()
+        ))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic elsewhere leaves nothing half done here that the next call would not replace.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -133,7 +141,7 @@ impl Service for Remote {
         let answer = answer.unwrap_or_else(|_| {
             *kept = None;
             *silent = !hurried;
-            Err(unavailable("The Nudge server does not answer within 10 seconds; stop it and start it again."))
+            Err(self.hung(patience))
         })?;
         read_answer(&answer)
     }
@@ -243,7 +251,7 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         if !dir.is_held() {
-            return Err(unavailable("No Nudge server is running; start one with `nudge serve`."));
+            return Err(no_server());
         }
         if let Some(server) = dir.read_server_file() {
             return Ok(server);
@@ -285,6 +293,11 @@ fn raw_object() -> Result<Box<RawValue>> {
 
 fn broken(reason: &str) -> Error {
     unavailable(format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again."))
+}
+
+/// Also when there is not even a directory where one could be.
+pub(crate) fn no_server() -> Error {
+    unavailable("No Nudge server is running; start one with `nudge serve`.")
 }
 
 fn unavailable(message: impl Into<String>) -> Error {

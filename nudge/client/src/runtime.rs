@@ -11,6 +11,7 @@ use nudge::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::dir::{Dir, Unfit};
+use crate::remote::no_server;
 
 /// Held by the PRIMARY for as long as it lives; never removed, so that all lock the same file.
 const LOCK: &str = "primary.lock";
@@ -35,41 +36,54 @@ pub struct RuntimeDir {
 impl RuntimeDir {
     /// Opens the directory given, else the one `NUDGE_RUNTIME_DIR` names, else the usual one
     /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is somebody else's; on Windows
-    /// `%LOCALAPPDATA%\nudge`). Creates it when it is missing.
+    /// `%LOCALAPPDATA%\nudge`). It stays missing when it is missing: a question leaves no trace.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it is a link, not ours, or open to others.
+    /// `E_UNAVAILABLE` when it is missing, so that no server can be running; and when it is a link, not
+    /// ours, or open to others.
     pub fn open(given: Option<&Path>) -> Result<Self> {
+        Self::given_or_usual(given, false)
+    }
+
+    /// As [`open`](Self::open), for a server: creates it when it is missing.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be created, is a link, not ours, or open to others.
+    pub fn create(given: Option<&Path>) -> Result<Self> {
+        Self::given_or_usual(given, true)
+    }
+
+    fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Self> {
         let named = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
         match given.map(Path::to_owned).or(named) {
-            Some(path) => Self::at(&path).map_err(|unfit| refusal(&path, unfit)),
-            None => Self::usual(),
+            Some(path) => Self::at(&path, create).map_err(|unfit| refusal(&path, unfit)),
+            None => Self::usual(create),
         }
     }
 
     #[cfg(unix)]
-    fn usual() -> Result<Self> {
+    fn usual(create: bool) -> Result<Self> {
         let path = PathBuf::from("/tmp/nudge");
-        match Self::at(&path) {
+        match Self::at(&path, create) {
             Err(Unfit::Foreign) => {
                 let own = PathBuf::from(format!("/tmp/nudge-{}", rustix::process::geteuid().as_raw()));
-                Self::at(&own).map_err(|unfit| refusal(&own, unfit))
+                Self::at(&own, create).map_err(|unfit| refusal(&own, unfit))
             }
             opened => opened.map_err(|unfit| refusal(&path, unfit)),
         }
     }
 
     #[cfg(not(unix))]
-    fn usual() -> Result<Self> {
+    fn usual(create: bool) -> Result<Self> {
         let base = std::env::var_os("LOCALAPPDATA").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = base.join("nudge");
-        Self::at(&path).map_err(|unfit| refusal(&path, unfit))
+        Self::at(&path, create).map_err(|unfit| refusal(&path, unfit))
     }
 
-    fn at(path: &Path) -> Result<Self, Unfit> {
+    fn at(path: &Path, create: bool) -> Result<Self, Unfit> {
         // Without a trailing `/`, which would make the last name be followed.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
-        Ok(Self { dir: Arc::new(Dir::open(&path)?), path })
+        Ok(Self { dir: Arc::new(Dir::open(&path, create)?), path })
     }
 
     /// Where it is.
@@ -177,6 +191,7 @@ impl RuntimeDir {
 
 fn refusal(path: &Path, unfit: Unfit) -> Error {
     let because = match unfit {
+        Unfit::Missing => return no_server(),
         Unfit::Foreign => "belongs to another user".into(),
         Unfit::Because(because) => because,
     };

@@ -9,7 +9,10 @@ use tempfile::TempDir;
 
 fn fresh() -> (TempDir, RuntimeDir, PathBuf) {
     let home = TempDir::with_prefix("nudge-client-").unwrap();
-    let dir = RuntimeDir::open(Some(&home.path().join("a/run"))).unwrap();
+    let path = home.path().join("a/run");
+    assert_eq!(RuntimeDir::open(Some(&path)).unwrap_err().reason(), "E_UNAVAILABLE", "a client makes none");
+    assert!(!home.path().join("a").exists());
+    let dir = RuntimeDir::create(Some(&path)).unwrap();
     let file = dir.server_file_path();
     (home, dir, file)
 }
@@ -77,6 +80,8 @@ fn nothing_planted_is_followed_or_waited_for() {
     let lock = dir.try_lock().unwrap().unwrap();
     let victim = home.path().join("victim");
     fs::write(&victim, serde_json::to_vec(&server()).unwrap()).unwrap();
+    let open_to = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    open_to(&victim, 0o600);
     symlink(&victim, &file).unwrap();
     assert_eq!(dir.read_server_file(), None, "a link");
     fs::remove_file(&file).unwrap();
@@ -86,6 +91,11 @@ fn nothing_planted_is_followed_or_waited_for() {
     assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
     assert_eq!(dir.read_server_file(), None, "a pipe");
 
+    for mode in [0o640, 0o620, 0o604, 0o602, 0o610, 0o601] {
+        dir.write_server_file(&lock, &server()).unwrap();
+        open_to(&file, mode);
+        assert_eq!(dir.read_server_file(), None, "{mode:o}");
+    }
     dir.write_server_file(&lock, &server()).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(dir.path()).unwrap().permissions().mode() & 0o777, 0o700);
