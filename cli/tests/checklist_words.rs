@@ -157,6 +157,12 @@ fn assert_unknown(text: &str, folder: &Path, said: &[String]) {
     }
 }
 
+/// The log has what it has at its most talkative.
+fn assert_talkative(runtime: &Path) {
+    let log = std::fs::read_to_string(runtime.join("server.log")).unwrap();
+    assert!(log.contains("DEBUG") && log.contains("nudge.set_hint"), "{log}");
+}
+
 #[test]
 fn row_16_the_environment_stays_where_it_is() {
     let home = home();
@@ -164,7 +170,13 @@ fn row_16_the_environment_stays_where_it_is() {
     let canary = format!("canary-{}", "0123456789".repeat(3));
     let mut talkative = command(&runtime);
     talkative.args(["--allow-host", "127.0.0.1"]).env("CANARY_ASKED", &canary).env("CANARY_OTHER", &canary);
-    for (name, level) in [("RUST_LOG", "trace"), ("NUDGE_LOG", "trace"), ("RUST_BACKTRACE", "1"), ("DEBUG", "1")] {
+    for (name, level) in [
+        ("RUST_LOG", "trace"),
+        ("NUDGE_LOG", "trace"),
+        ("RUST_BACKTRACE", "1"),
+        ("DEBUG", "1"),
+        ("NUDGE_LOG_LEVEL", "debug"),
+    ] {
         talkative.env(name, level);
     }
     talkative.env("STAGE", format!("stage-{canary}"));
@@ -199,7 +211,7 @@ fn row_16_the_environment_stays_where_it_is() {
 
     // What a command line with the same environment tells the server, by way of a relay.
     let relay = Relay::to(serve.file.port);
-    let between = RuntimeDir::open(Some(&home.path().join("between"))).unwrap();
+    let between = RuntimeDir::create(Some(&home.path().join("between"))).unwrap();
     let lock = between.try_lock().unwrap().unwrap();
     between.write_server_file(&lock, &ServerFile { port: relay.port, ..serve.file.clone() }).unwrap();
     for args in [
@@ -224,6 +236,7 @@ fn row_16_the_environment_stays_where_it_is() {
 
     assert_unknown(&canary, home.path(), &said);
     assert_unknown("CANARY_OTHER", home.path(), &said);
+    assert_talkative(&runtime);
     let stderr = serve.close();
     assert_unknown(&canary, home.path(), &[stderr]);
 }
@@ -312,7 +325,7 @@ fn row_17_a_refused_secret_is_not_echoed() {
     let home = home();
     let runtime = home.path().join("run");
     let mut talkative = command(&runtime);
-    talkative.env("RUST_LOG", "trace").env("RUST_BACKTRACE", "1");
+    talkative.env("RUST_LOG", "trace").env("RUST_BACKTRACE", "1").env("NUDGE_LOG_LEVEL", "debug");
     let mut serve = Serve::spawn(talkative, &runtime);
     serve.initialize("2025-11-25");
     let secret = made_up();
@@ -366,6 +379,7 @@ fn row_17_a_refused_secret_is_not_echoed() {
         check(args.join(" "), text);
     }
     assert!(echoed.is_empty(), "{} echo it:\n{}", echoed.len(), echoed.join("\n"));
+    assert_talkative(&runtime);
     let stderr = serve.close();
     assert_unknown(&secret, home.path(), &[stderr]);
 }
@@ -373,10 +387,12 @@ fn row_17_a_refused_secret_is_not_echoed() {
 #[test]
 fn row_17_a_hint_marked_secret_is_not_shown() {
     let home = home();
-    let mut serve = Serve::start(&home.path().join("run"));
+    let runtime = home.path().join("run");
+    let mut talkative = command(&runtime);
+    talkative.env("NUDGE_LOG_LEVEL", "debug");
+    let mut serve = Serve::spawn(talkative, &runtime);
     serve.initialize("2025-11-25");
     let secret = made_up();
-    let runtime = serve.runtime.clone();
     let run = |args: &[&str]| {
         let (output, text) = shown(nudge(&runtime, args));
         assert!(output.status.success(), "{text}");
@@ -410,6 +426,7 @@ fn row_17_a_hint_marked_secret_is_not_shown() {
     assert!(serve.call("nudge.export", &json!({"include_secrets": true})).to_string().contains(&secret));
     let deleted = serve.call("nudge.delete_hint", &bump).to_string();
     assert!(deleted.contains("[secret]") && !deleted.contains(&secret));
+    assert_talkative(&runtime);
     let stderr = serve.close();
     assert_unknown(&secret, &runtime, &[stderr]);
 }
