@@ -18,7 +18,18 @@ fn both_eras() {
         let set = client.result("tools/call", json!({"name": "nudge_set_hint", "arguments": arguments}));
         assert_eq!(set["structuredContent"]["hint"]["value"], "c", "{set}");
         assert_eq!(set["isError"], false);
-        assert_eq!(client.ask("prompts/list", json!({}))["error"]["code"], -32601);
+        for (method, params) in [
+            ("prompts/list", json!({})),
+            ("prompts/get", json!({"name": "x"})),
+            ("logging/setLevel", json!({"level": "info"})),
+        ] {
+            let error = client.ask(method, params)["error"].clone();
+            assert_eq!(error["code"], -32601, "{method}");
+            assert!(
+                error["message"].as_str().unwrap().starts_with("There is no such method here; "),
+                "{method} {error}"
+            );
+        }
         let unknown = client.ask("tools/call", json!({"name": "nudge_shutdown", "arguments": {}}));
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     }
@@ -41,10 +52,16 @@ fn sessions_end() {
     assert_eq!(gone.status, 404);
     let error = gone.message().unwrap();
     assert_eq!(error["error"]["data"]["reason"], "E_NO_SUCH_SESSION", "{error}");
+    assert_eq!(error["error"]["message"], "There is no such MCP session any more; send initialize again.");
     assert_eq!(client.get().status, 404);
     client.session = None;
     let mut none = client.post(&request(false, 1, "tools/list", json!({})));
-    assert_eq!((none.status, none.message().unwrap()["error"]["code"].clone()), (400, json!(40000)));
+    let error = none.message().unwrap()["error"].clone();
+    assert_eq!((none.status, &error["code"]), (400, &json!(40000)));
+    assert!(
+        error["message"].as_str().unwrap().starts_with("Send initialize first, then its Mcp-Session-Id"),
+        "{error}"
+    );
 
     // One more than there may be: the one that was used least recently ends.
     let mut first = Http::legacy(&serve);

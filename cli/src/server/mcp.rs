@@ -9,8 +9,8 @@ use hyper::http::request::Parts;
 use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, JsonObject,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
@@ -326,8 +326,7 @@ impl ServerHandler for Tools {
             let message = "The params do not have the form that MCP gives them; see its specification.";
             return Err(ErrorData::invalid_params(message, None));
         }
-        let message = "There is no such method here; initialize or server/discover tells what is offered.";
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+        Err(no_such_method())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -395,12 +394,37 @@ impl ServerHandler for Tools {
         self.subscriptions.listen(&self.changes, context).await
     }
 
-    /// What is not declared is not there: by default rmcp would answer with an empty list.
+    // What is not declared is not there: by default rmcp would answer with an empty list, or with the
+    // bare name of the method.
+
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(no_such_method())
     }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(no_such_method())
+    }
+
+    // Deprecated in the protocol of 2026; clients of 2025 may still ask.
+    #[allow(deprecated)]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(no_such_method())
+    }
+}
+
+fn no_such_method() -> ErrorData {
+    let message = "There is no such method here; initialize or server/discover tells what is offered.";
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }

@@ -42,8 +42,6 @@ const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 const FAREWELL: Duration = Duration::from_millis(50);
 /// Streams that stay open, at a time: half of all connections, so that there is always room to call.
 const MAX_STREAMS: usize = 256;
-/// Largest text of rmcp's that becomes the message of an error.
-const MAX_REASON_BYTES: usize = 512;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -126,7 +124,8 @@ async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
     spawn_blocking(move || split(body)).await.unwrap_or_default()
 }
 
-/// rmcp refuses in plain text; here every refusal has a JSON-RPC error as its body.
+/// rmcp refuses in plain text that says what is wrong; here every refusal has a JSON-RPC error as its
+/// body, which says what to do.
 async fn explained(response: Answer, message: &[u8]) -> Answer {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
@@ -136,19 +135,27 @@ async fn explained(response: Answer, message: &[u8]) -> Answer {
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return unreadable(message);
     }
-    let (head, body) = response.into_parts();
-    let Ok(text) = body.collect().await;
-    let text = text.to_bytes();
-    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_REASON_BYTES)]);
-    let reason = match head.status {
-        StatusCode::NOT_FOUND => "E_NO_SUCH_SESSION",
-        StatusCode::METHOD_NOT_ALLOWED => "E_METHOD_NOT_ALLOWED",
-        StatusCode::NOT_ACCEPTABLE => "E_NOT_ACCEPTABLE",
-        StatusCode::PAYLOAD_TOO_LARGE => "E_TOO_LARGE",
-        status if status.is_server_error() => "E_UNAVAILABLE",
-        _ => "E_BAD_REQUEST",
+    let (head, _) = response.into_parts();
+    let (reason, message) = match head.status {
+        StatusCode::NOT_FOUND => ("E_NO_SUCH_SESSION", "There is no such MCP session any more; send initialize again."),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            ("E_METHOD_NOT_ALLOWED", "This needs an MCP session; send initialize first, or POST the message alone.")
+        }
+        StatusCode::NOT_ACCEPTABLE => {
+            ("E_NOT_ACCEPTABLE", "Answers are JSON or events; send Accept: application/json, text/event-stream.")
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            ("E_TOO_LARGE", "The message is larger than 1 MiB without its arguments; shorten the rest of it.")
+        }
+        status if status.is_server_error() => {
+            ("E_UNAVAILABLE", "The server cannot answer this now; send initialize again or start the server anew.")
+        }
+        _ => (
+            "E_BAD_REQUEST",
+            "Send initialize first, then its Mcp-Session-Id, and an MCP-Protocol-Version that it names, with every request.",
+        ),
     };
-    let mut refusal = refusal(head.status, reason, &text);
+    let mut refusal = refusal(head.status, reason, message);
     if let Some(allow) = head.headers.get(header::ALLOW) {
         refusal.headers_mut().insert(header::ALLOW, allow.clone());
     }
