@@ -19,6 +19,8 @@ mod undo;
 mod watch;
 mod why;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
@@ -203,14 +205,18 @@ impl Session {
     /// Puts the values of secrets, which only an export tells, into the rows of a result.
     fn reveal(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
         let mut value = parsed(result)?;
+        let mut exports = BTreeMap::new();
         let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
         for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
             let hint = &mut row["hint"];
-            let mut params = Map::new();
-            add(&mut params, "component", hint["component"].clone());
-            add(&mut params, "include_secrets", true);
-            let export = parsed(&self.call("nudge.export", &params)?)?;
-            let component = &export["payload"]["components"][hint["component"].as_str().unwrap_or_default()];
+            let name = hint["component"].as_str().unwrap_or_default().to_owned();
+            let component = match exports.entry(name) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let exported = self.with_secrets(new.key())?;
+                    new.insert(exported)
+                }
+            };
             let key = hint["key"].as_str().unwrap_or_default();
             let others = component["variants"][key].as_array().into_iter().flatten();
             let same = |other: &&Value| other["meta"]["scope"] == hint["meta"]["scope"];
@@ -219,6 +225,15 @@ impl Session {
             }
         }
         raw(&value)
+    }
+
+    /// A component as it is exported whole.
+    fn with_secrets(&self, component: &str) -> Result<Value> {
+        let mut params = Map::new();
+        add(&mut params, "component", component);
+        add(&mut params, "include_secrets", true);
+        let mut export = parsed(&*self.call("nudge.export", &params)?)?;
+        Ok(export["payload"]["components"][component].take())
     }
 }
 
@@ -254,6 +269,12 @@ fn given(here: &Here) -> Map<String, Value> {
     }
     add(&mut out, "files_open", here.files_open.clone());
     out
+}
+
+/// The same error in the words of the command line.
+fn reworded(error: &Error, message: impl Into<String>) -> Error {
+    let bare = Error::new(error.kind(), message);
+    error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
 }
 
 /// `-` stands for stdin.

@@ -2,9 +2,12 @@
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
@@ -15,6 +18,10 @@ use serde_json::{Map, Value};
 /// Limits of a context (contract section 5).
 const MAX_ENV_NAMES: usize = 256;
 const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
+
+/// How long git may take in all; what it would say stays unknown then.
+const GIT_PATIENCE: Duration = Duration::from_secs(2);
+const GIT_POLL: Duration = Duration::from_millis(1);
 
 /// Remembers what git's files said.
 #[derive(Default)]
@@ -180,10 +187,12 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
 
 /// Asks git itself, where its files were not enough.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
+    let deadline = Instant::now() + GIT_PATIENCE;
     let git = |args: &[&str]| {
-        let out = Command::new("git").args(args).current_dir(cwd).env("PWD", cwd).stdin(Stdio::null()).output().ok()?;
-        let text = String::from_utf8(out.stdout).ok()?;
-        out.status.success().then(|| text.trim_end_matches(['\r', '\n']).to_owned())
+        let mut command = Command::new("git");
+        command.args(args).current_dir(cwd).env("PWD", cwd);
+        let text = said_by(command, deadline)?;
+        Some(text.trim_end_matches(['\r', '\n']).to_owned())
     };
     let root = git(&["rev-parse", "--show-toplevel"])?;
     Some(GitInfo {
@@ -191,6 +200,33 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
         remote: git(&["remote", "get-url", "origin"]),
         branch: git(&["rev-parse", "--abbrev-ref", "HEAD"]),
     })
+}
+
+/// What a program prints that succeeds in time; one that does not is killed.
+fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut stdout = child.stdout.take()?;
+    let (sender, said) = channel();
+    // Nobody waits for this thread: what the program started may keep the pipe open after its end.
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = stdout.read_to_end(&mut text);
+        let _ = sender.send(read.is_ok().then_some(text));
+    });
+    let text = said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten();
+    // One that has said all it will say is about to end.
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if text.is_some() && Instant::now() < deadline => std::thread::sleep(GIT_POLL),
+            Ok(Some(status)) => break Some(status),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+        }
+    };
+    String::from_utf8(text.filter(|_| status.is_some_and(|status| status.success()))?).ok()
 }
 
 #[cfg(test)]

@@ -76,6 +76,10 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
 /// A message of the library with its params in the words of the command line: `variant` is
 /// `--variant` for a verb that has such a flag.
 pub fn in_flags(message: &str, verb: &str) -> String {
+    // What is wrong with the form of a value is told in the terms of that form.
+    if message.starts_with("Correct `params") {
+        return message.to_owned();
+    }
     let args = Args::command();
     let Some(verb) = args.find_subcommand(verb) else { return message.to_owned() };
     let flag = |word: &str| {
@@ -129,6 +133,8 @@ mod tests {
         let said = "The key has 2 variants; name one with `variant` or pass `all`.";
         assert_eq!(in_flags(said, "delete"), "The key has 2 variants; name one with `--variant` or pass `--all`.");
         assert_eq!(in_flags(said, "call"), said);
+        let form = "Correct `params.value.type`: unknown variant, expected one of `command`, `json`, `value`.";
+        assert_eq!(in_flags(form, "get"), form);
         assert_eq!(in_flags("start one with `nudge serve`.", "get"), "start one with `nudge serve`.");
     }
 }

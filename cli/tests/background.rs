@@ -3,8 +3,10 @@
 
 mod kit;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -247,7 +249,25 @@ fn each_level_logs_what_it_says() {
         assert_eq!(out.status.code(), Some(2), "{args:?}");
         let said = sentence(&out);
         assert!(["error", "warn", "info", "debug"].iter().all(|level| said.contains(level)), "{said}");
+        let given_by = args.first().unwrap_or(&"NUDGE_LOG_LEVEL");
+        assert!(said.starts_with(&format!("nudge: {given_by} must be ")), "{said}");
     }
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_refused() {
+    let home = home();
+    let no_text = OsStr::from_bytes(b"\xff");
+    for name in ["NUDGE_AUTH", "NUDGE_TOKEN", "NUDGE_MAX_HINTS", "NUDGE_SECRET_GUARD", "NUDGE_LOG_LEVEL"] {
+        let out = detach(&home.path().join("run"), &[]).env(name, no_text).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{name}");
+        assert!(sentence(&out).starts_with(&format!("nudge: {name} is not UTF-8 text")), "{out:?}");
+    }
+    // Other people's variables may hold anything, and so may the name of a folder.
+    let runtime = home.path().join(no_text);
+    let mut command = detach(&runtime, &[]);
+    assert!(command.env("OTHER", no_text).output().unwrap().status.success());
+    let _server = Background { file: Background::answers(&runtime), runtime };
 }
 
 #[test]

@@ -5,7 +5,8 @@ mod kit;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kit::{Serve, home};
+use kit::system::{nudge, sentence};
+use kit::{Serve, command, home};
 use serde_json::{Value, json};
 
 struct Shell<'a> {
@@ -205,4 +206,39 @@ fn the_tour_shows_all_and_leaves_nothing_behind() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "its folder is gone");
+}
+
+#[test]
+fn a_question_leaves_no_directory() {
+    let home = home();
+    let runtime = home.path().join("a/run");
+    for args in [&["get", "a", "k"][..], &["ls"], &["set", "a", "k", "v"], &["status"], &["stop"], &["call", "status"]]
+    {
+        let out = nudge(&runtime, args).output().unwrap();
+        assert_eq!(out.status.code(), Some(3), "{args:?}");
+        assert_eq!(sentence(&out), "nudge: No Nudge server is running; start one with `nudge serve`.\n", "{args:?}");
+    }
+    let mut complete = nudge(&runtime, &["--", "nudge", "get", ""]);
+    assert!(complete.env("NUDGE_COMPLETE", "fish").output().unwrap().status.success());
+    assert!(!home.path().join("a").exists());
+}
+
+#[test]
+fn a_list_that_is_cut_says_so() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut roomy = command(&runtime);
+    roomy.args(["--max-hints-per-component", "2000"]);
+    let serve = Serve::spawn(roomy, &runtime);
+    let hints: serde_json::Map<_, _> = (0..1000).map(|at| (format!("k{at}"), "v".into())).collect();
+    let payload = json!({"components": {"a": {"hints": hints}}});
+    assert_eq!(serve.call("nudge.import", &json!({"payload": payload}))["result"]["imported"], 1000);
+    let list = || {
+        let out = nudge(&runtime, &["ls", "a"]).output().unwrap();
+        assert!(out.status.success() && out.stdout.iter().filter(|byte| **byte == b'\n').count() == 1001);
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert_eq!(list(), "");
+    serve.call("nudge.set_hint", &json!({"component": "a", "key": "one more", "value": "v"}));
+    assert_eq!(list(), "nudge: only 1000 of 1001 hints are shown; `nudge query --component` finds the others\n");
 }

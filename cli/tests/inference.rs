@@ -5,8 +5,11 @@ mod kit;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use kit::system::nudge;
 use kit::{PATIENCE, Serve, command, home};
 use serde_json::{Value, json};
 
@@ -45,18 +48,57 @@ fn what_has_no_form_is_told_so() {
     serve.close();
 }
 
-/// `GIT_DIR` makes git's files unsure, so git is asked; this one never answers.
+/// A git that does what a script says. `GIT_DIR` makes git's files unsure, so that it is asked.
+fn with_git(command: &mut Command, home: &Path, script: &str) {
+    let git = home.join("git");
+    fs::write(&git, format!("#!/bin/sh\ntouch '{}'\n{script}\n", home.join("asked").display())).unwrap();
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap());
+    command.env("GIT_DIR", "/nowhere").env("PATH", path).current_dir(home);
+}
+
+/// Its end is not waited for, whether it says nothing, or leaves somebody behind who never ends.
+#[test]
+fn a_git_that_hangs_is_ended() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v"}));
+    let pid = home.path().join("pid");
+    for (script, given_up) in [
+        ("echo $$ > PID; exec sleep 60", true),
+        ("echo $$ > PID; exec >/dev/null; exec sleep 60", true),
+        ("echo $$ > PID; sleep 5 & exit 0", true),
+        ("echo $$ > PID; exit 1", false),
+    ] {
+        let mut get = nudge(&serve.runtime, &["get", "a", "k", "--value"]);
+        with_git(&mut get, home.path(), &script.replace("PID", &pid.display().to_string()));
+        let begun = Instant::now();
+        let out = get.output().unwrap();
+        let took = begun.elapsed();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "v\n", "{script}: {out:?}");
+        assert!(took < Duration::from_secs(5), "{script}: {took:?}");
+        assert_eq!(took >= Duration::from_secs(2), given_up, "{script}: {took:?}");
+        let git: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let alive = Command::new("sh").args(["-c", &format!("kill -0 {git} 2>/dev/null")]).status().unwrap();
+        assert!(!alive.success(), "{script}: git still runs");
+    }
+    // One that answers is believed.
+    let mut get = nudge(&serve.runtime, &["get", "a", "k", "--json"]);
+    with_git(&mut get, home.path(), "case $* in *toplevel) pwd;; *abbrev*) echo topic;; *) echo https://h/o/r;; esac");
+    serve.call(
+        "nudge.set_hint",
+        &json!({"component": "a", "key": "k", "value": "w", "meta": {"scope": {"branch": "topic", "repo": "o/r"}}}),
+    );
+    assert!(String::from_utf8(get.output().unwrap().stdout).unwrap().contains(r#""value":"w""#));
+}
+
 #[test]
 fn a_git_that_hangs_holds_up_nobody_else() {
     let home = home();
-    let git = home.path().join("git");
     let asked = home.path().join("asked");
-    fs::write(&git, format!("#!/bin/sh\ntouch {}\nexec sleep 60\n", asked.display())).unwrap();
-    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
     let runtime = home.path().join("run");
-    let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
     let mut command = command(&runtime);
-    command.env("GIT_DIR", "/nowhere").env("PATH", path).current_dir(home.path());
+    with_git(&mut command, home.path(), "exec sleep 60");
     let mut serve = Serve::spawn(command, &runtime);
     serve.initialize("2025-11-25");
     serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_query","arguments":{}}}"#);

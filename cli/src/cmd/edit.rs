@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use super::{Done, Session, address, parsed, tell};
+use super::{Done, Session, address, parsed, reworded, tell};
 use crate::args::{Edit, Global, Here};
 use crate::output;
 use text::Hint;
@@ -86,7 +86,7 @@ impl Draft {
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
-        error.data().iter().fold(Error::new(error.kind(), said), |error, (name, value)| error.with(name, value.clone()))
+        reworded(error, said)
     }
 }
 

@@ -74,7 +74,20 @@ pub fn run(args: Serve, global: &Global) -> Result<Done> {
     Ok(String::new().into())
 }
 
+/// What cannot be read must not count as not set: `NUDGE_AUTH` and the limits are protections.
+fn check_variables() -> Result<()> {
+    let ours = |name: &str| name.starts_with("NUDGE_") && name != "NUDGE_RUNTIME_DIR";
+    for (name, value) in env::vars_os() {
+        if let (Some(name), None) = (name.to_str().filter(|name| ours(name)), value.to_str()) {
+            let message = format!("{name} is not UTF-8 text; correct it or unset it.");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    Ok(())
+}
+
 fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
+    check_variables()?;
     let count = |flag: Option<usize>| flag.map(|count| count.to_string());
     let flag = |name: &str| match name {
         "NUDGE_MAX_HINTS" => count(args.max_hints),
@@ -104,10 +117,13 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
         allow_host: args.allow_host,
         no_auth: args.no_auth,
         token: token.map(|token| token.trim().to_owned()),
-        log_level: log::level(&args.log_level.or_else(|| env::var("NUDGE_LOG_LEVEL").ok()).unwrap_or_default())?,
+        log_level: match args.log_level {
+            Some(level) => log::level("--log-level", &level)?,
+            None => log::level("NUDGE_LOG_LEVEL", &env::var("NUDGE_LOG_LEVEL").unwrap_or_default())?,
+        },
         detached: args.detached,
         fill_in: Some(Arc::new(fill_in)),
-        ..ServeArgs::new(config, RuntimeDir::open(global.runtime_dir.as_deref())?)
+        ..ServeArgs::new(config, RuntimeDir::create(global.runtime_dir.as_deref())?)
     })
 }
 

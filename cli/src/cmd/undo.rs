@@ -1,9 +1,9 @@
 //! `nudge undo`
 
-use nudge::Result;
+use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{Done, Session, add};
+use super::{Done, Session, add, reworded};
 use crate::args::{Global, Undo};
 use crate::output;
 
@@ -14,5 +14,11 @@ pub fn run(args: &Undo, global: &Global) -> Result<Done> {
     }
     let mut params = Map::new();
     add(&mut params, "id", args.id);
-    session.render(&session.call("nudge.undo", &params)?, output::undone)
+    let undone = session.call("nudge.undo", &params).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            reworded(&error, "Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
+        }
+        _ => error,
+    })?;
+    session.render(&undone, output::undone)
 }

@@ -12,17 +12,17 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Reads `NUDGE_LOG_LEVEL`.
+/// Reads the level that a flag or a variable gives.
 ///
 /// # Errors
-/// `E_INVALID` when it is none of the four.
-pub fn level(text: &str) -> Result<LevelFilter> {
+/// `E_INVALID`, which names `given_by`, when it is none of the four.
+pub fn level(given_by: &str, text: &str) -> Result<LevelFilter> {
     match text {
         "error" => Ok(LevelFilter::ERROR),
         "warn" => Ok(LevelFilter::WARN),
         "" | "info" => Ok(LevelFilter::INFO),
         "debug" => Ok(LevelFilter::DEBUG),
-        _ => Err(Error::new(ErrorKind::Invalid, "NUDGE_LOG_LEVEL must be error, warn, info or debug.")),
+        _ => Err(Error::new(ErrorKind::Invalid, format!("{given_by} must be error, warn, info or debug."))),
     }
 }
 
