@@ -314,6 +314,7 @@ fn the_log_stays_small() {
     for _ in 0..2 {
         // As after a long life.
         fs::write(runtime.join("server.log"), "x".repeat((1 << 20) + 1)).unwrap();
+        fs::set_permissions(runtime.join("server.log"), fs::Permissions::from_mode(0o600)).unwrap();
         let server = Background::start(&runtime, &["--log-level", "debug"]);
         nudge(&runtime, &["ls"]).output().unwrap();
         server.stop();

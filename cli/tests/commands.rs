@@ -84,7 +84,13 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
         "value: docker compose build router\nmatch:\n  score: 0.49\n  reasons:\n    - cwd matched **/http-proxy*\n    - branch=dev allowed\n    - os=darwin allowed\n    - env STAGE=b matched\n    - priority 8/10\n"
     );
     let (code, sentence) = shell.fails(&get);
-    assert_eq!((code, &*sentence), (1, "nudge: One variant is stored, but none fits here: env STAGE is not a or b.\n"));
+    assert_eq!(
+        (code, &*sentence),
+        (
+            1,
+            "nudge: One variant is stored, but none fits here: env STAGE is not a or b; nudge.why explains each condition.\n"
+        )
+    );
 
     shell.ok(&["set", "web", "dev", "npm run dev"]);
     assert_eq!(shell.ok(&["query"]), "web/dev  0.30  npm run dev\n");
