@@ -232,7 +232,7 @@ impl Session {
         let mut params = Map::new();
         add(&mut params, "component", component);
         add(&mut params, "include_secrets", true);
-        let mut export = parsed(&*self.call("nudge.export", &params)?)?;
+        let mut export = parsed(&self.call("nudge.export", &params)?)?;
         Ok(export["payload"]["components"][component].take())
     }
 }

@@ -5,8 +5,9 @@ mod kit;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kit::system::{nudge, sentence};
+use kit::system::{Relay, nudge, sentence};
 use kit::{Serve, command, home};
+use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 
 struct Shell<'a> {
@@ -241,10 +242,32 @@ fn a_list_that_is_cut_says_so() {
     assert_eq!(serve.call("nudge.import", &json!({"payload": payload}))["result"]["imported"], 1000);
     let list = || {
         let out = nudge(&runtime, &["ls", "a"]).output().unwrap();
-        assert!(out.status.success() && out.stdout.iter().filter(|byte| **byte == b'\n').count() == 1001);
+        assert!(out.status.success());
+        assert_eq!(String::from_utf8(out.stdout).unwrap().lines().count(), 1001);
         String::from_utf8(out.stderr).unwrap()
     };
     assert_eq!(list(), "");
     serve.call("nudge.set_hint", &json!({"component": "a", "key": "one more", "value": "v"}));
     assert_eq!(list(), "nudge: only 1000 of 1001 hints are shown; `nudge query --component` finds the others\n");
+}
+
+#[test]
+fn secrets_are_fetched_once_for_each_component() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    for (component, key) in [("a", "one"), ("a", "two"), ("b", "one"), ("a", "three")] {
+        let meta = json!({"sensitivity": "secret"});
+        let params =
+            json!({"component": component, "key": key, "value": format!("{key} of {component}"), "meta": meta});
+        assert!(serve.call("nudge.set_hint", &params)["result"].is_object());
+    }
+    let relay = Relay::to(serve.file.port);
+    let between = RuntimeDir::create(Some(&home.path().join("between"))).unwrap();
+    let lock = between.try_lock().unwrap().unwrap();
+    between.write_server_file(&lock, &ServerFile { port: relay.port, ..serve.file.clone() }).unwrap();
+    let out = nudge(between.path(), &["query", "--reveal"]).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(["one of a", "two of a", "one of b", "three of a"].iter().all(|value| text.contains(value)), "{text}");
+    assert_eq!(relay.heard().matches("nudge.export").count(), 2);
 }

@@ -152,7 +152,7 @@ fn why(session: &Session, args: &Edit) -> Result<Box<RawValue>> {
 
 /// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.
 fn still_there(session: &Session, args: &Edit, hint: &Hint) -> Result<()> {
-    let now = parsed(&*why(session, args)?)?;
+    let now = parsed(&why(session, args)?)?;
     let same =
         |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.fields.get(*field));
     if now["variants"].as_array().is_some_and(|rows| rows.iter().any(same)) {

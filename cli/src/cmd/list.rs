@@ -23,7 +23,7 @@ pub fn run(args: List, global: &Global) -> Result<Done> {
     let mut result = session.call_here("nudge.query", params, &Here::default())?;
     let rows = |result: &Value| result["hints"].as_array().map_or(0, Vec::len);
     if rows(&parsed(&result)?) as u64 == LIMIT {
-        let all = parsed(&*session.call("nudge.list_components", &Map::new())?)?;
+        let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;
         let row = all["components"].as_array().into_iter().flatten().find(|row| row["name"] == *component);
         if let Some(count @ TOO_MANY..) = row.and_then(|row| row["hint_count"].as_u64()) {
             tell(&format!("only {LIMIT} of {count} hints are shown; `nudge query --component` finds the others"));

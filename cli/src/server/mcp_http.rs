@@ -98,7 +98,7 @@ impl McpHttp {
         }
         let mut response = self.service.handle(Request::from_parts(head, Full::new(rest.clone()))).await;
         if response.status().is_client_error() || response.status().is_server_error() {
-            response = explained(response, &rest).await;
+            response = explained(response, &rest);
         }
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -126,7 +126,7 @@ async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
 
 /// rmcp refuses in plain text that says what is wrong; here every refusal has a JSON-RPC error as its
 /// body, which says what to do.
-async fn explained(response: Answer, message: &[u8]) -> Answer {
+fn explained(response: Answer, message: &[u8]) -> Answer {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
         return response;

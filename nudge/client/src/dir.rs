@@ -129,7 +129,7 @@ mod unix {
             let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
             let us = rustix::process::geteuid().as_raw();
             // What others may write is no word of ours, and what they may read is no place for a token.
-            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1 && meta.mode() & 0o077 == 0)
+            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1 && matches!(meta.mode() & 0o077, 0))
         }
     }
 
