@@ -254,7 +254,11 @@ fn a_list_that_is_cut_says_so() {
 #[test]
 fn secrets_are_fetched_once_for_each_component() {
     let home = home();
-    let serve = Serve::start(&home.path().join("run"));
+    let runtime = home.path().join("run");
+    let mut open = command(&runtime);
+    // Behind the relay it is called by another port.
+    open.args(["--allow-host", "127.0.0.1"]);
+    let serve = Serve::spawn(open, &runtime);
     for (component, key) in [("a", "one"), ("a", "two"), ("b", "one"), ("a", "three")] {
         let meta = json!({"sensitivity": "secret"});
         let params =
