@@ -212,7 +212,14 @@ fn clients_of_2026_listen() {
     let many: Vec<_> = (0..1_001).map(|at| format!("nudge://component/{at}")).collect();
     assert_eq!(listen(10, &json!({"resourceSubscriptions": many})).1, json!({}));
     assert_eq!(listen(11, &json!({"resourceSubscriptions": many[1..]})).1["resourceSubscriptions"], json!(many[1..]));
-    assert_eq!(Http::modern(&serve).ask("resources/subscribe", json!({"uri": "x"}))["error"]["code"], -32601);
+    for params in [json!({"uri": "x"}), json!({})] {
+        assert_eq!(
+            Http::modern(&serve).ask("resources/subscribe", params.clone())["error"]["code"],
+            -32601,
+            "{params}"
+        );
+    }
+    assert_eq!(Http::legacy(&serve).ask("resources/subscribe", json!({}))["error"]["code"], -32602);
 
     delete(&serve, "unwatched", "k");
     let cleared = [stream.message().unwrap(), stream.message().unwrap()].map(|message| message["method"].clone());

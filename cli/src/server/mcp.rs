@@ -11,8 +11,9 @@ use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -312,17 +313,13 @@ impl ServerHandler for Tools {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const KNOWN: [&str; 6] = [
-            "tools/call",
-            "resources/read",
-            "resources/subscribe",
-            "resources/unsubscribe",
-            "completion/complete",
-            "subscriptions/listen",
-        ];
-        if KNOWN.contains(&&*request.method) {
+        const KNOWN: [&str; 4] = ["tools/call", "resources/read", "completion/complete", "subscriptions/listen"];
+        /// Known in 2025 alone, whatever their params.
+        const REMOVED: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
+        let modern = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        if KNOWN.contains(&&*request.method) || (!modern && REMOVED.contains(&&*request.method)) {
             let message = "The params do not have the form that MCP gives them; see its specification.";
             return Err(ErrorData::invalid_params(message, None));
         }
