@@ -26,7 +26,7 @@ pub fn run(args: &Edit, global: &Global) -> Result<Done> {
     }
     let before = text::document(&hint);
     let file = Draft::write(&before).map_err(|error| no_file(&error))?;
-    ignore_interrupts();
+    let _until_the_end = ignore_interrupts();
     loop {
         let edited = open_editor(&file.path);
         let after = std::fs::read(&file.path).map_err(|error| edited.clone().err().unwrap_or_else(|| no_file(&error)));
@@ -102,18 +102,23 @@ fn for_us_alone(file: &Path) -> std::io::Result<()> {
 /// Ctrl-C in an editor is the editor's, and at the prompt it is no answer: from here on this process
 /// survives what a terminal sends, so that it can tidy up or keep the text. A handler, unlike a signal
 /// that is ignored, is not inherited by the editor, and once set it stays until the process ends.
-fn ignore_interrupts() {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let _within = runtime.enter();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
-            let _ = signal(kind);
-        }
+#[cfg(unix)]
+fn ignore_interrupts() -> impl Sized {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let within = runtime.enter();
+    for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
+        let _ = signal(kind);
     }
-    #[cfg(windows)]
-    let _ = tokio::signal::windows::ctrl_c();
+    drop(within);
+    Some(runtime)
+}
+
+/// As above, but there the key is survived only while somebody listens.
+#[cfg(not(unix))]
+fn ignore_interrupts() -> impl Sized {
+    tokio::signal::windows::ctrl_c().ok()
 }
 
 /// A row of `nudge.why`, its hint as the server wrote it.
