@@ -85,7 +85,8 @@ pub fn again(test: &str, dir: &Path, before: &[&str]) -> Command {
 /// Runs a test again and expects it to succeed.
 pub fn run_again(mut command: Command) {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", text(&output.stderr));
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -112,7 +113,8 @@ pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 /// A process that does what it is told, line by line, and answers each with a line.
 pub struct Puppet {
     child: Child,
-    stdin: ChildStdin,
+    /// `None` once nobody gives orders any more.
+    stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -120,7 +122,7 @@ impl Puppet {
     pub fn start(test: &str, dir: &Path) -> Self {
         let mut command = again(test, dir, &[]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut puppet = Self { child, stdin, stdout };
         assert_eq!(puppet.answer(), "here");
         puppet
@@ -132,7 +134,7 @@ impl Puppet {
     }
 
     pub fn order(&mut self, order: &str) {
-        writeln!(self.stdin, "{order}").unwrap();
+        writeln!(self.stdin.as_ref().unwrap(), "{order}").unwrap();
     }
 
     /// The next line that is meant for us.
@@ -148,15 +150,21 @@ impl Puppet {
     }
 
     /// Without a chance to tidy up, like `kill -9`.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub fn kill(self) {
+        drop(self);
     }
 
     pub fn end(mut self) {
-        drop(self.stdin);
+        drop(self.stdin.take());
         self.stdout.read_to_end(&mut Vec::new()).unwrap();
         assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
