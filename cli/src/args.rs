@@ -79,9 +79,11 @@ Examples:
   nudge query --regex 'docker.*build'
   nudge query --all                  those that do not fit here, too, with the reason")]
     Query(Query),
-    /// List the components, or the hints of one: every variant, its scope, age and use.
+    /// List the components, or the hints of one: every variant, its scope, age and use. Its long name
+    /// is list-components.
+    // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
     #[command(
-        visible_alias = "list-components",
+        alias = "list-components",
         after_help = "\
 Examples:
   nudge ls

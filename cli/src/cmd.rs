@@ -20,7 +20,7 @@ mod watch;
 mod why;
 
 use std::ffi::OsString;
-use std::io::{Read as _, Write};
+use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
 use nudge::{Error, ErrorKind, Method, Result, Service};
@@ -39,13 +39,26 @@ const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 /// What a command leaves on stdout, and its exit code.
 pub struct Done {
     text: String,
+    form: Form,
     code: u8,
 }
 
 impl From<String> for Done {
     fn from(text: String) -> Self {
-        Self { text, code: 0 }
+        Self { text, form: Form::Pretty, code: 0 }
     }
+}
+
+/// What a text on stdout is. All but the pretty one leave byte for byte, unless onto a terminal,
+/// which a stored value must not steer.
+#[derive(Clone, Copy)]
+enum Form {
+    /// For people: coloured, what is in it made visible already.
+    Pretty,
+    /// For programs.
+    Json,
+    /// A value as it is stored.
+    Bare,
 }
 
 /// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
@@ -83,7 +96,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
 
 fn finish(done: Result<Done>, json: bool, verb: &str) -> ExitCode {
     let printed = done.and_then(|done| {
-        print(&done.text, json).map_err(|error| {
+        print(&done.text, done.form).map_err(|error| {
             Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
         })?;
         Ok(done.code)
@@ -92,7 +105,7 @@ fn finish(done: Result<Done>, json: bool, verb: &str) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let text = if json {
-                error.to_json().to_string()
+                output::visible_json(&error.to_json().to_string())
             } else {
                 format!("nudge: {}", output::visible(&usage::in_flags(error.message(), verb)))
             };
@@ -108,10 +121,15 @@ fn finish(done: Result<Done>, json: bool, verb: &str) -> ExitCode {
 
 /// Writes to stdout, with colours where it is a terminal. A reader that has gone away, as in
 /// `nudge query | head`, is no failure, but the answer is false.
-fn print(text: &str, exact: bool) -> std::io::Result<bool> {
-    let stdout = std::io::stdout().lock();
-    let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    let written = if exact { write(&mut { stdout }) } else { write(&mut anstream::AutoStream::auto(stdout)) };
+fn print(text: &str, form: Form) -> std::io::Result<bool> {
+    let mut stdout = std::io::stdout().lock();
+    let write = |out: &mut dyn Write, text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = match (form, stdout.is_terminal()) {
+        (Form::Pretty, _) => write(&mut anstream::AutoStream::auto(stdout), text),
+        (_, false) => write(&mut stdout, text),
+        (Form::Json, true) => write(&mut stdout, &output::visible_json(text)),
+        (Form::Bare, true) => write(&mut stdout, &output::visible_lines(text)),
+    };
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
@@ -175,8 +193,7 @@ impl Session {
 
     /// The result for people, or as it came with `--json`.
     fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<Done> {
-        let text = if self.json { format!("{}\n", result.get()) } else { pretty(&parsed(result)?) };
-        Ok(text.into())
+        Ok(if self.json { json(result) } else { pretty(&parsed(result)?).into() })
     }
 
     /// Puts the values of secrets, which only an export tells, into the rows of a result.
@@ -199,6 +216,11 @@ impl Session {
         }
         raw(&value)
     }
+}
+
+/// A result as it came.
+fn json(result: &RawValue) -> Done {
+    Done { form: Form::Json, ..format!("{}\n", result.get()).into() }
 }
 
 fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {

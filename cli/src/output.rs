@@ -31,14 +31,45 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
 /// Text with control, bidi and zero-width characters made visible, so that a stored value cannot
 /// steer a terminal.
 pub fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-    };
+    escaped(text, is_hidden, |out, c| {
+        let _ = write!(out, "{}", c.escape_unicode());
+    })
+}
+
+/// As [`visible`], with line breaks and tabs kept.
+pub fn visible_lines(text: &str) -> String {
+    text.split_inclusive(['\n', '\t']).fold(String::new(), |mut out, part| {
+        let kept = part.len() - usize::from(part.ends_with(['\n', '\t']));
+        out.push_str(&visible(&part[..kept]));
+        out.push_str(&part[kept..]);
+        out
+    })
+}
+
+/// JSON that says the same with such characters written as JSON escapes them. Those between its
+/// strings, which are line breaks, stay.
+pub fn visible_json(json: &str) -> String {
+    escaped(
+        json,
+        |c| c != '\n' && is_hidden(c),
+        |out, c| {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        },
+    )
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if hidden(c) {
-            let _ = write!(out, "{}", c.escape_unicode());
+            escape(&mut out, c);
         } else {
             out.push(c);
         }
@@ -211,6 +242,26 @@ mod tests {
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
         let plain = anstream::adapter::strip_str(&rows(&row, false)).to_string();
         assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let row = |key: &str| json!({"hint": {"component": "a", "key": key, "value": "x"}, "score": 0.5, "match_explain": {"matched": true}});
+        let result = json!({"hints": [row("日本"), row("k")]});
+        assert_eq!(
+            anstream::adapter::strip_str(&rows(&result, false)).to_string(),
+            "a/日本  0.50  x\na/k     0.50  x\n"
+        );
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = json!({"a": "\u{9b}31m\u{7f}\u{202e}\u{e0041}\n\té"});
+        let text = format!("{value:#}\n");
+        let shown = visible_json(&text);
+        assert!(shown.contains(r"\u009b31m\u007f\u202e\udb40\udc41\n\té"), "{shown}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        assert_eq!(visible_lines("a\tb\n\u{1b}c\r\n"), "a\tb\n\\u{1b}c\\u{d}\n");
     }
 
     #[test]

@@ -53,6 +53,9 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
+    // What the parser of Rust's numbers says is no help to anybody.
+    let said = said.replace("invalid digit found in string", "write a whole number");
+    let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
@@ -98,7 +101,7 @@ mod tests {
             ),
             (
                 "nudge set a b c --priority x",
-                "Invalid value 'x' for '--priority <N>': invalid digit found in string; see `nudge set --help`.",
+                "Invalid value 'x' for '--priority <N>': write a whole number; see `nudge set --help`.",
             ),
             ("nudge undo 3 --list", "The argument '[ID]' cannot be used with '--list'; see `nudge undo --help`."),
         ] {

@@ -37,6 +37,12 @@ fn verbs() {
 
 #[cfg(unix)]
 #[test]
+fn the_readme() {
+    typed("../README.md");
+}
+
+#[cfg(unix)]
+#[test]
 fn scenarios() {
     typed("tests/cmd/scenarios.md");
 }

@@ -3,9 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::cache::Applied;
 use crate::clock::Millis;
 use crate::hint::Hint;
+use crate::log::Applied;
 use crate::store::Change;
 
 /// Most deletions remembered.

@@ -1,5 +1,8 @@
 //! What the running server can complete: components, and the keys of the component before them.
 
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use nudge::Service as _;
 use nudge_client::{Remote, RuntimeDir};
@@ -14,7 +17,7 @@ pub(super) fn components() -> ArgValueCandidates {
 }
 
 pub(super) fn keys() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| match component(std::env::args()) {
+    ArgValueCandidates::new(|| match Line::read(std::env::args()).component {
         Some(component) => {
             let params = json!({"component": component, "include_ineligible": true, "limit": 1000});
             names(&["hint", "key"], "nudge.query", &params, "hints")
@@ -26,7 +29,8 @@ pub(super) fn keys() -> ArgValueCandidates {
 /// The names at `path` of the rows of a result; none when there is no server.
 fn names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
     let ask = || -> Option<Value> {
-        let remote = Remote::connect(&RuntimeDir::open(None).ok()?).ok()?;
+        let dir = Line::read(std::env::args()).runtime_dir;
+        let remote = Remote::connect(&RuntimeDir::open(dir.as_deref()).ok()?).ok()?;
         let answer = remote.call(method, &to_raw_value(params).ok()?).ok()?;
         serde_json::from_str(answer.get()).ok()
     };
@@ -43,11 +47,52 @@ fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "._/@:+-".contains(c)) && !name.starts_with('-')
 }
 
-/// The component in a command line that is being completed: the first word after the verb.
-fn component(args: impl Iterator<Item = String>) -> Option<String> {
-    let mut words = args.skip_while(|word| word != "--").skip(2).filter(|word| !word.starts_with('-'));
-    words.next()?;
-    words.next()
+/// What matters of a command line that is being completed.
+#[derive(Debug, Default, PartialEq)]
+struct Line {
+    /// The first word after the verb.
+    component: Option<String>,
+    /// Which session is meant.
+    runtime_dir: Option<PathBuf>,
+}
+
+impl Line {
+    /// The shell puts `nudge --` before the line. Which flags take a word after them is known from
+    /// their definitions.
+    fn read(args: impl Iterator<Item = String>) -> Self {
+        let mut words = args.skip_while(|word| word != "--").skip(2);
+        let (mut line, mut plain, mut command) = (Self::default(), 0, super::Args::command());
+        command.build();
+        while let Some(word) = words.next() {
+            if let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) {
+                let (name, mut value) =
+                    flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
+                if value.is_none() && takes_a_word(&command, name) {
+                    value = words.next();
+                }
+                if name == "-runtime-dir" {
+                    line.runtime_dir = value.filter(|value| !value.is_empty()).map(PathBuf::from);
+                }
+                continue;
+            }
+            plain += 1;
+            if plain == 1 {
+                command = command.find_subcommand(&word).cloned().unwrap_or(command);
+            } else if plain == 2 {
+                line.component = Some(word);
+            }
+        }
+        line
+    }
+}
+
+/// A flag without its first dash.
+fn takes_a_word(command: &clap::Command, flag: &str) -> bool {
+    let named = |arg: &&clap::Arg| match flag.strip_prefix('-') {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short().is_some_and(|short| short.to_string() == flag),
+    };
+    command.get_arguments().find(named).is_some_and(|arg| arg.get_action().takes_values())
 }
 
 #[cfg(test)]
@@ -56,10 +101,20 @@ mod tests {
 
     #[test]
     fn the_component_is_the_word_after_the_verb() {
-        let component = |line: &str| component(line.split(' ').map(str::to_owned));
-        assert_eq!(component("nudge -- nudge get http-proxy b"), Some("http-proxy".into()));
-        assert_eq!(component("nudge -- nudge --json get http-proxy "), Some("http-proxy".into()));
+        let read = |line: &str| Line::read(line.split(' ').map(str::to_owned));
+        let component = |line: &str| read(line).component;
+        for line in [
+            "nudge -- nudge get http-proxy b",
+            "nudge -- nudge --json get http-proxy ",
+            "nudge -- nudge -p 9000 get --cwd /x http-proxy ",
+            "nudge -- nudge --port=9000 get --reveal --cwd=/x http-proxy ",
+        ] {
+            assert_eq!(component(line), Some("http-proxy".into()), "{line}");
+        }
         assert_eq!(component("nudge -- nudge get"), None);
+        assert_eq!(component("nudge -- nudge get --cwd /x"), None);
+        assert_eq!(read("nudge -- nudge get --runtime-dir /x a").runtime_dir, Some("/x".into()));
+        assert_eq!(read("nudge -- nudge --runtime-dir=/x get a").runtime_dir, Some("/x".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use nudge::{Error, ErrorKind, Result, Service as _};
 use serde_json::value::RawValue;
 
-use super::{Done, connect, text_or_stdin};
+use super::{Done, connect, json, text_or_stdin};
 use crate::args::{Call, Global};
 
 pub fn run(args: &Call, global: &Global) -> Result<Done> {
@@ -11,6 +11,5 @@ pub fn run(args: &Call, global: &Global) -> Result<Done> {
     let params: Box<RawValue> = serde_json::from_str(&text)
         .map_err(|error| Error::new(ErrorKind::Invalid, format!("The params are not JSON: {error}.")))?;
     let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
-    let result = connect(global)?.call(&method, &params)?;
-    Ok(format!("{}\n", result.get()).into())
+    Ok(json(&connect(global)?.call(&method, &params)?))
 }

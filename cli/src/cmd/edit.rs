@@ -18,7 +18,12 @@ pub fn run(args: &Edit, global: &Global) -> Result<Done> {
     if hint["meta"]["sensitivity"] == "secret" {
         return Err(invalid("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
     }
-    let folder = tempfile::Builder::new().prefix("nudge-edit-").tempdir().map_err(|error| no_file(&error))?;
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("nudge-edit-");
+    // Hints are nobody else's to read, whatever the umask.
+    #[cfg(unix)]
+    folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let folder = folder.tempdir().map_err(|error| no_file(&error))?;
     let file = folder.path().join("hint.jsonc");
     let before = document(&hint);
     std::fs::write(&file, &before).map_err(|error| no_file(&error))?;
@@ -29,8 +34,10 @@ pub fn run(args: &Edit, global: &Global) -> Result<Done> {
             tell("nothing was changed");
             return Ok(String::new().into());
         }
-        let stored =
-            params(&after, &hint, args.allow_secret).and_then(|params| session.call("nudge.set_hint", &params));
+        let stored = params(&after, &hint, args.allow_secret).and_then(|params| {
+            still_there(&session, args, &hint)?;
+            session.call("nudge.set_hint", &params)
+        });
         match stored {
             Ok(result) => return session.render(&result, output::stored),
             // What somebody else has changed, no further editing mends.
@@ -42,8 +49,7 @@ pub fn run(args: &Edit, global: &Global) -> Result<Done> {
 
 /// The variant that is meant: the one named, the only one, or the one that `get` returns here.
 fn pick(session: &Session, args: &Edit) -> Result<Value> {
-    let params = address(args.component.clone(), args.key.clone());
-    let mut why = parsed(&session.call_here("nudge.why", params, &Here::default())?)?;
+    let mut why = why(session, args)?;
     let Some(variants) = why["variants"].as_array_mut().filter(|variants| !variants.is_empty()) else {
         return Err(Error::new(ErrorKind::NotFound, "No such hint is stored; list what there is with `nudge ls`."));
     };
@@ -56,6 +62,24 @@ fn pick(session: &Session, args: &Edit) -> Result<Value> {
         None => return Err(invalid("The key has several variants and none fits here; name one with `variant`.")),
     };
     Ok(variants[at]["hint"].take())
+}
+
+fn why(session: &Session, args: &Edit) -> Result<Value> {
+    let params = address(args.component.clone(), args.key.clone());
+    parsed(&session.call_here("nudge.why", params, &Here::default())?)
+}
+
+/// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.
+fn still_there(session: &Session, args: &Edit, hint: &Value) -> Result<()> {
+    let now = why(session, args)?;
+    let same = |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.get(field));
+    if now["variants"].as_array().is_some_and(|rows| rows.iter().any(same)) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Conflict,
+        "The hint was deleted meanwhile, so nothing was changed; look with `nudge why`.",
+    ))
 }
 
 /// What can be changed, as JSON below a comment. The scope is the hint's identity and stays.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Done, Session, add};
+use super::{Done, Form, Session, add, json};
 use crate::args::{Export, Global};
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub fn run(args: Export, global: &Global) -> Result<Done> {
     add(&mut params, "include_secrets", args.include_secrets.then_some(Value::Bool(true)));
     let result = session.call("nudge.export", &params)?;
     if global.json {
-        return Ok(format!("{}\n", result.get()).into());
+        return Ok(json(&result));
     }
     let broken =
         |_| Error::new(ErrorKind::Unavailable, "The server answered something else than an export; update it.");
@@ -41,5 +41,5 @@ pub fn run(args: Export, global: &Global) -> Result<Done> {
     let mut from = serde_json::Deserializer::from_str(result.payload.get());
     serde_transcode::transcode(&mut from, &mut serde_json::Serializer::pretty(&mut out)).map_err(broken)?;
     out.push(b'\n');
-    Ok(String::from_utf8_lossy(&out).into_owned().into())
+    Ok(Done { form: Form::Json, ..String::from_utf8_lossy(&out).into_owned().into() })
 }

@@ -2,7 +2,7 @@
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::{Done, Session, add, address, parsed};
+use super::{Done, Form, Session, add, address, parsed};
 use crate::args::{Get, Global};
 use crate::output;
 
@@ -14,7 +14,7 @@ pub fn run(args: Get, global: &Global) -> Result<Done> {
     if args.value {
         let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
-        return Ok(format!("{}\n", value.ok_or_else(hidden)?).into());
+        return Ok(Done { form: Form::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
     }
     session.render(&result, |result| output::found(result, args.reveal))
 }

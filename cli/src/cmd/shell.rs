@@ -29,18 +29,36 @@ pub fn completions(args: &Completions) -> Result<Done> {
 
 /// The page of `nudge`, or those of all verbs into a folder.
 pub fn man(args: &Man) -> Result<Done> {
+    let mut command = Args::command().disable_help_subcommand(true);
+    command.build();
     let Some(folder) = &args.folder else {
-        let mut out = Vec::new();
-        let page = clap_mangen::Man::new(Args::command());
-        page.render(&mut out)
+        let page = page(&command)
             .map_err(|error| Error::new(ErrorKind::Quota, format!("The page cannot be written: {error}.")))?;
-        return Ok(String::from_utf8_lossy(&out).into_owned().into());
+        return Ok(page.into());
     };
     let failed = |error: std::io::Error| {
         let message = format!("The pages cannot be written to {}: {error}; name a folder of yours.", folder.display());
         Error::new(ErrorKind::Invalid, message)
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(Args::command(), folder).map_err(failed)?;
+    for command in command.get_subcommands().chain([&command]) {
+        let name = format!("{}.1", command.get_display_name().unwrap_or(command.get_name()));
+        page(command).and_then(|page| std::fs::write(folder.join(name), page)).map_err(failed)?;
+    }
     Ok(format!("wrote the pages to {}\n", folder.display()).into())
+}
+
+/// A page whose examples stand under a heading of their own, in the lines they were written in.
+fn page(command: &clap::Command) -> std::io::Result<String> {
+    let mut out = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut out)?;
+    let page = String::from_utf8_lossy(&out).into_owned();
+    let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return Ok(page) };
+    let end = rest.find("\n.SH ").map_or(rest.len(), |at| at + 1);
+    let (text, after) = rest.split_at(end);
+    let (heading, text) = match text.split_once(":\n") {
+        Some((first, text)) if first.starts_with("Example") => ("EXAMPLES", text),
+        _ => ("EXIT STATUS", text),
+    };
+    Ok(format!("{before}\n.SH \"{heading}\"\n.nf\n{}\n.fi\n{after}", text.trim_end()))
 }

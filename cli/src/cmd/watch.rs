@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, Session, add, parsed, print, tell};
+use super::{Done, Form, Session, add, parsed, print, tell};
 use crate::args::{Global, Watch};
 use crate::output;
 
@@ -23,13 +23,34 @@ pub fn run(args: &Watch, global: &Global) -> Result<Done> {
             tell(&format!("{missed} changes came too fast and are not shown"));
         }
         for change in answer["changes"].as_array().into_iter().flatten().filter(|change| wanted(change, args)) {
-            let line = if global.json { format!("{change}\n") } else { output::change(change) };
-            if !print(&line, global.json).is_ok_and(|open| open) {
+            let (line, form) =
+                if global.json { (format!("{change}\n"), Form::Json) } else { (output::change(change), Form::Pretty) };
+            if !print(&line, form).is_ok_and(|open| open) {
                 return Ok(String::new().into());
             }
         }
+        if nobody_reads() {
+            return Ok(String::new().into());
+        }
         next = answer["next"].clone();
     }
+}
+
+/// Whether the reader of a pipe has gone. Else `nudge watch | head -1` would wait for a second change.
+#[cfg(unix)]
+fn nobody_reads() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let stdout = std::io::stdout();
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let answered = poll(&mut asked, Some(&at_once)).is_ok();
+    answered && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+#[cfg(not(unix))]
+fn nobody_reads() -> bool {
+    false
 }
 
 /// A change of many hints at once names no component.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, value_text, visible};
 
@@ -108,11 +109,11 @@ fn ago(time: &Value) -> String {
 pub fn rows(result: &Value, reveal: bool) -> String {
     let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
     let names: Vec<_> = rows.iter().map(|row| name(&row["hint"])).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let width = names.iter().map(|name| name.width()).max().unwrap_or_default();
     let mut out = String::new();
     for (row, name) in rows.iter().zip(&names) {
         let score = row["score"].as_f64().unwrap_or_default();
-        let pad = width - name.chars().count();
+        let pad = width - name.width();
         let value = block(&value_text(&row["hint"], reveal), width + 8);
         let _ = writeln!(out, "{}{:pad$}  {score:.2}  {value}", styled(STRONG, name), "");
         if row["match_explain"]["matched"] == false {

@@ -135,7 +135,7 @@ impl History {
     }
 
     fn wait(&self, params: &Params) -> Answer {
-        let wait = Duration::from_secs_f64(params.wait_s.unwrap_or(0.0).clamp(0.0, MAX_WAIT_S));
+        let wait = Duration::from_secs_f64(params.wait_s.unwrap_or(0.0));
         let state = self.lock();
         let since = params.since.unwrap_or(state.next);
         let waiting = |state: &mut State| !state.closed && state.next <= since;
@@ -225,9 +225,13 @@ impl Service for History {
         if !params.get().trim_start().starts_with('{') {
             return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
         }
-        let params: Params = serde_json::from_str(params.get()).map_err(|_| {
+        let wrong = || {
             Error::new(ErrorKind::Invalid, "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.")
-        })?;
+        };
+        let params: Params = serde_json::from_str(params.get()).map_err(|_| wrong())?;
+        if params.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
+            return Err(wrong());
+        }
         let waits = params.wait_s.is_some_and(|wait| wait > 0.0);
         let _watcher = if waits { Some(Watcher::enter(&self.watchers)?) } else { None };
         to_raw_value(&self.wait(&params))
@@ -318,7 +322,9 @@ mod tests {
     #[test]
     fn what_it_is_given_is_checked() {
         let history = History::default();
-        for params in [r#"{"since":-1}"#, r#"{"since":"x"}"#, r#"{"more":1}"#, "[]"] {
+        for params in
+            [r#"{"since":-1}"#, r#"{"since":"x"}"#, r#"{"more":1}"#, r#"{"wait_s":5.1}"#, r#"{"wait_s":-1}"#, "[]"]
+        {
             let params: Box<RawValue> = serde_json::from_str(params).unwrap();
             assert_eq!(history.call(CHANGES, &params).unwrap_err().reason(), "E_INVALID");
         }

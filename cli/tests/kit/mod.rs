@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+#[cfg(unix)]
+pub mod pty;
 pub mod system;
 
 use std::io::{BufRead, BufReader, Read, Write};

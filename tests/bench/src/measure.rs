@@ -37,6 +37,35 @@ pub fn wall_ns() -> f64 {
     START.elapsed().as_nanos() as f64
 }
 
+/// What a contender's time is read from.
+#[derive(Debug, Clone, Copy)]
+pub enum Clock {
+    /// This thread's processor time.
+    Thread,
+    /// Time as it passes.
+    Wall,
+    /// This thread's processor time and that of the process which it asks and waits for: the time an
+    /// answer takes on one processor that does nothing else. As it passes where the system does not
+    /// tell.
+    Asking(u32),
+}
+
+impl Clock {
+    fn ns(self) -> f64 {
+        match self {
+            Self::Thread => clock_ns(),
+            Self::Wall => wall_ns(),
+            Self::Asking(pid) => process_ns(pid).map_or_else(wall_ns, |ns| ns + clock_ns()),
+        }
+    }
+}
+
+/// Processor time of a process that has one thread.
+fn process_ns(pid: u32) -> Option<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
 /// One side of a comparison: does its work `n` times.
 pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
 
@@ -77,34 +106,36 @@ impl Times {
 
 /// Lets contenders take turns. Each is first called until a slice is full, which also warms it.
 pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
-    take_turns(turns, clock_ns, contenders)
+    take_turns(turns, &vec![Clock::Thread; contenders.len()], contenders)
 }
 
 /// The same by [`wall_ns`], for contenders that wait for other processes.
 pub fn interleave_processes(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
-    take_turns(turns, wall_ns, contenders)
+    take_turns(turns, &vec![Clock::Wall; contenders.len()], contenders)
 }
 
-fn take_turns(turns: Turns, now: fn() -> f64, contenders: &mut [Work<'_>]) -> Times {
-    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrate(contender, now, turns.slice)).collect();
+/// The same, each by the clock that goes with it.
+pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -> Times {
+    let both = contenders.iter_mut().zip(clocks);
+    let counts: Vec<_> = both.map(|(contender, &clock)| calibrate(contender, clock, turns.slice)).collect();
     let mut times = vec![Vec::with_capacity(turns.rounds); contenders.len()];
     for _ in 0..turns.rounds {
-        for ((contender, &count), times) in contenders.iter_mut().zip(&counts).zip(&mut times) {
-            let start = now();
-            contender(count);
-            times.push((now() - start) / count as f64);
+        for (at, contender) in contenders.iter_mut().enumerate() {
+            let start = clocks[at].ns();
+            contender(counts[at]);
+            times[at].push((clocks[at].ns() - start) / counts[at] as f64);
         }
     }
     Times(times)
 }
 
 /// How many operations fill a slice; at least one.
-fn calibrate(contender: &mut Work<'_>, now: fn() -> f64, slice: Duration) -> usize {
+fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     let mut count = 1;
     loop {
-        let start = now();
+        let start = clock.ns();
         contender(count);
-        if now() - start >= slice.as_nanos() as f64 || count >= 1 << 24 {
+        if clock.ns() - start >= slice.as_nanos() as f64 || count >= 1 << 24 {
             return count;
         }
         count *= 2;

@@ -111,10 +111,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one, on one processor if a number is given.
-    pub fn start(nudge: &Path, processor: Option<usize>) -> io::Result<Self> {
+    /// Starts one; `command` is our binary, with no arguments yet.
+    pub fn start(mut command: Command) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nudge-bench-").tempdir()?;
-        let mut command = processor.map_or_else(|| Command::new(nudge), |number| on_processor(number, nudge));
         command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", runtime(&dir));
         let mut mcp = Lines::start(command)?;
         mcp.initialize();

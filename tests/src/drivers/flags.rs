@@ -235,10 +235,12 @@ impl Line {
         if list.iter().any(|text| text.is_empty() || text.contains([',', '\0'])) {
             return None;
         }
-        if self.args.len() % 2 == 0 && !list.is_empty() {
+        if self.args.len().is_multiple_of(2) && !list.is_empty() {
             self.flag(name, Some(list.join(",")));
         } else {
-            list.into_iter().for_each(|text| self.flag(name, Some(text)));
+            for text in list {
+                self.flag(name, Some(text));
+            }
         }
         Some(())
     }

@@ -8,6 +8,7 @@ use nudge::{Error, ErrorKind, Result};
 use nudge_client::{Remote, ServerFile};
 use serde_json::{Value, json};
 
+use super::super::tell;
 use super::{Done, ServeArgs};
 
 /// How long the server may take; it gives up on a lock that somebody else holds sooner than that.
@@ -20,8 +21,13 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
     let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
+    if let Err(error) = dir.open_log() {
+        // The server says so too, but nobody hears it.
+        tell(&format!("there will be no log: {}", error.message()));
+    }
     let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // As JSON its last words are an error of the kind that it was.
+    command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     apart(&mut command);
     let mut server = command.spawn().map_err(|error| failed(&format!("it cannot be run ({error})")))?;
     let deadline = Instant::now() + START_TIMEOUT;
@@ -52,10 +58,8 @@ fn last_words(server: &mut Child) -> Error {
     if let Some(stderr) = &mut server.stderr {
         let _ = stderr.read_to_string(&mut said);
     }
-    match serde_json::from_str::<Value>(&said) {
-        Ok(error) => Error::from_json(&error),
-        Err(_) => Error::new(ErrorKind::Unavailable, said.trim().trim_start_matches("nudge: ")),
-    }
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str::<Value>(last).map_or_else(|_| failed("it ends at once"), |error| Error::from_json(&error))
 }
 
 fn failed(what: &str) -> Error {

@@ -26,7 +26,7 @@ struct Contender {
 pub fn get(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
-    let server = program("nudge").and_then(|nudge| Server::start(&nudge, None).ok());
+    let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok());
     let runtime = server.as_ref().map(Server::runtime).unwrap_or_default();
     let database = program("zoxide").and_then(|zoxide| database(&zoxide, &temp));
 

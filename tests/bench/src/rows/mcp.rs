@@ -4,40 +4,61 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::measure::{interleave_processes, work};
+use crate::measure::{Clock, Turns, take_turns, work};
 use crate::peers::echo_tool::ECHO_TOOL;
 use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
+use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
+
+/// Who says where it is, and who leaves that to the server, which then looks at git's files.
+const CALLERS: [&str; 2] = ["MCP call over stdio, context given", "MCP call over stdio, inferred"];
 
 /// `nudge_get_hint` beside an rmcp tool that gives back as many bytes as the hint's value has.
 pub fn call(scale: &Scale) -> Vec<Line> {
-    let line = |measured, absolute| Line {
-        what: "MCP call over stdio".into(),
+    let line = |what: &str, measured, absolute| Line {
+        what: what.into(),
         limit: 1.3,
         unit: "x",
         measured,
         peer: "bare rmcp echo tool".into(),
         absolute,
     };
-    let Some(nudge) = program("nudge") else { return vec![line(None, "not built here".into())] };
-    let mut ours = Server::start(&nudge, None).expect("the server starts");
+    let Some(nudge) = program("nudge") else {
+        return CALLERS.map(|what| line(what, None, "not built here".into())).into();
+    };
+    let temp = tempfile::tempdir().expect("a folder for temporary files");
+    let here = repository(&temp).expect("git makes a repository");
+    let mut command = Command::new(&nudge);
+    command.current_dir(&here).env("PWD", &here);
+    let mut ours = Server::start(command).expect("the server starts");
     let mut echo = Command::new(std::env::current_exe().expect("this program"));
     echo.arg(ECHO_TOOL);
     let mut echo = Lines::start(echo).expect("the peer starts");
     echo.initialize();
 
-    let get = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1}));
+    let place = json!({"cwd": here, "repo": "github.com/acme/mono", "branch": "feature/login", "os": "linux", "env": {"CI": ""}});
+    let given = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1, "context": place}));
+    let inferred = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1}));
     let say = tool_call("echo", &json!({"say": VALUE}));
-    for (server, call) in [(&mut ours.mcp, &get), (&mut echo, &say)] {
+    let check = |server: &mut Lines, call: &str| {
         server.send(call);
         let answer = server.receive();
         assert!(answer.contains(VALUE) && answer.contains("\"isError\":false"), "{answer}");
-    }
+    };
+    check(&mut ours.mcp, &given);
+    check(&mut ours.mcp, &inferred);
+    check(&mut echo, &say);
+    let clocks = [&ours.mcp, &echo].map(|server| Clock::Asking(server.pid()));
     let turn = |server: &mut Lines, call: &str| {
         server.send(call);
         server.receive().len()
     };
-    let times =
-        interleave_processes(scale.turns, &mut [work(|_| turn(&mut ours.mcp, &get)), work(|_| turn(&mut echo, &say))]);
-    vec![line(Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))]
+    // Long enough for either process to be warm for most of its turn.
+    let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
+    let lines = [(CALLERS[0], given), (CALLERS[1], inferred)].map(|(what, get)| {
+        let mut contenders = [work(|_| turn(&mut ours.mcp, &get)), work(|_| turn(&mut echo, &say))];
+        let times = take_turns(turns, &clocks, &mut contenders);
+        line(what, Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))
+    });
+    lines.into()
 }

@@ -41,7 +41,7 @@ pub fn first_reply(scale: &Scale) -> Vec<Line> {
 /// Resident memory of a server after a thousand calls.
 pub fn resident(_: &Scale) -> Vec<Line> {
     let megabytes = program("nudge").and_then(|nudge| {
-        let mut server = Server::start(&nudge, None).expect("the server starts");
+        let mut server = Server::start(Command::new(nudge)).expect("the server starts");
         let get = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1}));
         for _ in 0..CALLS {
             server.mcp.send(&get);

@@ -1,0 +1,345 @@
+//! `nudge watch` and `nudge edit`: what others do meanwhile is seen, and not overwritten.
+#![cfg(unix)]
+
+mod kit;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use kit::system::{nudge, sentence};
+use kit::{PATIENCE, Serve, home, wait_for};
+use nudge::Service as _;
+use nudge_client::{Remote, RuntimeDir};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+/// A sweep comes every few seconds.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(15);
+
+fn ok(runtime: &Path, args: &[&str]) -> String {
+    let out = nudge(runtime, args).output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{args:?}: {out:?}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// A running `nudge watch` that has begun to tell.
+struct Watching {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watching {
+    fn start(serve: &Serve, args: &[&str]) -> Self {
+        let mut command = nudge(&serve.runtime, &[&["watch"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let watching = Self { child, lines };
+        watching.begun(serve);
+        watching
+    }
+
+    /// It tells of what happens from its first question on, and nobody sees that one: so things happen
+    /// until it tells of one, and of the last.
+    fn begun(&self, serve: &Serve) {
+        let mut last = Value::Null;
+        let mut heard = wait_for("the first change", PATIENCE, || {
+            let probe = json!({"component": "http-proxy", "key": "probe", "value": "x"});
+            last = serve.call("nudge.set_hint", &probe)["result"]["hint"]["version"].clone();
+            self.lines.recv_timeout(Duration::from_millis(50)).ok()
+        });
+        let is_last =
+            |line: &str| line.contains(&format!(" v{last} ")) || line.contains(&format!("\"version\":{last},"));
+        while !is_last(&heard) {
+            heard = self.next();
+        }
+    }
+
+    fn next(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a change")
+    }
+
+    /// The exit code and what stands on stderr.
+    fn end(mut self) -> (i32, String) {
+        let status = wait_for("the end of the watcher", PATIENCE, || self.child.try_wait().unwrap());
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (status.code().expect("an exit code"), stderr)
+    }
+}
+
+/// Does one of everything; what is told of it, in order.
+fn one_of_everything(runtime: &Path) -> [(&'static str, &'static str, u64); 8] {
+    ok(runtime, &["set", "http-proxy", "build", "make"]);
+    ok(runtime, &["set", "http-proxy", "build", "make all"]);
+    ok(runtime, &["bump", "http-proxy", "build"]);
+    ok(runtime, &["set", "http-proxy", "token", "hush hush", "--secret"]);
+    ok(runtime, &["delete", "http-proxy", "build"]);
+    ok(runtime, &["undo"]);
+    let payload = runtime.with_file_name("payload.json");
+    std::fs::write(&payload, r#"{"components": {"http-proxy": {"hints": {"x": "1", "y": "2"}}}}"#).unwrap();
+    ok(runtime, &["import", payload.to_str().unwrap()]);
+    [
+        ("set", "build", 1),
+        ("set", "build", 2),
+        ("bump", "build", 2),
+        ("set", "token", 1),
+        ("delete", "build", 2),
+        ("undo", "build", 2),
+        ("import", "x", 1),
+        ("import", "y", 1),
+    ]
+}
+
+#[test]
+fn changes_are_told_in_order_with_who_made_them() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let people = Watching::start(&serve, &[]);
+    let scripts = Watching::start(&serve, &["--json", "http-proxy"]);
+    // The second one's probes.
+    ok(&serve.runtime, &["set", "http-proxy", "end-of-probes", "x"]);
+    while !people.next().contains("end-of-probes") {}
+    assert!(scripts.next().contains("end-of-probes"));
+    let by = format!("nudge-cli/{}", env!("CARGO_PKG_VERSION"));
+    for (what, key, version) in one_of_everything(&serve.runtime) {
+        let line = people.next();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words[1..4], [what, &format!("http-proxy/{key}"), &format!("v{version}")], "{line}");
+        assert!(line.ends_with(&format!("({by})")) && !line.contains('\u{1b}'), "{line}");
+        assert!(words[0].len() == "00:00:00Z".len() && words[0].ends_with('Z'), "{line}");
+        let object: Value = serde_json::from_str(&scripts.next()).expect("one JSON object a line");
+        assert_eq!(
+            (&object["what"], &object["component"], &object["key"], &object["version"], &object["by"]),
+            (&json!(what), &json!("http-proxy"), &json!(key), &json!(version), &json!(by))
+        );
+        assert_eq!(object["value"] == "[secret]", key == "token", "{object}");
+        assert!(!line.contains("hush"), "{line}");
+    }
+}
+
+#[test]
+fn an_expired_hint_is_told_once_it_is_swept() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let watching = Watching::start(&serve, &["--json"]);
+    ok(&serve.runtime, &["set", "http-proxy", "brief", "x", "--ttl", "PT1S"]);
+    assert!(watching.next().contains("\"what\":\"set\""));
+    let told = watching.lines.recv_timeout(SWEEP_PATIENCE).expect("it expires");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["what"], &told["key"]), (&json!("expire"), &json!("brief")));
+    assert!(told.get("by").is_none(), "nobody does that: {told}");
+}
+
+#[test]
+fn one_component_and_changes_of_many_hints() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let watching = Watching::start(&serve, &["http-proxy"]);
+    ok(&serve.runtime, &["set", "other", "k", "x"]);
+    ok(&serve.runtime, &["set", "http-proxy-2", "k", "x"]);
+    ok(&serve.runtime, &["set", "http-proxy", "mine", "x"]);
+    assert!(watching.next().contains("http-proxy/mine v1"));
+    // Very many at once are one line, which names no component.
+    let hints: serde_json::Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
+    let payload = json!({"components": {"many": {"hints": hints}}});
+    assert!(serve.call("nudge.import", &json!({"payload": payload}))["result"].is_object());
+    let line = watching.next();
+    assert!(line.contains("import") && line.contains("60 hints"), "{line}");
+}
+
+#[test]
+fn watching_ends_with_its_reader_or_its_server() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    // `head` goes after one line, and nothing happens afterwards.
+    let mut gone = nudge(&serve.runtime, &["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(gone.stdout.take().unwrap());
+    let heard = std::thread::spawn(move || reader.read_line(&mut String::new()).unwrap());
+    wait_for("the first change", PATIENCE, || {
+        ok(&serve.runtime, &["set", "a", "k", "x"]);
+        heard.is_finished().then_some(())
+    });
+    assert!(heard.join().unwrap() > 0);
+    let status = wait_for("the end without a reader", PATIENCE, || gone.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+
+    let people = Watching::start(&serve, &[]);
+    let scripts = Watching::start(&serve, &["--json"]);
+    ok(&serve.runtime, &["stop"]);
+    let (code, stderr) = people.end();
+    assert_eq!((code, stderr.lines().count()), (3, 1), "{stderr}");
+    assert!(stderr.starts_with("nudge: "), "{stderr}");
+    let (code, stderr) = scripts.end();
+    assert_eq!((code, &serde_json::from_str::<Value>(&stderr).unwrap()["code"]), (3, &json!(50_301)));
+}
+
+#[test]
+fn thirty_two_may_watch() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let next = serve.call("nudge.changes", &json!({}))["result"]["next"].clone();
+    let wait = json!({"since": next, "wait_s": 5});
+    // One each: a client makes its calls one after the other. The probe below may take a place before
+    // all have one, and a call waits 5 seconds at most; so they ask until they hear.
+    let runtime = &serve.runtime;
+    let waits = || {
+        let remote = Remote::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
+        wait_for("the change", 3 * PATIENCE, || {
+            let answer = remote.call("nudge.changes", &to_raw_value(&wait).unwrap()).ok()?;
+            serde_json::from_str::<Value>(answer.get()).unwrap()["changes"].get(0).cloned()
+        })
+    };
+    std::thread::scope(|scope| {
+        let watchers: Vec<_> = (0..32).map(|_| scope.spawn(waits)).collect();
+        let refused = wait_for("a refusal", PATIENCE, || {
+            let answer = serve.call("nudge.changes", &json!({"since": next, "wait_s": 0.001}));
+            answer.get("error").cloned()
+        });
+        assert_eq!(
+            (&refused["data"]["reason"], &refused["data"]["limit"], &refused["data"]["max"]),
+            (&json!("E_QUOTA"), &json!("watchers"), &json!(32))
+        );
+        // It gets in only where one of them is just about to ask again.
+        let out = wait_for("a watcher that is refused", PATIENCE, || {
+            let mut command = nudge(runtime, &["watch"]);
+            let mut one_more = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let patience = Instant::now() + Duration::from_secs(2);
+            while one_more.try_wait().unwrap().is_none() && Instant::now() < patience {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let _ = one_more.kill();
+            let out = one_more.wait_with_output().unwrap();
+            out.status.code().is_some().then_some(out)
+        });
+        assert_eq!(out.status.code(), Some(4));
+        assert!(sentence(&out).contains("32 callers watch already"));
+        // Who only asks does not wait, and who waits hears of the change.
+        assert!(serve.call("nudge.changes", &json!({}))["result"].is_object());
+        ok(&serve.runtime, &["set", "a", "k", "x"]);
+        for watcher in watchers {
+            assert_eq!(watcher.join().unwrap()["key"], "k");
+        }
+    });
+    assert!(serve.call("nudge.changes", &wait)["result"].is_object(), "there is room again");
+}
+
+#[test]
+fn params_of_changes_are_checked() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    for params in [
+        json!({"since": -1}),
+        json!({"since": 1.5}),
+        json!({"since": "1"}),
+        json!({"since": [1]}),
+        json!({"wait_s": "1"}),
+        json!({"wait_s": -1}),
+        json!({"wait_s": 5.5}),
+        json!({"wait_s": 1e300}),
+        json!({"more": 1}),
+    ] {
+        let begun = Instant::now();
+        let answer = serve.call("nudge.changes", &params);
+        assert_eq!(answer["error"]["data"]["reason"], "E_INVALID", "{params}: {answer}");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{params} waits");
+    }
+    assert_eq!(serve.call("nudge.changes", &json!([1]))["error"]["code"], -32_602);
+    for params in [json!({"since": null, "wait_s": null}), json!({"since": u64::MAX}), json!({"wait_s": 0})] {
+        assert!(serve.call("nudge.changes", &params)["result"].is_object(), "{params}");
+    }
+}
+
+/// `nudge edit` with a script as the editor, and a folder of its own for temporary files.
+fn edit(serve: &Serve, args: &[&str], script: &str) -> Output {
+    let temp = serve.runtime.with_file_name("temp");
+    std::fs::create_dir_all(&temp).unwrap();
+    let editor = serve.runtime.with_file_name("editor.sh");
+    std::fs::write(&editor, format!("set -e\nfile=$1\nnudge() {{ '{}' \"$@\"; }}\n{script}\n", binary())).unwrap();
+    let mut command: Command = nudge(&serve.runtime, &[&["edit"], args].concat());
+    command.env_remove("VISUAL").env("EDITOR", format!("sh '{}'", editor.display())).env("TMPDIR", &temp);
+    let out = command.output().unwrap();
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "a file is left behind");
+    out
+}
+
+fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_nudge")
+}
+
+#[test]
+fn an_edit_overwrites_nothing_that_changed_meanwhile() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    ok(&serve.runtime, &["set", "a", "k", "mine"]);
+    for (meanwhile, code, value) in [
+        ("nudge set a k theirs >/dev/null", 4, Some("theirs\n")),
+        ("nudge delete a k >/dev/null", 4, None),
+        // The new one has the version of the old one.
+        ("nudge delete a k >/dev/null; nudge set a k again >/dev/null", 4, Some("again\n")),
+    ] {
+        ok(&serve.runtime, &["set", "a", "k", "mine"]);
+        let out = edit(&serve, &["a", "k"], &format!("{meanwhile}\nsed -i.bak s/mine/edited/ \"$file\""));
+        assert_eq!(out.status.code(), Some(code), "{meanwhile}: {out:?}");
+        sentence(&out);
+        let now = nudge(&serve.runtime, &["get", "a", "k", "--value"]).output().unwrap();
+        assert_eq!(
+            now.status.success().then(|| String::from_utf8(now.stdout).unwrap()).as_deref(),
+            value,
+            "{meanwhile}"
+        );
+    }
+    let conflict =
+        edit(&serve, &["a", "k", "--json"], "nudge set a k x >/dev/null; sed -i.bak s/again/edited/ \"$file\"");
+    let error: Value = serde_json::from_slice(&conflict.stderr).unwrap();
+    assert_eq!(error["data"]["reason"], "E_CONFLICT", "{error}");
+    // A use meanwhile is no change of what it says.
+    let out = edit(&serve, &["a", "k"], "nudge bump a k >/dev/null; sed -i.bak 's/\"x\"/\"edited\"/' \"$file\"");
+    assert!(out.status.success(), "{out:?}");
+    assert_eq!(ok(&serve.runtime, &["get", "a", "k", "--value"]), "edited\n");
+}
+
+#[test]
+fn an_edit_keeps_what_was_not_edited() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let data = r#"{"z":1,"a":{"y":[2,"//no comment"],"b":null},"m":"é\n// x"}"#;
+    ok(
+        &serve.runtime,
+        &["set", "a", "k", data, "--type", "json", "--scope-os", "linux,macos,windows", "--tags", "x,y"],
+    );
+    let before: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
+    let out = edit(
+        &serve,
+        &["a", "k"],
+        "test \"$(ls -ld \"$(dirname \"$file\")\" | cut -c5-10)\" = ------\nsed -i.bak 's/\"z\": 1/\"z\": 3/' \"$file\"",
+    );
+    assert!(out.status.success(), "{out:?}");
+    assert_eq!(ok(&serve.runtime, &["get", "a", "k", "--value"]), format!("{}\n", data.replace("\"z\":1", "\"z\":3")));
+    let after: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
+    assert_eq!(after["hint"]["version"], 2);
+    for field in ["/hint/meta", "/hint/variant", "/hint/created_at"] {
+        assert_eq!(before.pointer(field), after.pointer(field), "{field}");
+    }
+    for (script, code) in [
+        ("true", 0),
+        (": > \"$file\"", 0),
+        ("exit 1", 2),
+        ("echo nonsense > \"$file\"", 2),
+        ("echo '[]' > \"$file\"", 2),
+        ("rm \"$file\"", 2),
+    ] {
+        let out = edit(&serve, &["a", "k"], script);
+        assert_eq!(out.status.code(), Some(code), "{script}: {out:?}");
+        assert_eq!(out.stdout, b"", "{script}");
+        assert_eq!(String::from_utf8(out.stderr).unwrap().lines().count(), 1, "{script}");
+    }
+    let unchanged: Value = serde_json::from_str(&ok(&serve.runtime, &["get", "a", "k", "--json"])).unwrap();
+    assert_eq!(unchanged["hint"], after["hint"]);
+}
