@@ -138,7 +138,7 @@ impl World {
 }
 
 impl Process {
-    fn is_primary(&self) -> bool {
+    fn is_primary(self) -> bool {
         matches!(self.at, At::Serving | At::Recorded)
     }
 }
@@ -149,15 +149,14 @@ impl Protocol {
         let mut next = world.clone();
         let mut process = world.processes[name];
         process.at = match process.at {
-            At::Off | At::Serving => return None,
             At::Trying if !world.is_locked(self.0) || (self.0 == Flaw::IgnoresTheLock && !world.answers()) => At::Won,
             At::Trying if world.answers() || self.0 == Flaw::JoinsUnanswered => {
                 process.part = world.answers();
                 At::Answered
             }
             At::Proxy if !world.is_locked(self.0) => At::Won,
-            At::Trying | At::Proxy => return None,
             At::Answered | At::Joining if world.is_asked() => return None,
+            At::Off | At::Serving | At::Trying | At::Proxy => return None,
             At::Answered => {
                 process.member = true;
                 At::Proxy
@@ -195,6 +194,16 @@ impl Protocol {
                 next.owed |= last;
                 At::Serving
             }
+            _ => Self::end(&mut next, &mut process),
+        };
+        next.processes[name] = process;
+        next.account();
+        Some(next)
+    }
+
+    /// The next step of a PRIMARY that ends.
+    fn end(next: &mut World, process: &mut Process) -> At {
+        match process.at {
             At::Ending => {
                 next.server_file = None;
                 At::Leaving
@@ -204,21 +213,18 @@ impl Protocol {
                 process.part = false;
                 At::AskingAtTheEnd
             }
-            At::AskingAtTheEnd if world.has_members() => At::Unlocking,
+            At::AskingAtTheEnd if next.has_members() => At::Unlocking,
             At::AskingAtTheEnd => At::AskedAtTheEnd,
             At::AskedAtTheEnd => At::Clearing,
             At::Clearing => {
                 next.journal = 0;
                 At::Unlocking
             }
-            At::Unlocking => {
-                process = Process::default();
+            _ => {
+                *process = Process::default();
                 At::Off
             }
-        };
-        next.processes[name] = process;
-        next.account();
-        Some(next)
+        }
     }
 
     /// Begins to write: recorded, not acknowledged.
@@ -238,7 +244,7 @@ impl Protocol {
     /// Whether there is a PRIMARY after a while if nobody dies any more.
     fn recovers(&self, mut world: World) -> bool {
         for _ in 0..PATIENCE {
-            if world.processes.iter().any(Process::is_primary) {
+            if world.processes.iter().any(|process| process.is_primary()) {
                 return true;
             }
             if world.processes.iter().all(|process| process.at == At::Off) {
@@ -286,7 +292,10 @@ impl Model for Protocol {
             Action::Step(name) => return self.step(world, name),
             Action::Write(name) => return self.write(world, name),
             Action::Die(name) => return Some(die(world, name)),
-            Action::End(name) if world.processes[name].at == At::Proxy => return Some(die(world, name)),
+            // Else it ends as the PRIMARY does, because nobody else would remove the journal.
+            Action::End(name) if world.processes[name].at == At::Proxy && world.is_locked(self.0) => {
+                return Some(die(world, name));
+            }
             Action::End(name) => next.processes[name].at = At::Ending,
             Action::Start(name) => next.processes[name].at = At::Trying,
             Action::CannotRead(name) => {

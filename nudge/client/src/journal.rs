@@ -51,6 +51,16 @@ impl RuntimeDir {
     pub fn open_journal(&self, _lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
         Journal::open(Arc::clone(&self.dir), self.path().join(NAME), keep)
     }
+
+    /// Removes the journal of a session that is over; a directory in its place stays.
+    pub(crate) fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
+        match self.dir.remove(NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
+                Err(self.io("remove", NAME, &error))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a journal held when it was opened.

@@ -25,10 +25,13 @@
 //! **Promotion** of a PROXY: [`RuntimeDir::try_lock`], 1, then 3 with `keep` (it is a member itself, so the
 //! session lives), then 5. It keeps its [`Member`].
 //!
-//! **End of the PRIMARY**: answer nothing more, 1, drop the [`Member`], ask 2 again; when over,
-//! [`crate::Journal::clear`], so that nothing stays on the disk; drop the journal; drop the lock. **End of
-//! a PROXY**: drop the [`Member`]. **`nudge stop`**: [`crate::Journal::clear`] first, then the same. **Death**
-//! anywhere is an end without the other steps: what stays on the disk is removed by the next start.
+//! **End of the PRIMARY**: answer nothing more, then [`RuntimeDir::end`]: 1, leave, ask 2 again, and when over
+//! remove the journal, so that nothing stays on the disk; release the lock last. **End of a PROXY**: one
+//! [`RuntimeDir::try_lock`]; won, as the PRIMARY ends, because nobody else would remove the journal; else
+//! drop the [`Member`]. **`nudge stop`**: [`Journal::clear`] first, then the end of each. **Death** anywhere is
+//! an end without the other steps: what stays on the disk is removed by the next start.
+//!
+//! `tests/tests/protocol.rs` takes these steps in every order.
 //!
 //! # Why it holds
 //!
@@ -45,6 +48,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
 
+use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir};
 
 /// Held shared by all who belong to the session; never removed, so that all lock the same file.
@@ -102,6 +106,23 @@ impl RuntimeDir {
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
         }
+    }
+
+    /// Ends a PRIMARY, or a PROXY that has the lock: leaves the session, removes the journal when nobody
+    /// else belongs to it, and releases the lock after that. Whether the session is over with it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
+    /// start removes it.
+    pub fn end(&self, lock: PrimaryLock, member: Member, journal: Option<Journal>) -> Result<bool> {
+        let unnamed = self.remove_server_file(&lock);
+        drop(member);
+        let over = self.session_is_over(&lock)?;
+        // Closed before it is removed, which some systems demand.
+        drop(journal);
+        let removed = if over { self.remove_journal(&lock) } else { Ok(()) };
+        drop(lock);
+        unnamed.and(removed).map(|()| over)
     }
 
     fn members(&self) -> Result<File> {

@@ -39,6 +39,10 @@ fn puppet() {
             journal.append(b"mine").unwrap();
             format!("{} records", restored.records.len())
         }
+        "end" => {
+            let over = dir.end(lock.take().unwrap(), member.take().unwrap(), None).unwrap();
+            if over { "over" } else { "not over" }.into()
+        }
         other => panic!("unknown: {other}"),
     });
 }
@@ -107,6 +111,25 @@ fn a_killed_primary_is_followed_by_one_that_knows_all() {
     let mut primary = start();
     win(&mut primary);
     assert_eq!(primary.tell("decide"), "0 records");
+}
+
+#[test]
+fn the_last_one_leaves_nothing_on_the_disk() {
+    let home = Home::new();
+    let (mut primary, mut proxy) = (puppet_in(&home), puppet_in(&home));
+    let Home { outer: _outer, dir, lock } = home;
+    let file = dir.path().join("journal");
+    drop(lock);
+    wait_for("the lock", || primary.tell("lock") == "won");
+    assert_eq!(primary.tell("decide"), "0 records");
+    proxy.tell("join");
+    assert_eq!(primary.tell("end"), "not over", "the PROXY lives");
+    assert!(file.exists());
+    assert_eq!(proxy.tell("lock"), "won");
+    assert_eq!(proxy.tell("decide"), "1 records");
+    assert_eq!(proxy.tell("end"), "over");
+    assert!(!file.exists());
+    assert_eq!(primary.tell("lock"), "won", "the lock was released");
 }
 
 /// Everybody at once: one wins at a time, and nobody who joins waits longer than a decision takes.
