@@ -170,7 +170,8 @@ impl Journal {
         self.replace(&mut inner, fill).map_err(|error| self.refusal(&error))
     }
 
-    /// Empties it: the session is over.
+    /// Empties it: the session is over. The caller lets no change happen any more; one that is appended
+    /// afterwards would be restored.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither emptied nor removed.
