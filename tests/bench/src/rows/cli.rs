@@ -58,7 +58,7 @@ pub fn get(scale: &Scale) -> Vec<Line> {
     measure(scale, &contenders)
 }
 
-fn measure(scale: &Scale, contenders: &[Option<Contender>; 5]) -> Vec<Line> {
+fn measure(scale: &Scale, contenders: &[Option<Contender>; 4]) -> Vec<Line> {
     let present: Vec<_> = contenders.iter().flatten().collect();
     for contender in &present {
         check(contender);
