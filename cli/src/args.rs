@@ -50,7 +50,8 @@ impl From<Quick> for Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 not found, 2 invalid input or usage, 3 no server, 4 any other refusal.
+Exit codes: 0 done, 1 not found (`serve`: it cannot serve), 2 invalid input or usage, 3 no server,
+4 any other refusal.
 Results go to stdout, everything else to stderr; on failure stdout stays empty.";
 
 /// Flags that stand before or after the command.

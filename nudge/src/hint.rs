@@ -311,6 +311,11 @@ impl Hint {
         now >= self.expires_at()
     }
 
+    /// Whether it has a duration to live, and not the session.
+    pub fn expires(&self) -> bool {
+        *self.ttl() != Ttl::SESSION
+    }
+
     pub(crate) fn expires_at(&self) -> Millis {
         self.ttl.expires_at(self.updated_at)
     }

@@ -1,9 +1,11 @@
 //! Where changes are recorded before they are visible, and told of afterwards.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
+use crate::hint::Hint;
 use crate::record::Entry;
 use crate::service::Caller;
 use crate::store::Change;
@@ -65,6 +67,23 @@ pub struct Applied<'a> {
 }
 
 impl Applied<'_> {
+    /// The hints that are gone: deleted, and not put back by the same call.
+    pub fn gone(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        fn name(hint: &Hint) -> (&str, &str, &str) {
+            (hint.component(), hint.key(), hint.variant())
+        }
+        let kept: HashSet<_> = self.put().map(|hint| name(hint)).collect();
+        self.changes.iter().filter_map(move |change| match change {
+            Change::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),
+            _ => None,
+        })
+    }
+
+    /// The hints as they stand now.
+    pub fn put(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        self.changes.iter().filter_map(|change| if let Change::Put(hint) = change { Some(hint) } else { None })
+    }
+
     /// [`Applied::at`] as RFC 3339.
     pub fn time(&self) -> String {
         rfc3339::text(self.at)

@@ -52,7 +52,7 @@ impl Entry<'_> {
             match change {
                 Change::Put(hint) if !hint.is_secret() => record.put.push(Named(hint)),
                 Change::Put(hint) | Change::Delete(hint) => {
-                    record.gone.push((hint.component(), hint.key(), hint.variant()))
+                    record.gone.push((hint.component(), hint.key(), hint.variant()));
                 }
                 Change::Extra(extra) => record.extra = Some(extra),
             }

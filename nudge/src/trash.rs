@@ -1,12 +1,11 @@
 //! What was deleted lately, so that it can be brought back: in memory, for this session, bounded.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::clock::Millis;
 use crate::hint::Hint;
 use crate::log::Applied;
-use crate::store::Change;
 
 /// Most deletions remembered.
 const MAX_DELETIONS: usize = 100;
@@ -42,24 +41,10 @@ impl Trash {
     pub fn note(&mut self, applied: &Applied<'_>) {
         match applied.verb {
             "expire" => return,
-            "undo" => return self.forget_undone(applied.changes),
+            "undo" => return self.forget_undone(applied),
             _ => {}
         }
-        let name = |hint: &Hint| (Arc::clone(&hint.component), hint.key().to_owned(), hint.variant().to_owned());
-        let put = applied.changes.iter().filter_map(|change| match change {
-            Change::Put(hint) => Some(name(hint)),
-            _ => None,
-        });
-        let deleted = |change: &Change| match change {
-            Change::Delete(hint) => Some(Arc::clone(hint)),
-            _ => None,
-        };
-        let mut hints: Vec<_> = applied.changes.iter().filter_map(deleted).collect();
-        if hints.is_empty() {
-            return;
-        }
-        let put: HashSet<_> = put.collect();
-        hints.retain(|hint| !put.contains(&name(hint)));
+        let hints: Vec<_> = applied.gone().cloned().collect();
         if hints.is_empty() {
             return;
         }
@@ -91,16 +76,17 @@ impl Trash {
         self.deletions.iter().rev()
     }
 
-    /// Forgets the deletion that was brought back: the last that holds such a hint.
-    fn forget_undone(&mut self, changes: &[Change]) {
-        let same = |a: &Hint, b: &Hint| {
+    /// Forgets the hints that were brought back: those of the last deletion that holds the first.
+    fn forget_undone(&mut self, applied: &Applied<'_>) {
+        fn same(a: &Hint, b: &Hint) -> bool {
             let mark = |hint: &Hint| (hint.version(), hint.created_at(), hint.updated_at());
             a.component == b.component && a.key() == b.key() && a.variant() == b.variant() && mark(a) == mark(b)
-        };
-        let Some(Change::Put(back)) = changes.first() else { return };
-        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(hint, back));
-        if let Some(at) = self.deletions.iter().rposition(held) {
-            self.deletions.remove(at);
         }
+        let Some(first) = applied.put().next() else { return };
+        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(hint, first));
+        if let Some(deleted) = self.deletions.iter_mut().rev().find(|deleted| held(deleted)) {
+            deleted.hints.retain(|hint| !applied.put().any(|back| same(hint, back)));
+        }
+        self.deletions.retain(|deleted| !deleted.hints.is_empty());
     }
 }

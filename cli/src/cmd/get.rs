@@ -11,7 +11,8 @@ pub fn run(args: Get, global: &Global) -> Result<Done> {
     let mut params = address(args.component, args.key);
     add(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, &args.here)?;
-    if args.value {
+    // The exact result is more than its value.
+    if args.value && !global.json {
         let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
         return Ok(Done { form: Form::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });

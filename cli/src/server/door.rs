@@ -270,23 +270,16 @@ impl Refusal {
         self.status
     }
 
-    /// Whether the rest of the body is not worth waiting for before the next request.
-    fn ends_connection(&self) -> bool {
-        matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST)
-    }
-
     /// The response. Its JSON-RPC code is the status times 100, outside the range of the protocol's own.
     pub fn response(self) -> Response<Full<bytes::Bytes>> {
-        let closes = self.ends_connection();
         let code = i32::from(self.status.as_u16()) * 100;
         let body = rpc::failure(&Fault { code, message: &self.message, data: FaultData { reason: self.reason } });
         let mut response = super::http::json(self.status, body);
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        if closes {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
+        // Who was refused gets no second try for nothing: without a token none can hold a connection.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }
 }

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nudge::{
-    Applied, Caller, Change, ContextUse, Error, ErrorKind, Hint, Log, Method, Result, Service, unknown_method,
-};
+use nudge::{Applied, Caller, ContextUse, Entry, Error, ErrorKind, Hint, Log, Method, Result, Service, unknown_method};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast;
@@ -93,7 +91,8 @@ enum About {
         #[serde(skip_serializing_if = "String::is_empty")]
         variant: String,
         version: u64,
-        /// Cut short; a secret is `[secret]`.
+        /// Cut short; a secret is `[secret]`, what expires is left out.
+        #[serde(skip_serializing_if = "String::is_empty")]
         value: String,
     },
     Many {
@@ -154,37 +153,34 @@ impl History {
 
 /// The history as a log that keeps nothing, for a store that lives in memory alone.
 impl Log for History {
-    fn append(&self, _: &[Change]) -> Result<()> {
+    fn append(&self, _: &Entry<'_>) -> Result<()> {
         Ok(())
     }
 
     fn applied(&self, applied: &Applied<'_>) {
-        for change in applied.changes {
-            let (hint, count_changed) = match change {
-                Change::Put(hint) => match applied.verb {
-                    "bump" | "outcome" => (hint, false),
-                    "set" => (hint, hint.version() == 1),
-                    _ => (hint, true),
-                },
-                Change::Delete(hint) => (hint, true),
-                _ => continue,
-            };
+        let touch = |hint: &Hint, count_changed| {
             // Nobody may be listening.
             let _ = self.touched.send(Touched { component: hint.component().into(), count_changed });
+        };
+        for hint in applied.put() {
+            touch(hint, !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1));
         }
-        let hints: Vec<_> = applied.changes.iter().filter_map(told).collect();
-        let event = |about| Event { what: applied.verb, at: applied.time(), by: applied.by.name.into(), about };
-        let abouts = match hints.len() {
+        applied.gone().for_each(|hint| touch(hint, true));
+        let gone = if applied.verb == "expire" { "expire" } else { "delete" };
+        let told = applied.put().map(|hint| (applied.verb, hint)).chain(applied.gone().map(|hint| (gone, hint)));
+        let told: Vec<_> = told.collect();
+        let event = |what, about| Event { what, at: applied.time(), by: applied.by.name.into(), about };
+        let events: Vec<_> = match told.len() {
             0 => return,
-            1..=MAX_EVENTS_OF_ONE_CALL => hints.into_iter().map(About::one).collect(),
-            count => vec![About::Many { count }],
+            1..=MAX_EVENTS_OF_ONE_CALL => told.into_iter().map(|(what, hint)| event(what, About::one(hint))).collect(),
+            count => vec![event(applied.verb, About::Many { count })],
         };
         let mut state = self.lock();
-        for about in abouts {
+        for event in events {
             if state.events.len() == MAX_EVENTS {
                 state.events.pop_front();
             }
-            state.events.push_back(Arc::new(event(about)));
+            state.events.push_back(Arc::new(event));
             state.next += 1;
         }
         drop(state);
@@ -192,17 +188,14 @@ impl Log for History {
     }
 }
 
-fn told(change: &Change) -> Option<&Hint> {
-    match change {
-        Change::Put(hint) | Change::Delete(hint) => Some(hint),
-        _ => None,
-    }
-}
-
 impl About {
     fn one(hint: &Hint) -> Self {
-        let value =
-            if hint.is_secret() { "[secret]".into() } else { hint.text().chars().take(MAX_VALUE_CHARS).collect() };
+        // What expires is to be seen nowhere once it has, and this would outlive it.
+        let value = match (hint.is_secret(), hint.expires()) {
+            (true, _) => "[secret]".into(),
+            (_, true) => String::new(),
+            _ => hint.text().chars().take(MAX_VALUE_CHARS).collect(),
+        };
         Self::One {
             component: hint.component().into(),
             key: hint.key().into(),

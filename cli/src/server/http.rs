@@ -19,6 +19,7 @@ use nudge::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_io_timeout::TimeoutStream;
 
 use super::calls;
 use super::door::{Door, MAX_BODY_BYTES, Refusal, Route};
@@ -31,6 +32,8 @@ const MAX_CONNECTIONS: u32 = 512;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Total time for a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a peer may take nothing of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long to swallow a body that was refused, so that the sender gets to read why.
 const LINGER: Duration = Duration::from_secs(2);
 /// Largest request line and headers.
@@ -120,7 +123,11 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
         let house = Arc::clone(&house);
         async move { Ok::<_, Infallible>(house.answer(request).await) }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // Reading has its deadlines in hyper and in `read`; this one is for peers that take no answer.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let stream = TokioIo::new(Box::pin(stream));
+    let mut connection = pin!(builder.serve_connection(stream, service));
     // A connection that breaks is its peer's affair.
     tokio::select! {
         _ = connection.as_mut() => return,
@@ -194,7 +201,10 @@ async fn swallow(mut body: Incoming) {
 }
 
 fn health() -> Response<Full<Bytes>> {
-    json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into())
+    let mut response = json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into());
+    // Asked without a token, so it holds no connection either.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A response with a JSON body.

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, ClientJsonRpcMessage, ContentBlock, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
+    ErrorData, GetExtensions, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, Notify};
@@ -155,12 +155,47 @@ async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io:
 /// Reads a message. The arguments of a tool call are taken out of the text before rmcp parses it.
 fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if let Some(call) = tool_call(line) {
+        return Ok(call);
+    }
     let (message, arguments) = without_arguments(line);
     let mut message: ClientJsonRpcMessage = serde_json::from_slice(&message)?;
     if let (JsonRpcMessage::Request(request), Some(arguments)) = (&mut message, arguments) {
         request.request.extensions_mut().insert(RawArguments(arguments));
     }
     Ok(message)
+}
+
+/// The message that comes all the time, without the detour by which rmcp finds out which it is: that
+/// costs more than the call. What is unusual in any way takes the detour.
+fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Message<'a> {
+        jsonrpc: &'a str,
+        id: RequestId,
+        method: &'a str,
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Params<'a> {
+        name: String,
+        #[serde(borrow)]
+        arguments: &'a RawValue,
+        #[serde(rename = "_meta")]
+        meta: Option<RequestMetaObject>,
+    }
+    let Message { jsonrpc: "2.0", id, method: "tools/call", params } = serde_json::from_slice(line).ok()? else {
+        return None;
+    };
+    let mut request = CallToolRequest::new(CallToolRequestParams::new(params.name));
+    request.extensions.insert(RawArguments(params.arguments.to_owned()));
+    if let Some(meta) = params.meta {
+        request.extensions.insert(meta);
+    }
+    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
 }
 
 type Members<'a> = BTreeMap<String, &'a RawValue>;

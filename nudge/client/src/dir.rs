@@ -9,9 +9,9 @@ use std::io;
 use std::path::Path;
 
 #[cfg(unix)]
-pub use unix::Dir;
+pub use unix::{Dir, FileId};
 #[cfg(not(unix))]
-pub use windows::Dir;
+pub use windows::{Dir, FileId};
 
 /// Why a directory cannot be used.
 #[derive(Debug)]
@@ -31,6 +31,24 @@ impl From<io::Error> for Unfit {
     }
 }
 
+/// What has a name.
+#[derive(Debug)]
+pub enum Kind {
+    /// Nothing.
+    Missing,
+    /// A regular file of ours with one name.
+    Ours {
+        /// Which file it is.
+        id: FileId,
+        /// How long it is.
+        bytes: u64,
+    },
+    /// A directory.
+    Directory,
+    /// Anything else: a link, a pipe, a file of somebody else's or with a second name.
+    Other,
+}
+
 /// Refuses what is not a plain file with one name.
 fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
@@ -46,9 +64,26 @@ mod unix {
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
-    use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-    use super::{File, Path, Unfit, io, plain};
+    use super::{File, Kind, Path, Unfit, io, plain};
+
+    /// Which file something is, whatever its name.
+    #[derive(Debug, Clone)]
+    pub struct FileId(Stat);
+
+    impl FileId {
+        /// That of an open file.
+        pub fn of(file: &File) -> io::Result<Self> {
+            Ok(Self(rustix::fs::fstat(file)?))
+        }
+    }
+
+    impl PartialEq for FileId {
+        fn eq(&self, other: &Self) -> bool {
+            (self.0.st_dev, self.0.st_ino) == (other.0.st_dev, other.0.st_ino)
+        }
+    }
 
     /// A directory of ours with mode 0700.
     #[derive(Debug)]
@@ -103,9 +138,41 @@ mod unix {
             self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
         }
 
-        /// Makes a file that was not there.
+        /// Opens a file for reading and writing, and makes it private first where it is not.
+        pub fn open_write(&self, name: &str) -> io::Result<File> {
+            let file = match self.open_whatever_mode(name, OFlags::RDWR) {
+                // Of ours, but somebody took our own permission away.
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && matches!(self.look(name), Ok(Kind::Ours { .. })) =>
+                {
+                    rustix::fs::chmodat(&self.0, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+                    self.open_whatever_mode(name, OFlags::RDWR)?
+                }
+                opened => opened?,
+            };
+            rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+            Ok(file)
+        }
+
+        /// Makes a file that was not there, for reading and writing.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
-            self.open_at(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+            self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+        }
+
+        /// What has that name; nothing is opened or followed.
+        pub fn look(&self, name: &str) -> io::Result<Kind> {
+            let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(rustix::io::Errno::NOENT) => return Ok(Kind::Missing),
+                stat => stat?,
+            };
+            Ok(match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => Kind::Directory,
+                FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1 => {
+                    Kind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId(stat) }
+                }
+                _ => Kind::Other,
+            })
         }
 
         /// Puts one name in the place of another.
@@ -124,12 +191,16 @@ mod unix {
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
         }
 
+        /// What others may write is no word of ours, and what they may read is no place for a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
+            plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
+        }
+
+        fn open_whatever_mode(&self, name: &str, flags: OFlags) -> io::Result<File> {
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
             let us = rustix::process::geteuid().as_raw();
-            // What others may write is no word of ours, and what they may read is no place for a token.
-            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1 && matches!(meta.mode() & 0o077, 0))
+            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
         }
     }
 
@@ -143,7 +214,19 @@ mod windows {
     use std::fs::OpenOptions;
     use std::path::PathBuf;
 
-    use super::{File, Path, Unfit, io, plain};
+    use super::{File, Kind, Path, Unfit, io, plain};
+
+    /// The standard library does not tell files apart here; the profile folder is the protection.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct FileId;
+
+    impl FileId {
+        /// That of an open file.
+        #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
+        pub fn of(_file: &File) -> io::Result<Self> {
+            Ok(Self)
+        }
+    }
 
     /// A directory in the user's profile, which other users cannot write.
     #[derive(Debug)]
@@ -178,9 +261,25 @@ mod windows {
             self.open_at(name, OpenOptions::new().append(true).create(true))
         }
 
-        /// Makes a file that was not there.
+        /// Opens a file for reading and writing.
+        pub fn open_write(&self, name: &str) -> io::Result<File> {
+            self.open_at(name, OpenOptions::new().read(true).write(true))
+        }
+
+        /// Makes a file that was not there, for reading and writing.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
-            self.open_at(name, OpenOptions::new().write(true).create_new(true))
+            self.open_at(name, OpenOptions::new().read(true).write(true).create_new(true))
+        }
+
+        /// What has that name; nothing is opened or followed.
+        pub fn look(&self, name: &str) -> io::Result<Kind> {
+            Ok(match self.0.join(name).symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Missing,
+                Err(error) => return Err(error),
+                Ok(meta) if meta.is_dir() => Kind::Directory,
+                Ok(meta) if meta.is_file() => Kind::Ours { id: FileId, bytes: meta.len() },
+                Ok(_) => Kind::Other,
+            })
         }
 
         /// Puts one name in the place of another.

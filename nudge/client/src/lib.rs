@@ -16,8 +16,12 @@
 //! ```
 
 mod dir;
+mod journal;
+mod members;
 mod remote;
 mod runtime;
 
+pub use journal::{Journal, Restored};
+pub use members::Member;
 pub use remote::Remote;
 pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};

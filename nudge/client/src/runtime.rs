@@ -30,7 +30,7 @@ const MAX_SERVER_FILE_BYTES: u64 = 4096;
 #[derive(Debug, Clone)]
 pub struct RuntimeDir {
     path: PathBuf,
-    dir: Arc<Dir>,
+    pub(crate) dir: Arc<Dir>,
 }
 
 impl RuntimeDir {
@@ -182,7 +182,7 @@ impl RuntimeDir {
         open().map_err(|error| self.io("open", LOG, &error))
     }
 
-    fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
+    pub(crate) fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
         let message = format!("Cannot {verb} {}: {error}; remove it or set NUDGE_RUNTIME_DIR.", path.display());
         Error::new(ErrorKind::Unavailable, message)

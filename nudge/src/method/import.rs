@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge, Plan, check_json};
+use crate::cache::{Act, Nudge, Plan};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
+use crate::safety::guard::check_json;
 use crate::safety::secrets::SecretGuard;
 use crate::service::{Caller, ContextUse, Method};
 use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};

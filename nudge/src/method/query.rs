@@ -1,6 +1,7 @@
 //! `nudge.query`
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -23,6 +24,8 @@ const MAX_LIMIT: u64 = 1000;
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
 const MAX_REGEX_SIZE: usize = 1 << 20;
+/// Some patterns are slow on every engine, and a store may hold 24 MiB of text.
+const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
 /// Compiled regexes kept: compiling costs more than a search.
 const MAX_CACHED_REGEXES: usize = 32;
 
@@ -119,13 +122,33 @@ impl Nudge {
         };
         // At most 1,000.
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let found = self.search(&filter, limit, |hint| regex.as_ref().is_none_or(|regex| hit(regex, hint)));
+        // Wall time, whatever the store's clock says: it bounds work, not what is true.
+        let begun = Instant::now();
+        let mut late = false;
+        let accept = |hint: &Hint| match &regex {
+            None => true,
+            Some(regex) => {
+                late |= begun.elapsed() > MAX_REGEX_TIME;
+                !late && hit(regex, hint)
+            }
+        };
+        let found = self.search(&filter, limit, accept);
+        if late {
+            return Err(Error::invalid(
+                "regex takes too long over what is stored; make it simpler, or name a component or tags.",
+            ));
+        }
         Ok(QueryRows { hints: found.into_iter().map(|found| row(found, &context, now)).collect() })
     }
 
     /// The `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: it is
     /// asked in batches, best first, until there are enough.
-    pub(super) fn search(&self, filter: &Filter<'_>, limit: usize, accept: impl Fn(&Hint) -> bool) -> Vec<Found> {
+    pub(super) fn search(
+        &self,
+        filter: &Filter<'_>,
+        limit: usize,
+        mut accept: impl FnMut(&Hint) -> bool,
+    ) -> Vec<Found> {
         let mut verdicts = Verdicts::default();
         let (mut out, mut last, mut batch) = (Vec::new(), None::<Found>, limit.max(1));
         loop {

@@ -81,7 +81,7 @@ pub struct Deletion {
     /// The client that deleted; absent when unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
-    /// How many hints went.
+    /// How many hints went, or came back; expired ones do not count.
     pub count: usize,
     /// The first 20 of them; secret values are redacted on the wire.
     pub hints: Vec<MatchedHint>,
@@ -90,7 +90,7 @@ pub struct Deletion {
 /// Result of [`Nudge::undo`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Undone {
-    /// The deletion that was undone.
+    /// The deletion, with the hints that are back.
     #[serde(flatten)]
     pub deletion: Deletion,
     /// How many hints are back.
@@ -99,14 +99,14 @@ pub struct Undone {
     pub skipped: usize,
 }
 
-impl From<&Deleted> for Deletion {
-    fn from(deleted: &Deleted) -> Self {
+impl Deletion {
+    fn new(deleted: &Deleted, hints: &[Arc<Hint>]) -> Self {
         Self {
             id: deleted.id,
             at: rfc3339::text(deleted.at),
             by: deleted.by.clone(),
-            count: deleted.hints.len(),
-            hints: deleted.hints.iter().take(MAX_SHOWN).map(|hint| MatchedHint(Arc::clone(hint))).collect(),
+            count: hints.len(),
+            hints: hints.iter().take(MAX_SHOWN).map(|hint| MatchedHint(Arc::clone(hint))).collect(),
         }
     }
 }
@@ -114,7 +114,12 @@ impl From<&Deleted> for Deletion {
 impl Nudge {
     /// The last deletions, newest first. What only expired is not among them.
     pub fn deletions(&self) -> Deletions {
-        Deletions { deletions: self.with_trash(|trash| trash.iter().map(Deletion::from).collect()) }
+        let now = self.now();
+        let live = |deleted: &Deleted| {
+            let hints: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_expired(now)).cloned().collect();
+            (!hints.is_empty()).then(|| Deletion::new(deleted, &hints))
+        };
+        Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
     /// Brings back the hints of a deletion as they were, but for those stored anew or expired since.
@@ -135,22 +140,21 @@ impl Nudge {
             if live.is_empty() {
                 return Err(Error::not_found("What was deleted has expired since; set it again."));
             }
-            let mut restored = 0;
+            let mut back = Vec::new();
             for hint in live {
                 let taken = |stored: &Arc<Hint>| stored.variant() == hint.variant();
                 if !plan.variants(hint.component(), hint.key()).iter().any(taken) {
-                    plan.put(Hint::clone(hint));
-                    restored += 1;
+                    back.push(plan.put(Hint::clone(hint)));
                 }
             }
-            if restored == 0 {
+            if back.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "What was deleted is stored anew; delete the new one first to bring back the old.",
                 ));
             }
-            let skipped = deleted.hints.len() - restored;
-            Ok(Undone { deletion: Deletion::from(&deleted), restored, skipped })
+            let skipped = deleted.hints.len() - back.len();
+            Ok(Undone { deletion: Deletion::new(&deleted, &back), restored: back.len(), skipped })
         })
     }
 }

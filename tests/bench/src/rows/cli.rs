@@ -11,7 +11,7 @@ use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
 /// Ours as `cargo install` builds it and as it is released, and the peers built the same ways.
-pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "hello-static", "zoxide"];
+pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide"];
 /// Folders that zoxide knows.
 const FOLDERS: usize = 50;
 
@@ -53,13 +53,12 @@ pub fn get(scale: &Scale) -> Vec<Line> {
         program("nudge").map(ours),
         program("hello").map(hello),
         program("nudge-static").map(ours),
-        program("hello-static").map(hello),
         database.and_then(zoxide),
     ];
     measure(scale, &contenders)
 }
 
-fn measure(scale: &Scale, contenders: &[Option<Contender>; 5]) -> Vec<Line> {
+fn measure(scale: &Scale, contenders: &[Option<Contender>; 4]) -> Vec<Line> {
     let present: Vec<_> = contenders.iter().flatten().collect();
     for contender in &present {
         check(contender);
@@ -86,8 +85,8 @@ fn measure(scale: &Scale, contenders: &[Option<Contender>; 5]) -> Vec<Line> {
         }
     };
     vec![
-        line("nudge get, process, static", 1.3, 2, "Rust hello-world, static", 3),
-        line("nudge get, process, static", 0.85, 2, "zoxide query", 4),
+        line("nudge get, process, static", 1.3, 2, "Rust hello-world", 1),
+        line("nudge get, process, static", 0.85, 2, "zoxide query", 3),
         line("nudge get, process, cargo install", 2.0, 0, "Rust hello-world", 1),
     ]
 }

@@ -1,0 +1,415 @@
+//! The journal: what a session has acknowledged, for the PRIMARY that comes next.
+//!
+//! A file `journal` in the runtime directory: [`MAGIC`], then records. A record is the length of its
+//! payload, a CRC-32, both four bytes with the least first, and the payload. The CRC covers the length
+//! and the payload: so zeros at the end of a file are no record. An empty file is an empty journal.
+//!
+//! A record is written by one call and survives the death of the process at once, because the system
+//! holds it. It is never flushed to the disk: a session does not outlive the machine.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nudge::{Error, ErrorKind, Result};
+
+use crate::dir::{Dir, FileId, Kind};
+use crate::runtime::{PrimaryLock, RuntimeDir};
+
+const NAME: &str = "journal";
+/// What a compaction writes; one that was killed leaves it, and the next removes it.
+const TEMPORARY: &str = "journal.new";
+/// The first bytes of the file; the number is the version of the format.
+const MAGIC: &[u8; 16] = b"nudge-journal 1\n";
+/// What the magic of every version begins with.
+const FAMILY: &[u8; 14] = b"nudge-journal ";
+/// Length and CRC.
+const HEAD_BYTES: usize = 8;
+/// More than any change: a whole import is 24 MiB.
+const MAX_RECORD_BYTES: usize = 128 << 20;
+/// How much memory is kept between two appends.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
+impl RuntimeDir {
+    /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the
+    /// lock.
+    ///
+    /// With `keep` the session goes on: the longest whole prefix of the records comes back in order,
+    /// and what follows it is cut off. Without, a new session begins and what there was is removed.
+    ///
+    /// No content makes this fail. A link, a pipe, somebody else's file or one with a second name under
+    /// the journal's name is not believed but replaced: the name is removed, what it stood for is
+    /// untouched. A directory stays; until it is gone, every append is refused. Both are told in
+    /// [`Restored::notice`], and neither needs a restart.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` with `keep` alone, when there is a journal of ours that cannot be read just now
+    /// (too many open files, an error of the disk): whoever went on without it would lose acknowledged
+    /// changes, so the caller gives the lock back and tries again.
+    pub fn open_journal(&self, _lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
+        Journal::open(Arc::clone(&self.dir), self.path().join(NAME), keep)
+    }
+
+    /// Removes the journal of a session that is over; a directory in its place stays.
+    pub(crate) fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
+        match self.dir.remove(NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
+                Err(self.io("remove", NAME, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a journal held when it was opened.
+#[derive(Default, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The payloads, in the order in which they were appended.
+    pub records: Vec<Vec<u8>>,
+    /// One sentence for the log when something was not as the last PRIMARY left it.
+    pub notice: Option<String>,
+}
+
+impl fmt::Debug for Restored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the payloads: they are hints.
+        f.debug_struct("Restored").field("records", &self.records.len()).field("notice", &self.notice).finish()
+    }
+}
+
+/// The open journal of the PRIMARY. Its methods may be called from any thread; they exclude each other.
+///
+/// When the file is renamed, removed or replaced from outside, the next append puts a copy of what was
+/// written back in its place. (On Windows only a missing file is noticed.)
+pub struct Journal {
+    dir: Arc<Dir>,
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// `None` until the name is free for it: nothing has been appended then.
+    open: Option<Open>,
+    /// Up to here the file holds whole records; its cursor stands here.
+    good: u64,
+    /// Somebody has shortened the file.
+    damaged: bool,
+    buffer: Vec<u8>,
+}
+
+struct Open {
+    file: File,
+    id: FileId,
+}
+
+impl Journal {
+    fn open(dir: Arc<Dir>, path: PathBuf, keep: bool) -> Result<(Self, Restored)> {
+        let journal = Self { dir, path, inner: Mutex::default() };
+        let mut inner = Inner::default();
+        let _ = journal.dir.remove(TEMPORARY);
+        let unreadable = |error: io::Error| {
+            let path = journal.path.display();
+            let message = format!("The journal {path} cannot be read now ({error}); nothing of it is lost, try again.");
+            Error::new(ErrorKind::Unavailable, message)
+        };
+        let mut restored = if keep { journal.restore(&mut inner).map_err(unreadable)? } else { Restored::default() };
+        if inner.open.is_none()
+            && let Err(error) = journal.start(&mut inner)
+        {
+            restored.notice = Some(journal.refusal(&error).message().to_owned());
+        }
+        *journal.lock() = inner;
+        Ok((journal, restored))
+    }
+
+    /// Appends a record: when this returns, the death of the process does not lose it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be written. Then nothing of it stays in the file, or what stays is
+    /// cut off before anything else is written; every call tries afresh, so it goes on by itself once
+    /// the reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
+    /// Also for more than 128 MiB.
+    pub fn append(&self, payload: &[u8]) -> Result<()> {
+        let mut inner = self.lock();
+        self.add(&mut inner, payload).map_err(|error| self.refusal(&error))
+    }
+
+    /// How long the file is.
+    pub fn bytes(&self) -> u64 {
+        self.lock().good
+    }
+
+    /// Whether somebody has shortened the file: records are missing in it, so appends are refused until
+    /// [`Self::compact`] has written everything anew.
+    pub fn needs_compaction(&self) -> bool {
+        self.lock().damaged
+    }
+
+    /// Writes a new journal of these records and puts it in the place of the old one.
+    ///
+    /// They must stand for all that was acknowledged: the caller lets no change happen from before the
+    /// first is made until this returns. The iterator must not use this journal.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; the old journal stays in use then.
+    pub fn compact(&self, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        let mut inner = self.lock();
+        let fill = |file: &mut BufWriter<&File>| {
+            let mut frame = Vec::new();
+            file.write_all(MAGIC)?;
+            for payload in payloads {
+                frame.clear();
+                push_record(&mut frame, &payload)?;
+                file.write_all(&frame)?;
+            }
+            Ok(())
+        };
+        self.replace(&mut inner, fill).map_err(|error| self.refusal(&error))
+    }
+
+    /// Empties it: the session is over. The caller lets no change happen any more; one that is appended
+    /// afterwards would be restored.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed.
+    pub fn clear(&self) -> Result<()> {
+        let mut inner = self.lock();
+        inner.good = 0;
+        inner.damaged = false;
+        let emptied = inner.open.as_mut().map_or(Ok(()), |open| cut(&open.file, 0));
+        emptied.or_else(|_| self.dir.remove(NAME)).map_err(|error| self.refusal(&error))
+    }
+
+    /// Reads what there is. Leaves `inner` without a file when that is nothing of ours.
+    fn restore(&self, inner: &mut Inner) -> io::Result<Restored> {
+        let found = match self.dir.look(NAME)? {
+            Kind::Missing => return Ok(Restored::default()),
+            Kind::Directory | Kind::Other => {
+                let message = format!("{} is not a regular file of ours; nothing was restored.", self.path.display());
+                return Ok(Restored { records: Vec::new(), notice: Some(message) });
+            }
+            Kind::Ours { .. } => self.dir.open_write(NAME)?,
+        };
+        let whole = read(&found)?;
+        // Should this fail, the next append finds the file too long and tries again.
+        let _ = cut(&found, whole.bytes);
+        let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
+        inner.good = whole.bytes;
+        inner.open = Some(Open { id: FileId::of(&found)?, file: found });
+        Ok(Restored { records: whole.records, notice })
+    }
+
+    /// Begins an empty file, whatever had the name. On a full disk, removing comes first.
+    fn start(&self, inner: &mut Inner) -> io::Result<()> {
+        match self.dir.remove(NAME) {
+            Err(_) if self.dir.is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.dir.create_new(NAME)?;
+        inner.open = Some(Open { id: FileId::of(&file)?, file });
+        inner.good = 0;
+        Ok(())
+    }
+
+    fn add(&self, inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
+        self.prepare(inner)?;
+        let Inner { open: Some(open), good, buffer, .. } = inner else { return Err(io::Error::other("it is closed")) };
+        buffer.clear();
+        if *good == 0 {
+            buffer.extend_from_slice(MAGIC);
+        }
+        push_record(buffer, payload)?;
+        let written = write_once(&open.file, buffer);
+        let (len, wanted) = (buffer.len() as u64, buffer.len());
+        buffer.shrink_to(MAX_KEPT_BYTES);
+        let error = match written {
+            Ok(bytes) if bytes == wanted => {
+                *good += len;
+                return Ok(());
+            }
+            Ok(bytes) => io::Error::other(format!("only {bytes} of {wanted} bytes were taken; the disk may be full")),
+            Err(error) => error,
+        };
+        // Should this fail, the next append finds the file too long and tries again.
+        let _ = cut(&open.file, *good);
+        Err(error)
+    }
+
+    /// Sees to it that the file is in its place and holds `good` bytes.
+    fn prepare(&self, inner: &mut Inner) -> io::Result<()> {
+        let Some(open) = &inner.open else { return self.start(inner) };
+        match self.dir.look(NAME)? {
+            Kind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
+                _ if inner.damaged => Err(damage()),
+                std::cmp::Ordering::Equal => Ok(()),
+                std::cmp::Ordering::Greater => cut(&open.file, inner.good),
+                std::cmp::Ordering::Less => {
+                    inner.damaged = true;
+                    Err(damage())
+                }
+            },
+            Kind::Directory => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            _ => self.put_back(inner),
+        }
+    }
+
+    /// Puts a copy in the place that somebody took the file from, or put something else in.
+    fn put_back(&self, inner: &mut Inner) -> io::Result<()> {
+        let Some(Open { file: old, .. }) = &inner.open else { return Ok(()) };
+        let old = old.try_clone()?;
+        if inner.damaged || old.metadata()?.len() < inner.good {
+            inner.damaged = true;
+            return Err(damage());
+        }
+        let good = inner.good;
+        self.replace(inner, |file| {
+            (&old).seek(SeekFrom::Start(0))?;
+            let copied = io::copy(&mut (&old).take(good), file)?;
+            if copied == good { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        })
+    }
+
+    /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
+    fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+        // Left by a compaction that was killed.
+        let _ = self.dir.remove(TEMPORARY);
+        let new = self.dir.create_new(TEMPORARY)?;
+        let put = || -> io::Result<(u64, FileId)> {
+            let mut buffered = BufWriter::with_capacity(64 << 10, &new);
+            fill(&mut buffered)?;
+            let bytes = buffered.stream_position()?;
+            buffered.flush()?;
+            let id = FileId::of(&new)?;
+            self.dir.rename(TEMPORARY, NAME)?;
+            Ok((bytes, id))
+        };
+        match put() {
+            Ok((bytes, id)) => {
+                inner.open = Some(Open { file: new, id });
+                inner.good = bytes;
+                inner.damaged = false;
+                Ok(())
+            }
+            Err(error) => {
+                let _ = self.dir.remove(TEMPORARY);
+                Err(error)
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Only what makes payloads can panic, and then nothing has been replaced.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refusal(&self, error: &io::Error) -> Error {
+        let path = self.path.display();
+        let message = match error.kind() {
+            io::ErrorKind::IsADirectory => format!("{path} is a directory, so no change can be kept; remove it."),
+            _ => format!("The journal {path} cannot be written ({error}), so no change can be kept; free some space."),
+        };
+        Error::new(ErrorKind::Unavailable, message)
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn damage() -> io::Error {
+    io::Error::other("somebody has shortened it")
+}
+
+/// Moves the cursor first: a file of the right length has its cursor at the end.
+fn cut(mut file: &File, bytes: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(bytes))?;
+    file.set_len(bytes)
+}
+
+fn write_once(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match file.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => return written,
+        }
+    }
+}
+
+fn push_record(buffer: &mut Vec<u8>, payload: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= MAX_RECORD_BYTES);
+    let length = length.ok_or_else(|| io::Error::other("one change is larger than 128 MiB"))?.to_le_bytes();
+    buffer.reserve(HEAD_BYTES + payload.len());
+    buffer.extend_from_slice(&length);
+    buffer.extend_from_slice(&checksum(length, payload).to_le_bytes());
+    buffer.extend_from_slice(payload);
+    Ok(())
+}
+
+fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// The longest whole prefix of a file.
+struct Whole {
+    records: Vec<Vec<u8>>,
+    bytes: u64,
+    /// The rest of a sentence that begins with the path.
+    flaw: Option<String>,
+}
+
+fn read(file: &File) -> io::Result<Whole> {
+    let total = file.metadata()?.len();
+    let mut reader = BufReader::with_capacity(64 << 10, file);
+    let mut magic = Vec::new();
+    reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+    let nothing = |flaw| Ok(Whole { records: Vec::new(), bytes: 0, flaw });
+    if magic != MAGIC {
+        return nothing(match &magic[..] {
+            // Cut in the magic: nothing was ever acknowledged.
+            cut if MAGIC.starts_with(cut) => None,
+            other if other.starts_with(FAMILY) => {
+                Some("is of another version of Nudge, which this one cannot read; nothing was restored".into())
+            }
+            _ => Some("is not a journal; nothing was restored".into()),
+        });
+    }
+    let mut whole = Whole { records: Vec::new(), bytes: MAGIC.len() as u64, flaw: None };
+    while let Some(record) = next(&mut reader, total - whole.bytes)? {
+        whole.bytes += (HEAD_BYTES + record.len()) as u64;
+        whole.records.push(record);
+    }
+    if whole.bytes < total {
+        let (rest, kept) = (total - whole.bytes, whole.records.len());
+        whole.flaw = Some(format!("ends with {rest} bytes that are no whole record; the {kept} before were restored"));
+    }
+    Ok(whole)
+}
+
+/// The next record, if it is whole.
+fn next(reader: &mut impl Read, left: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(left) = left.checked_sub(HEAD_BYTES as u64) else { return Ok(None) };
+    let (mut length, mut sum) = ([0; 4], [0; 4]);
+    let mut fill = |bytes: &mut [u8]| match reader.read_exact(bytes) {
+        // Shortened while it is read.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        filled => filled.map(|()| true),
+    };
+    if !(fill(&mut length)? && fill(&mut sum)?) {
+        return Ok(None);
+    }
+    let bytes = u32::from_le_bytes(length) as usize;
+    if bytes > MAX_RECORD_BYTES || bytes as u64 > left {
+        return Ok(None);
+    }
+    let mut payload = vec![0; bytes];
+    Ok((fill(&mut payload)? && checksum(length, &payload) == u32::from_le_bytes(sum)).then_some(payload))
+}

@@ -1,0 +1,177 @@
+//! What the tests of the journal and of membership share. Each uses a part of it.
+#![allow(dead_code)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nudge_client::{Journal, PrimaryLock, Restored, RuntimeDir};
+use tempfile::TempDir;
+
+/// The runtime directory of a test that runs again in a process of its own.
+const CHILD: &str = "NUDGE_TEST_CHILD";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A runtime directory with its lock held.
+pub struct Home {
+    pub outer: TempDir,
+    pub dir: RuntimeDir,
+    pub lock: PrimaryLock,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let outer = TempDir::with_prefix("nudge-journal-").unwrap();
+        let dir = RuntimeDir::create(Some(&outer.path().join("run"))).unwrap();
+        let lock = dir.try_lock().unwrap().unwrap();
+        Self { outer, dir, lock }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("journal")
+    }
+
+    pub fn open(&self, keep: bool) -> (Journal, Restored) {
+        self.dir.open_journal(&self.lock, keep).unwrap()
+    }
+
+    /// What the next PRIMARY would restore.
+    pub fn reread(&self) -> Vec<Vec<u8>> {
+        let (_, restored) = self.open(true);
+        assert_eq!(restored.notice, None);
+        restored.records
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// A payload of a given size that differs from every other.
+pub fn payload(number: usize, size: usize) -> Vec<u8> {
+    let mut bytes: Vec<_> = (0..size).map(|at| u8::try_from((at * 31 + number * 17) % 251).unwrap()).collect();
+    let name = number.to_le_bytes();
+    let named = size.min(name.len());
+    bytes[..named].copy_from_slice(&name[..named]);
+    bytes
+}
+
+/// In the process that [`again`] has started: the directory it was given.
+pub fn given() -> Option<PathBuf> {
+    std::env::var_os(CHILD).map(PathBuf::from)
+}
+
+/// The command that runs one test of this binary again, alone, for a directory; `before` is what
+/// starts it, if it is not started by itself.
+pub fn again(test: &str, dir: &Path, before: &[&str]) -> Command {
+    let this = std::env::current_exe().unwrap();
+    let mut command = match before {
+        [] => Command::new(this),
+        [program, args @ ..] => {
+            let mut command = Command::new(program);
+            command.args(args).arg(this);
+            command
+        }
+    };
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, dir).stdin(Stdio::null());
+    command
+}
+
+/// Runs a test again and expects it to succeed.
+pub fn run_again(mut command: Command) {
+    let output = command.output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", text(&output.stderr));
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a probe succeeds; says what is skipped if not.
+pub fn can(what: &str, command: &mut Command) -> bool {
+    let done = command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success());
+    if !done {
+        eprintln!("skipped: this user cannot {what} here");
+    }
+    done
+}
+
+pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} takes too long");
+        std::thread::yield_now();
+    }
+}
+
+/// A process that does what it is told, line by line, and answers each with a line.
+pub struct Puppet {
+    child: Child,
+    /// `None` once nobody gives orders any more.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Puppet {
+    pub fn start(test: &str, dir: &Path) -> Self {
+        let mut command = again(test, dir, &[]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut puppet = Self { child, stdin, stdout };
+        assert_eq!(puppet.answer(), "here");
+        puppet
+    }
+
+    pub fn tell(&mut self, order: &str) -> String {
+        self.order(order);
+        self.answer()
+    }
+
+    pub fn order(&mut self, order: &str) {
+        writeln!(self.stdin.as_ref().unwrap(), "{order}").unwrap();
+    }
+
+    /// The next line that is meant for us.
+    pub fn answer(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the process has ended");
+            // The test harness prints the name of the test before the first.
+            if let Some((_, said)) = line.split_once("puppet: ") {
+                return said.trim_end().to_owned();
+            }
+        }
+    }
+
+    /// Without a chance to tidy up, like `kill -9`.
+    pub fn kill(self) {
+        drop(self);
+    }
+
+    pub fn end(mut self) {
+        drop(self.stdin.take());
+        self.stdout.read_to_end(&mut Vec::new()).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The puppet's side: obeys until nobody gives orders any more.
+pub fn obey(mut obey: impl FnMut(&str) -> String) {
+    println!("puppet: here");
+    for order in std::io::stdin().lines().map_while(Result::ok) {
+        println!("puppet: {}", obey(&order));
+    }
+}

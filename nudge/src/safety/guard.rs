@@ -1,0 +1,67 @@
+//! The secret guard on every write: which texts of a hint it looks at, and what the refusal says.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hint::{HintMeta, HintValue, Sensitivity};
+use crate::safety::secrets::{Finding, SecretGuard};
+use crate::scope::Scope;
+
+/// Scans every text of a hint (contract section 7).
+pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &HintMeta, scope: &Scope) -> Result<()> {
+    let scan = |name: Option<&str>, text: &str, path: &str| match SecretGuard::new().check(name, text) {
+        None => Ok(()),
+        Some(rule) => Err(rejected(&Finding { rule, path: path.to_owned() })),
+    };
+    scan(None, component, "component")?;
+    scan(None, key, "key")?;
+    if meta.sensitivity != Some(Sensitivity::Secret) {
+        match value {
+            // `env.DB_PASSWORD` names the variable its value belongs to; `reset-password` names a task.
+            HintValue::Text(text) => scan(Some(key).filter(|key| is_variable(key)), text, "value")?,
+            HintValue::Command(command) => scan(None, &command.cmd, "value.cmd")?,
+            HintValue::Path(path) => scan(None, &path.abs, "value.abs")?,
+            HintValue::Template(template) => {
+                scan(None, &template.body, "value.body")?;
+                let defaults =
+                    template.defaults.iter().map(|(name, text)| (name.clone(), text.clone().into())).collect();
+                check_json("value.defaults", &serde_json::Value::Object(defaults))?;
+            }
+            HintValue::Json(json) => {
+                let data = serde_json::from_str(json.get()).map_err(|_| Error::invalid("value.data must be JSON."))?;
+                check_json("value.data", &data)?;
+            }
+        }
+    }
+    scan(None, meta.reason.as_deref().unwrap_or_default(), "meta.reason")?;
+    meta.tags.iter().try_for_each(|tag| scan(None, tag, "meta.tags"))?;
+    scan(None, meta.added_by.as_deref().unwrap_or_default(), "meta.added_by")?;
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let scope = serde_json::from_str(scope.canonical_json()).map_err(|_| Error::invalid("meta.scope must be JSON."))?;
+    check_json("meta.scope", &scope)
+}
+
+fn is_variable(key: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name.contains(|c: char| c.is_ascii_uppercase()) && !name.contains(|c: char| c.is_lowercase())
+}
+
+/// Scans a JSON value on behalf of a write.
+pub(crate) fn check_json(path: &str, value: &serde_json::Value) -> Result<()> {
+    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(rejected(&finding)))
+}
+
+fn rejected(finding: &Finding) -> Error {
+    let Finding { rule, path } = finding;
+    let what = if *rule == "hex-32-64" {
+        "holds 32-64 hex digits, which look like a credential".into()
+    } else {
+        format!("looks like a credential ({rule})")
+    };
+    Error::new(
+        ErrorKind::SecretRejected,
+        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
+    )
+    .with("rule", *rule)
+    .with("path", path.as_str())
+}
