@@ -73,8 +73,8 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     }
 }
 
-/// A message of the library with its params in the words of the command line: `variant` is
-/// `--variant` for a verb that has such a flag.
+/// A message of the library in the words of the command line: `variant` is `--variant` for a verb that
+/// has such a flag, and `nudge.why` is `nudge why`.
 pub fn in_flags(message: &str, verb: &str) -> String {
     // What is wrong with the form of a value is told in the terms of that form.
     if message.starts_with("Correct `params") {
@@ -82,13 +82,16 @@ pub fn in_flags(message: &str, verb: &str) -> String {
     }
     let args = Args::command();
     let Some(verb) = args.find_subcommand(verb) else { return message.to_owned() };
-    let flag = |word: &str| {
+    let ours = |word: &str| {
+        if let Some(command) = word.strip_prefix("nudge.").filter(|name| args.find_subcommand(name).is_some()) {
+            return Some(format!("nudge {command}"));
+        }
         let arg = verb.get_arguments().find(|arg| arg.get_id().as_str() == word)?;
         arg.get_long().map(|long| format!("--{long}"))
     };
-    let part = |(at, part): (usize, &str)| match flag(part) {
+    let part = |(at, part): (usize, &str)| match ours(part) {
         // Every other part stands between back ticks.
-        Some(flag) if at % 2 == 1 => flag,
+        Some(ours) if at % 2 == 1 => ours,
         _ => part.to_owned(),
     };
     message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")

@@ -74,11 +74,12 @@ impl Draft {
         Ok(Self { folder, path })
     }
 
-    /// Leaves the file in place, unless it says that it is a secret; the error, and where the text is.
+    /// Leaves the file in place, unless it is a secret or looks like one; the error, and where the text is.
     fn kept(self, error: &Error, text: &[u8]) -> Error {
         let said = error.message().trim_end_matches('.');
-        let said = if text::says_secret(&String::from_utf8_lossy(text)) {
-            format!("{said}; your text was not kept, because it says that it is a secret.")
+        let secret = error.kind() == ErrorKind::SecretRejected || text::says_secret(&String::from_utf8_lossy(text));
+        let said = if secret {
+            format!("{said}; your text was not kept, because secrets do not belong on disk.")
         } else if let Err(failed) = for_us_alone(&self.path) {
             format!("{said}; your text could not be kept ({failed}).")
         } else {

@@ -111,7 +111,7 @@ fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
     let message = if hints.is_empty() {
         "No such hint is stored; list what there is with query or list_components, or set it.".to_owned()
     } else if missing.is_empty() {
-        format!("{} stored, but none fits here: {nearest}; nudge.why explains each condition.", variants(hints.len()))
+        format!("{} stored, but none fits here: {nearest}; `nudge.why` explains each condition.", variants(hints.len()))
     } else {
         let fields: Vec<_> = missing.iter().copied().collect();
         format!("{} stored, but the context lacks {}; pass it.", variants(hints.len()), fields.join(", "))
