@@ -94,7 +94,7 @@ Examples:
   nudge get http-proxy build
   nudge get http-proxy build --cwd /work/http-proxy --branch dev
   nudge get http-proxy build --branch ''       the branch is unknown
-  $(nudge get http-proxy build --value)        the bare value, for scripts")]
+  nudge get http-proxy build --value           the bare value, for scripts")]
     Get(Get),
     /// Search hints, best first.
     #[command(after_help = "\

@@ -89,7 +89,7 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
         (code, &*sentence),
         (
             1,
-            "nudge: One variant is stored, but none fits here: env STAGE is not a or b; nudge.why explains each condition.\n"
+            "nudge: One variant is stored, but none fits here: env STAGE is not a or b; `nudge why` explains each condition.\n"
         )
     );
 

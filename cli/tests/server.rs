@@ -191,6 +191,8 @@ fn batches_notifications_and_ids() {
     let expected =
         [(Value::Null, -32600), (json!("x"), -32601), (json!(4), -32600), (json!(5), -32602), (json!(6), -32600)];
     assert_eq!(codes, expected.map(|(id, code)| (id, json!(code))));
+    let waits = r#"[{"jsonrpc":"2.0","id":8,"method":"nudge.changes","params":{"since":0,"wait_s":5}}]"#;
+    assert_eq!(answer(waits).1.unwrap()[0]["error"]["code"], -32600);
     let many = format!("[{}]", vec![r#"{"jsonrpc":"2.0","id":1,"method":"nudge.status"}"#; 1001].join(","));
     assert_eq!(answer(&many).1.unwrap()["error"]["code"], -32600);
 }

@@ -7,6 +7,8 @@ use nudge::{Caller, Service};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use super::history::CHANGES;
+
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
@@ -90,8 +92,12 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
         let before = out.len();
         out.push(separator);
         let answered = match serde_json::from_str::<Request<'_>>(request.get()) {
-            Ok(request) if before > MAX_BATCH_ANSWER_BYTES => {
-                let message = "The answers to this batch are too large; send this request alone.";
+            // A thousand that wait one after the other would hold a watcher's place for hours.
+            Ok(request) if before > MAX_BATCH_ANSWER_BYTES || request.method == CHANGES => {
+                let message = match &*request.method {
+                    CHANGES => "A call that waits must not stand in a batch; send this request alone.",
+                    _ => "The answers to this batch are too large; send this request alone.",
+                };
                 let id = request.id.map_or("null", RawValue::get);
                 write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", message);
                 request.id.is_some()

@@ -243,7 +243,9 @@ impl Connection {
 /// Finds the server and connects to it.
 async fn connect(dir: &RuntimeDir) -> Result<Connection> {
     let server = find(dir).await?;
-    open(server.port, server.token.as_deref()).await
+    let connection = open(server.port, server.token.as_deref()).await?;
+    // Had it died before the port was opened, whoever has the port now would get the token.
+    if dir.is_held() { Ok(connection) } else { Err(no_server()) }
 }
 
 /// What `server.pid` says, believed only while the lock is held.
