@@ -39,7 +39,7 @@ pub use set::{SetHint, SetResult};
 pub use status::{Limits, Status};
 pub(crate) use suggest::Shown;
 pub use suggest::{Suggest, SuggestEvent, Suggestion, Suggestions};
-pub use undo::{Deletion, Deletions, DeletionsAsked, Undo, Undone};
+pub use undo::{Deletion, Deletions, Undo, Undone};
 pub use why::{ConditionMet, Why, WhyVariant, Whys};
 
 /// A row with the function that answers it.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::MatchedHint;
-use super::{Row, answer, schema};
+use super::{NoParams, Row, answer, schema};
 use crate::cache::{Act, Nudge};
 use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, Result};
@@ -29,9 +29,9 @@ pub(super) static DELETIONS: Row = Row {
         destructive: false,
         idempotent: true,
         context: ContextUse::None,
-        params: schema::<DeletionsAsked>,
+        params: schema::<NoParams>,
     },
-    run: |nudge, _, params| answer(params, |_: DeletionsAsked| Ok(nudge.deletions())),
+    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
 pub(super) static ROW: Row = Row {
@@ -49,11 +49,6 @@ pub(super) static ROW: Row = Row {
     },
     run: |nudge, by, params| answer(params, |params| nudge.undo_by(by, params)),
 };
-
-/// Params of [`Nudge::deletions`], as JSON: none.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeletionsAsked {}
 
 /// Params of [`Nudge::undo`].
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
