@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use hints::{
-    Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Query, Set, Undo, Watch, Why, split_globs,
+    Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
 };
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.

@@ -30,7 +30,7 @@ use nudge_client::{Remote, RuntimeDir};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::args::{Command, Global, Here};
+use crate::args::{Command, Global, Here, Name};
 use crate::context::{Inference, process_cwd};
 use crate::output;
 use crate::usage::{self, Asked};
@@ -78,7 +78,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Get(args) => get::run(args, &global),
         Command::Query(args) => query::run(args, &global),
         Command::Ls(args) => list::run(args, &global),
-        Command::Why(args) => why::run(args, &global),
+        Command::Why(args) => why::run(&args, &global),
         Command::Edit(args) => edit::run(&args, &global),
         Command::Delete(args) => delete::run(args, &global),
         Command::Undo(args) => undo::run(&args, &global),
@@ -303,9 +303,9 @@ fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
 }
 
 /// Component and key, which most verbs begin with.
-fn address(component: String, key: String) -> Map<String, Value> {
+fn address(name: &Name) -> Map<String, Value> {
     let mut params = Map::new();
-    add(&mut params, "component", component);
-    add(&mut params, "key", key);
+    add(&mut params, "component", name.component.clone());
+    add(&mut params, "key", name.key.clone());
     params
 }

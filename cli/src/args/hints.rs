@@ -123,15 +123,23 @@ pub struct Here {
     pub files_open: Vec<String>,
 }
 
-/// `nudge get`
-#[derive(Debug, ClapArgs)]
-pub struct Get {
+/// What most verbs begin with.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Name {
     /// The component.
     #[arg(add = complete::components())]
     pub component: String,
     /// The key.
     #[arg(add = complete::keys())]
     pub key: String,
+}
+
+/// `nudge get`
+#[derive(Debug, ClapArgs)]
+pub struct Get {
+    /// The hint.
+    #[command(flatten)]
+    pub name: Name,
     /// This variant only, if it fits; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -189,12 +197,9 @@ pub struct List {
 /// `nudge why`
 #[derive(Debug, ClapArgs)]
 pub struct Why {
-    /// The component.
-    #[arg(add = complete::components())]
-    pub component: String,
-    /// The key.
-    #[arg(add = complete::keys())]
-    pub key: String,
+    /// The hint.
+    #[command(flatten)]
+    pub name: Name,
     /// Show secret values.
     #[arg(long)]
     pub reveal: bool,
@@ -206,12 +211,9 @@ pub struct Why {
 /// `nudge edit`
 #[derive(Debug, ClapArgs)]
 pub struct Edit {
-    /// The component.
-    #[arg(add = complete::components())]
-    pub component: String,
-    /// The key.
-    #[arg(add = complete::keys())]
-    pub key: String,
+    /// The hint.
+    #[command(flatten)]
+    pub name: Name,
     /// Which variant, when the key has several; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -223,12 +225,9 @@ pub struct Edit {
 /// `nudge delete`
 #[derive(Debug, ClapArgs)]
 pub struct Delete {
-    /// The component.
-    #[arg(add = complete::components())]
-    pub component: String,
-    /// The key.
-    #[arg(add = complete::keys())]
-    pub key: String,
+    /// The hint.
+    #[command(flatten)]
+    pub name: Name,
     /// This variant only; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -250,12 +249,9 @@ pub struct Undo {
 /// `nudge bump`
 #[derive(Debug, ClapArgs)]
 pub struct Bump {
-    /// The component.
-    #[arg(add = complete::components())]
-    pub component: String,
-    /// The key.
-    #[arg(add = complete::keys())]
-    pub key: String,
+    /// The hint.
+    #[command(flatten)]
+    pub name: Name,
     /// How many uses to add (default 1).
     #[arg(long, value_name = "N")]
     pub delta: Option<u64>,

@@ -10,7 +10,7 @@ use crate::output;
 /// `get` returns here.
 pub fn run(args: Bump, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let mut params = address(args.component, args.key);
+    let mut params = address(&args.name);
     add(&mut params, "delta", args.delta);
     add(&mut params, "variant", args.variant);
     let result = if given(&args.here).is_empty() {

@@ -9,7 +9,7 @@ use crate::output;
 
 pub fn run(args: Delete, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let mut params = address(args.component, args.key);
+    let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
     add(&mut params, "all", args.all.then_some(Value::Bool(true)));
     session.render(&session.call("nudge.delete_hint", &params)?, output::deleted)

@@ -152,7 +152,7 @@ fn pick(session: &Session, args: &Edit) -> Result<Hint> {
 }
 
 fn why(session: &Session, args: &Edit) -> Result<Box<RawValue>> {
-    let params = address(args.component.clone(), args.key.clone());
+    let params = address(&args.name);
     session.call_here("nudge.why", params, &Here::default())
 }
 

@@ -8,7 +8,7 @@ use crate::output;
 
 pub fn run(args: Get, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let mut params = address(args.component, args.key);
+    let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, &args.here)?;
     // The exact result is more than its value.

@@ -7,9 +7,9 @@ use crate::args::{Global, Why};
 use crate::output;
 
 /// Explains on stdout whatever the outcome; the exit code is that of `get`.
-pub fn run(args: Why, global: &Global) -> Result<Done> {
+pub fn run(args: &Why, global: &Global) -> Result<Done> {
     let session = Session::open(global)?;
-    let mut result = session.call_here("nudge.why", address(args.component, args.key), &args.here)?;
+    let mut result = session.call_here("nudge.why", address(&args.name), &args.here)?;
     if args.reveal {
         result = session.reveal(&result, "variants")?;
     }
