@@ -181,19 +181,12 @@ impl Session {
     /// Calls a method; fills in the context that `here` leaves out.
     fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &Here) -> Result<Box<RawValue>> {
         params.insert("context".into(), Value::Object(given(here)));
-        Inference::default().fill_in(method(name)?, &mut params, process_cwd().as_deref(), &self.remote, true);
-        self.call(name, &params)
+        self.call_filled_in(name, name, params)
     }
 
-    /// Calls a method with what can be inferred, though the method itself would not ask for it.
-    fn call_inferred(&self, name: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
-        Inference::default().fill_in(
-            method("nudge.get_hint")?,
-            &mut params,
-            process_cwd().as_deref(),
-            &self.remote,
-            true,
-        );
+    /// Calls a method with what would be filled in for `like`.
+    fn call_filled_in(&self, name: &str, like: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
+        Inference::default().fill_in(method(like)?, &mut params, process_cwd().as_deref(), &self.remote, true);
         self.call(name, &params)
     }
 

@@ -72,7 +72,9 @@ impl Applied<'_> {
         fn name(hint: &Hint) -> (&str, &str, &str) {
             (hint.component(), hint.key(), hint.variant())
         }
-        let kept: HashSet<_> = self.put().map(|hint| name(hint)).collect();
+        // Most writes delete nothing, and an import may put very many.
+        let deletes = self.changes.iter().any(|change| matches!(change, Change::Delete(_)));
+        let kept: HashSet<_> = self.put().filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
             Change::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),
             _ => None,
