@@ -31,10 +31,10 @@ impl Repo {
         if text.chars().any(char::is_control) {
             return Err(Error::scope("A repo may not hold control characters."));
         }
-        if has_parent_segment(&text.replace([':', '@'], "/")) {
+        let text = text.trim();
+        if climbs(text) {
             return Err(Error::scope("A repo may not hold a `..` segment; name the folder itself."));
         }
-        let text = text.trim();
         if let Some((scheme, rest)) = split_scheme(text) {
             if scheme.eq_ignore_ascii_case("file") {
                 return file(
@@ -128,17 +128,30 @@ fn host_of(authority: &str) -> &str {
     port.map_or(host, |at| &host[..at])
 }
 
+/// Whether a segment is `..`; a colon or an at sign ends one too, as in `host:../x`. Asked again of
+/// what is left once `.git` is gone: `x:...git` is `x:..`.
+fn climbs(path: &str) -> bool {
+    has_parent_segment(&path.replace([':', '@'], "/"))
+}
+
 fn is_port(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
-    let path = path.trim_start_matches(['/', ' ']).to_ascii_lowercase();
-    let path = trim_git(&path);
+    let mut path = path.to_ascii_lowercase();
+    loop {
+        // `./ x` has a space in front only once the dot is gone.
+        let short = trim_git(path.trim_start_matches(['/', ' ']));
+        if short == path {
+            break;
+        }
+        path = short;
+    }
     let host = host.map(str::to_ascii_lowercase);
     if path.is_empty()
         || path.starts_with(['\\', ':'])
-        || has_parent_segment(&path)
+        || climbs(&path)
         || host.as_deref().is_some_and(|host| !is_host(host))
     {
         return None;
@@ -161,7 +174,7 @@ fn file(path: &str) -> Result<Repo> {
     if is_drive(&path) {
         path.insert(0, '/');
     }
-    if !path.starts_with('/') || has_parent_segment(&path) {
+    if !path.starts_with('/') || climbs(&path) {
         return Err(Error::invalid("A file repo is an absolute path, `file:///path`."));
     }
     Ok(Repo::File(path.into()))
@@ -218,6 +231,7 @@ mod tests {
             ("ORG/Repo.GIT", "org/repo"),
             ("org/x.git.git/", "org/x"),
             ("git: org/x .git", "org/x"),
+            ("git:./ org/x", "org/x"),
             ("GIT:Org/Repo", "org/repo"),
             ("h:org/repo", "https://h/org/repo"),
             ("git:org/repo", "org/repo"),
@@ -280,10 +294,12 @@ mod tests {
             "file://rel",
             "://x/y",
             "https:///x",
+            "git:a:...git",
+            "/x@...git",
         ] {
             assert!(Repo::parse(text).is_err(), "{text}");
         }
-        for text in ["file:///a/../b", "org/../x", "git@h:../x", "a\u{1}b/c"] {
+        for text in ["file:///a/../b", "org/../x", "git@h:../x", " ..:x", "a\u{1}b/c"] {
             assert_eq!(Repo::parse(text).unwrap_err().reason(), "E_SCOPE_INVALID", "{text:?}");
         }
     }
