@@ -9,6 +9,7 @@ pub mod guard;
 pub mod http;
 pub mod mcp;
 pub mod memory;
+pub mod proxy;
 pub mod query;
 pub mod set;
 pub mod start;
@@ -37,6 +38,7 @@ pub const ALL: &[Row] = &[
     Row { name: "cli", cpus: Cpus::One, programs: cli::PROGRAMS, run: cli::get },
     Row { name: "git-context", cpus: Cpus::One, programs: NONE, run: git::context },
     Row { name: "mcp", cpus: Cpus::One, programs: OURS, run: mcp::call },
+    Row { name: "proxy", cpus: Cpus::Two, programs: OURS, run: proxy::call },
     Row { name: "http", cpus: Cpus::Two, programs: OURS, run: http::load },
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
