@@ -77,7 +77,8 @@ Examples:
   nudge serve                        in an agent's MCP settings
   nudge serve --detach               in the background, until `nudge stop`
   nudge serve --port 9000 --default-ttl P7D
-With a terminal as stdin it serves HTTP alone until it is stopped.")]
+With a terminal as stdin it serves HTTP alone until it is stopped.
+Where one runs already, it forwards to that one and goes on when that ends, with all hints.")]
     Serve(Serve),
     /// Store a hint, or update the one with the same scope.
     #[command(after_help = "\
@@ -170,10 +171,10 @@ Examples:
   nudge watch
   nudge watch http-proxy --json      one JSON object a line")]
     Watch(Watch),
-    /// Show the running server and how much it holds.
+    /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
-    /// Stop the running server; the session ends.
+    /// Stop the running server and all that stand by; the session ends.
     #[command(after_help = "Example:\n  nudge stop")]
     Stop,
     /// Call any method with JSON params, and print its exact result.

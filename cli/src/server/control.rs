@@ -1,13 +1,21 @@
 //! `nudge.shutdown`, which exists on HTTP alone.
 
+use std::sync::Arc;
+
 use nudge::{Caller, ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
+use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-static SHUTDOWN: Method = Method {
-    name: "nudge.shutdown",
+use super::recorder::Recorder;
+
+/// Ends the session.
+pub const SHUTDOWN: &str = "nudge.shutdown";
+
+static METHOD: Method = Method {
+    name: SHUTDOWN,
     title: "Stop the server",
-    description: "Ends the server and with it the session.",
+    description: "Ends the session: this server, and every other that stands in line for it.",
     tool: false,
     frequent: false,
     read_only: false,
@@ -17,27 +25,43 @@ static SHUTDOWN: Method = Method {
     params: || serde_json::json!({"type": "object", "additionalProperties": false}),
 };
 
-/// Ends the server it belongs to.
-pub struct Control(watch::Sender<bool>);
+/// Ends the session of the server it belongs to.
+pub struct Control {
+    dir: RuntimeDir,
+    recorder: Arc<Recorder>,
+    stop: watch::Sender<bool>,
+}
 
 impl Control {
     /// `stop` becomes true when the method is called.
-    pub fn new(stop: watch::Sender<bool>) -> Self {
-        Self(stop)
+    pub fn new(dir: RuntimeDir, recorder: Arc<Recorder>, stop: watch::Sender<bool>) -> Self {
+        Self { dir, recorder, stop }
+    }
+
+    /// From here on nothing is acknowledged, every PROXY ends when the lock comes to it, and nobody can go
+    /// on with the journal (contract section 8: emptied first).
+    fn end_session(&self) {
+        let journal = self.recorder.close();
+        let marked = self.dir.stop_session();
+        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
+        if let Err(error) = marked.and(emptied) {
+            tracing::error!(error = error.message(), "the session was not ended cleanly");
+        }
     }
 }
 
 impl Service for Control {
     fn methods(&self) -> Vec<&'static Method> {
-        vec![&SHUTDOWN]
+        vec![&METHOD]
     }
 
     fn call_by(&self, _: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        if method != SHUTDOWN.name {
+        if method != SHUTDOWN {
             return Err(unknown_method());
         }
         no_params(params)?;
-        self.0.send_replace(true);
+        self.end_session();
+        self.stop.send_replace(true);
         object("{\"stopping\":true}")
     }
 }
