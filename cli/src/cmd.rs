@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
-use nudge::{Error, ErrorKind, Method, Result, Service};
+use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
 use nudge_client::{Remote, RuntimeDir};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -185,9 +185,19 @@ impl Session {
     }
 
     /// Calls a method with what would be filled in for `like`.
-    fn call_filled_in(&self, name: &str, like: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
-        Inference::default().fill_in(method(like)?, &mut params, process_cwd().as_deref(), &self.remote, true);
-        self.call(name, &params)
+    fn call_filled_in(&self, name: &str, like: &str, params: Map<String, Value>) -> Result<Box<RawValue>> {
+        let (inference, method, cwd) = (Inference::default(), method(like)?, process_cwd());
+        let filled = || {
+            let mut params = params.clone();
+            inference.fill_in(method, &mut params, cwd.as_deref(), true);
+            raw(&params)
+        };
+        let refused = match self.remote.call_by(Caller::default().asking_env(), name, &filled()?) {
+            Err(refused) => refused,
+            answered => return answered,
+        };
+        inference.learn(refused.env_names().ok_or(refused)?);
+        self.remote.call(name, &filled()?)
     }
 
     /// The result for people, or as it came with `--json`.

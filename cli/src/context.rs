@@ -1,7 +1,6 @@
 //! Fills in the context of a call: the one place that knows where the caller is (contract section 9).
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
-use nudge::{ContextUse, Method, Service};
-use serde_json::value::to_raw_value;
+use nudge::{ContextUse, EnvNames, Method};
 use serde_json::{Map, Value};
 
 /// Limits of a context (contract section 5).
@@ -23,14 +21,16 @@ const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 const GIT_POLL: Duration = Duration::from_millis(1);
 
-/// Remembers what git's files said.
+/// Remembers what git's files said, and which environment variables were asked for last.
 #[derive(Default)]
-pub struct Inference(Mutex<Detector>);
+pub struct Inference {
+    detector: Mutex<Detector>,
+    env: Mutex<EnvNames>,
+}
 
 impl Inference {
     /// Fills in what `params.context` of a call to `method` leaves out. A field that is given stays,
-    /// an explicit null too. `cwd` is the folder when the caller names none; `service` says which
-    /// environment variables matter.
+    /// an explicit null too. `cwd` is the folder when the caller names none.
     ///
     /// False, and nothing is filled in, when git itself must be asked and the caller may not wait for
     /// it.
@@ -39,7 +39,6 @@ impl Inference {
         method: &Method,
         params: &mut Map<String, Value>,
         cwd: Option<&Path>,
-        service: &dyn Service,
         may_wait: bool,
     ) -> bool {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
@@ -52,7 +51,6 @@ impl Inference {
         if method.context == ContextUse::None || (method.context == ContextUse::InferredIfGiven && !given) {
             return true;
         }
-        let asked = env_question(params);
         let told = match params.get("context") {
             Some(Value::Object(context)) => context.get("cwd").cloned(),
             // Anything else than an object is the server's to refuse.
@@ -85,7 +83,7 @@ impl Inference {
             }
         }
         if !context.contains_key("env") {
-            let env = env(&asked, service);
+            let env = self.env();
             if !env.is_empty() {
                 context.insert("env".into(), Value::Object(env));
             }
@@ -96,7 +94,7 @@ impl Inference {
     /// `None` when git must be asked and there is no time for it. Git runs outside the lock: a git that
     /// hangs holds up nobody else.
     fn infer(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
-        let detector = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
         let here = infer(cwd, &mut detector(), |_| {
             unsure = true;
@@ -110,6 +108,31 @@ impl Inference {
                 Some(infer(cwd, &mut detector(), |_| asked))
             }
         }
+    }
+
+    /// The environment variables to tell from now on: those that the scopes of the last call's
+    /// candidates mention.
+    pub fn learn(&self, names: EnvNames) {
+        *self.env.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// The variables that were asked for last, and no others: the value only where it matters.
+    fn env(&self) -> Map<String, Value> {
+        let EnvNames { names, values } = &*self.env.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = |name: &String| match std::env::var_os(name) {
+            // Known not to be set, which is more than unknown.
+            None => Value::Null,
+            // A value that is too long for a context is too long to match.
+            Some(value) if values.contains(name) && value.len() <= MAX_ENV_VALUE_BYTES => {
+                value.to_string_lossy().into_owned().into()
+            }
+            Some(_) => "".into(),
+        };
+        // What is set first: a context has room for so many names, and those left out count as not set.
+        let mut told: Vec<_> = names.iter().map(|name| (name.clone(), value(name))).collect();
+        told.sort_by_key(|(_, value)| value.is_null());
+        told.truncate(MAX_ENV_NAMES);
+        told.into_iter().collect()
     }
 }
 
@@ -129,34 +152,6 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The fields of a call that narrow down which scopes can matter.
-fn env_question(params: &Map<String, Value>) -> Map<String, Value> {
-    let fields = ["component", "key", "variant", "keys", "tags"];
-    fields.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone()))).collect()
-}
-
-/// The variables that the candidates' scopes mention, and no others: the value only where it matters.
-fn env(asked: &Map<String, Value>, service: &dyn Service) -> Map<String, Value> {
-    let answer = to_raw_value(asked).ok().and_then(|params| service.call("nudge.env_names", &params).ok());
-    let names: BTreeMap<String, Vec<String>> =
-        answer.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let list = |field: &str| names.get(field).map(Vec::as_slice).unwrap_or_default();
-    let value = |name: &String| match std::env::var_os(name) {
-        // Known not to be set, which is more than unknown.
-        None => Value::Null,
-        // A value that is too long for a context is too long to match.
-        Some(value) if list("values").contains(name) && value.len() <= MAX_ENV_VALUE_BYTES => {
-            value.to_string_lossy().into_owned().into()
-        }
-        Some(_) => "".into(),
-    };
-    // What is set first: a context has room for so many names, and those left out count as not set.
-    let mut names: Vec<_> = list("names").iter().map(|name| (name.clone(), value(name))).collect();
-    names.sort_by_key(|(_, value)| value.is_null());
-    names.truncate(MAX_ENV_NAMES);
-    names.into_iter().collect()
-}
-
 /// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
 /// followed.
 pub fn process_cwd() -> Option<PathBuf> {
@@ -168,8 +163,8 @@ pub fn process_cwd() -> Option<PathBuf> {
 }
 
 /// The folder of a stdio client: its `_meta`, then `CLAUDE_PROJECT_DIR`, then this process.
-pub fn client_cwd(meta: Option<&Map<String, Value>>) -> Option<PathBuf> {
-    let told = meta.and_then(meta_cwd);
+pub fn client_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
+    let told = meta_cwd(meta);
     let claude = || std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     told.or_else(claude).or_else(process_cwd)
 }
@@ -231,7 +226,9 @@ fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use nudge::Service as _;
     use serde_json::json;
+    use serde_json::value::to_raw_value;
 
     use super::*;
 
@@ -240,14 +237,8 @@ mod tests {
     }
 
     fn filled(name: &str, mut params: Value) -> Value {
-        let store = nudge::Nudge::default();
-        Inference::default().fill_in(
-            method(name),
-            params.as_object_mut().unwrap(),
-            Some(Path::new("/")),
-            &store,
-            false,
-        );
+        let params_of = params.as_object_mut().unwrap();
+        Inference::default().fill_in(method(name), params_of, Some(Path::new("/")), false);
         params
     }
 
@@ -269,36 +260,38 @@ mod tests {
         assert_eq!(filled("nudge.query", json!({"context": 7})), json!({"context": 7}));
     }
 
+    fn asked(names: &[&str], values: &[&str]) -> EnvNames {
+        let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        EnvNames { names: set(names), values: set(values) }
+    }
+
     #[test]
     fn only_asked_variables_travel() {
-        let store = nudge::Nudge::default();
-        let mut hint = nudge::SetHint::new("a", "b", "x");
-        hint.meta.scope.env_required = vec!["PATH".into()];
-        hint.meta.scope.env_match = [("HOME".to_owned(), vec!["x".to_owned()])].into();
-        store.set(hint).unwrap();
+        let inference = Inference::default();
         let mut params = Map::new();
-        params.insert("component".into(), "a".into());
-        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store, false);
-        let env = params["context"]["env"].as_object().unwrap();
-        assert_eq!(env["PATH"], "");
-        assert_eq!(env["HOME"], std::env::var("HOME").unwrap());
-        assert_eq!(env.len(), 2);
+        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        assert_eq!(params["context"].get("env"), None);
+        inference.learn(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
+        let mut params = Map::new();
+        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        let home = std::env::var("HOME").unwrap();
+        assert_eq!(params["context"]["env"], json!({"HOME": home, "NUDGE_IS_NOT_SET": null, "PATH": ""}));
+        inference.learn(asked(&[], &[]));
+        let mut params = Map::new();
+        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        assert_eq!(params["context"].get("env"), None, "only the last that were asked for");
     }
 
     #[test]
     fn what_is_inferred_is_never_refused() {
-        let store = nudge::Nudge::default();
-        for component in ["a", "b"] {
-            let mut hint = nudge::SetHint::new(component, "k", "x");
-            hint.meta.scope.env_required =
-                (0..200).map(|n| format!("{component}_{n}")).chain(["PATH".to_owned()]).collect();
-            store.set(hint).unwrap();
-        }
+        let inference = Inference::default();
+        let many: Vec<_> = (0..400).map(|n| format!("NUDGE_{n}")).collect();
+        inference.learn(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
         let mut params = Map::new();
-        Inference::default().fill_in(method("nudge.query"), &mut params, None, &store, false);
+        inference.fill_in(method("nudge.query"), &mut params, None, false);
         assert_eq!(params["context"]["env"].as_object().unwrap().len(), MAX_ENV_NAMES);
-        assert_eq!(params["context"]["env"]["PATH"], "");
-        store.call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();
+        assert_eq!(params["context"]["env"]["PATH"], "", "what is set comes first");
+        nudge::Nudge::default().call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();
     }
 
     #[test]

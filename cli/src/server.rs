@@ -1,18 +1,23 @@
 //! The server: HTTP for everything, MCP over stdio for the agent that started it.
 //!
-//! One thread drives both. What they answer is a [`Service`]; this module and those below it know no
-//! method but `nudge.shutdown`.
+//! One thread drives both. The first server of a runtime directory is PRIMARY and has the store; every
+//! further one is a PROXY, which forwards what its client asks and stands in line to go on (contract
+//! section 8). What they answer is a [`Service`]; this module and those below it know no method of the
+//! store's.
 
+pub mod backend;
 pub mod calls;
 pub mod changes;
 pub mod control;
 pub mod door;
+pub mod fill_in;
 pub mod history;
 pub mod http;
 pub mod local;
 pub mod log;
 pub mod mcp;
 pub mod mcp_http;
+pub mod recorder;
 pub mod resources;
 pub mod role;
 pub mod rpc;
@@ -24,42 +29,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge::{Error, ErrorKind, Result, Service, Services};
-use nudge_client::ServerFile;
+use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use backend::Backend;
 use changes::Changes;
 use control::Control;
-use door::Door;
+use fill_in::FillIn;
 use history::History;
-use mcp::{FillIn, Tools};
+use local::Local;
+use log::Logged;
+use mcp::Tools;
 use mcp_http::McpHttp;
-use role::Primary;
+use role::{Primary, Proxy, Role, Settings, Turn, Waiting};
 
 /// What stands on stdin and stdout.
 pub enum Stdio {
     /// An MCP client; when it closes stdin the server ends.
-    Mcp(Option<Arc<FillIn>>),
+    Mcp(Option<Arc<dyn FillIn>>),
     /// Nothing that is read: serve until told to stop.
     Off,
-}
-
-/// A server that is about to serve.
-pub struct Server {
-    /// The runtime directory, won, and the port, bound.
-    pub primary: Primary,
-    /// Who may come in over HTTP.
-    pub door: Door,
-    /// What answers the calls.
-    pub service: Arc<dyn Service>,
-    /// What changes in it.
-    pub history: Arc<History>,
-    /// Since when `service` has its state, for `server.pid`.
-    pub started: String,
-    /// Whether to speak MCP.
-    pub stdio: Stdio,
-    /// Drops what has expired.
-    pub sweep: Box<dyn Fn() + Send>,
 }
 
 /// How often what has expired is dropped; until then it takes room but is never shown.
@@ -67,84 +58,212 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-impl Server {
-    /// Serves until stdin ends, a signal comes, or `nudge.shutdown` is called.
-    ///
-    /// # Errors
-    /// When `server.pid` cannot be written, or the MCP client does not speak MCP.
-    pub fn run(self) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed("start the event loop", &error))?;
-        let served = runtime.block_on(self.serve());
-        // A thread may sit in a read of stdin for ever; it must not hold up the end.
-        runtime.shutdown_background();
-        served
-    }
-
-    async fn serve(self) -> Result<()> {
-        let Self { primary, door, service, history, started, stdio, sweep } = self;
-        let signal = stop_signal().map_err(|error| failed("listen for signals", &error))?;
-        let (dir, lock, listener) = primary.into_parts();
-        let address = listener.local_addr().map_err(|error| failed("read the port", &error))?;
-        let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
-
-        let (stop, stopped) = watch::channel(false);
-        let changes = Changes::gather(history.touched(), Arc::clone(&service), stopped.clone());
-        let mcp = McpHttp::new(
-            Tools::new(Arc::clone(&service), None).with_changes(changes.clone()).with_structured_results(),
-            stopped.clone(),
-        );
-        let over_http = Services::new(vec![Arc::clone(&service), Arc::new(Control::new(stop.clone()))]);
-        let token = door.token().map(ToOwned::to_owned);
-        let file = ServerFile { pid: std::process::id(), port: address.port(), started, token };
-        dir.write_server_file(&lock, &file)?;
-        if matches!(stdio, Stdio::Off) {
-            let hint = if file.token.is_some() { ", the token is in it" } else { ", no token needed" };
-            say(&format!("serving http://{address} ({}{hint})", dir.server_file_path().display()));
-        }
-        tracing::info!(%address, pid = std::process::id(), "serving");
-        let http = http::spawn(listener, door, Arc::new(over_http), mcp, stopped.clone());
-        let housekeeping = tokio::spawn(housekeeping(sweep));
-
-        let mut stopped = stopped;
-        let ended = tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => {
-                tracing::info!("told to stop");
-                Ok(())
-            }
-            () = signal => {
-                tracing::info!("ended by a signal");
-                Ok(())
-            }
-            ended = client(stdio, service, changes) => ended,
-        };
-        stop.send_replace(true);
-        history.close();
-        housekeeping.abort();
-        http.drained(DRAIN_TIMEOUT).await;
-        // While the lock is still ours: what stands there afterwards is the next server's.
-        let removed = dir.remove_server_file(&lock);
-        drop(lock);
-        ended.and(removed)
-    }
+/// Serves until stdin ends, a signal comes, or the session is ended with `nudge.shutdown`.
+///
+/// # Errors
+/// When `server.pid` cannot be written, or the MCP client does not speak MCP.
+pub fn run(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed("start the event loop", &error))?;
+    let served = runtime.block_on(serve(role, settings, history, stdio));
+    // A thread may sit in a read of stdin for ever; it must not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
+async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+    let mut signal = std::pin::pin!(stop_signal().map_err(|error| failed("listen for signals", &error))?);
+    let (stop, mut stopped) = watch::channel(false);
+    let surroundings = Surroundings { settings, history, stop: &stop };
+    let people = matches!(stdio, Stdio::Off);
+    let (mut place, backend) = match role {
+        Role::Primary(primary) => {
+            let service = service(&primary.local, history);
+            let backend = Arc::new(Backend::here(Arc::clone(&service)));
+            let office = surroundings.open(*primary, None, service)?;
+            if people {
+                say(&office.invitation(&settings.dir));
+            }
+            (Place::Primary(office), backend)
+        }
+        Role::Proxy(proxy) => {
+            if people {
+                let ServerFile { pid, port, .. } = proxy.first;
+                say(&format!("standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"));
+            }
+            let client = Arc::new(Client::new(&settings.dir, NAME));
+            (surroundings.stand_by(proxy), Arc::new(Backend::there(client)))
+        }
+    };
+    let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
+    let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
+    let ended = loop {
+        tokio::select! {
+            turn = place.turn() => match (turn, place) {
+                (Turn::Primary(primary), Place::Proxy { member, feed, .. }) => {
+                    feed.abort();
+                    let service = service(&primary.local, history);
+                    backend.promote(Arc::clone(&service));
+                    // Nobody counts what changed in between.
+                    let _ = history.touched().send(changes::Touched::Everything);
+                    let office = surroundings.open(*primary, Some(member), service)?;
+                    if people {
+                        say(&office.invitation(&settings.dir));
+                    }
+                    place = Place::Primary(office);
+                }
+                (_, left) => {
+                    tracing::info!("the session was ended");
+                    place = left;
+                    break Ok(());
+                }
+            },
+            _ = stopped.wait_for(|stop| *stop) => {
+                tracing::info!("told to stop");
+                break Ok(());
+            }
+            () = &mut signal => {
+                tracing::info!("ended by a signal");
+                break Ok(());
+            }
+            ended = &mut client => break ended,
+        }
+    };
+    stop.send_replace(true);
+    history.close();
+    ended.and(place.leave(&settings.dir).await)
+}
 /// Serves the MCP client until it goes; without one, for ever.
-async fn client(stdio: Stdio, service: Arc<dyn Service>, changes: Changes) -> Result<()> {
+async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {
-        Stdio::Mcp(fill_in) => mcp::serve(Tools::new(service, fill_in).with_changes(changes)).await,
+        Stdio::Mcp(fill_in) => mcp::serve(Tools::new(backend, fill_in).with_changes(changes)).await,
         Stdio::Off => std::future::pending().await,
     }
 }
 
-async fn housekeeping(sweep: Box<dyn Fn() + Send>) {
+/// How a PROXY calls itself where its client says nothing.
+const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
+
+/// What all that runs in this process shares.
+struct Surroundings<'a> {
+    settings: &'a Arc<Settings>,
+    history: &'a Arc<History>,
+    stop: &'a watch::Sender<bool>,
+}
+
+/// What this process is just now.
+enum Place {
+    Primary(Office),
+    Proxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
+}
+
+/// A PRIMARY that answers.
+struct Office {
+    lock: PrimaryLock,
+    member: Member,
+    local: Arc<Local>,
+    file: ServerFile,
+    http: http::Http,
+    housekeeping: JoinHandle<()>,
+}
+
+/// What answers the methods of a PRIMARY.
+fn service(local: &Arc<Local>, history: &Arc<History>) -> Arc<dyn Service> {
+    let history = Arc::clone(history) as Arc<dyn Service>;
+    Arc::new(Logged(Arc::new(Services::new(vec![history, Arc::clone(local) as Arc<dyn Service>]))))
+}
+
+impl Surroundings<'_> {
+    /// Opens the door of a PRIMARY.
+    fn open(&self, primary: Primary, member: Option<Member>, service: Arc<dyn Service>) -> Result<Office> {
+        let Primary { lock, member: joined, listener, door, local, file } = primary;
+        let dir = &self.settings.dir;
+        let member = match member.or(joined) {
+            Some(member) => member,
+            None => dir.join()?,
+        };
+        let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
+        let stopped = self.stop.subscribe();
+        // Clients over HTTP begin anew with each PRIMARY, and so do the changes they are told of.
+        let backend = Arc::new(Backend::here(Arc::clone(&service)));
+        let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
+        let mcp =
+            McpHttp::new(Tools::new(backend, None).with_changes(changes).with_structured_results(), stopped.clone());
+        let control = Control::new(dir.clone(), Arc::clone(local.recorder()), self.stop.clone());
+        let house = http::House {
+            door,
+            service: Arc::new(Services::new(vec![service, Arc::new(control)])),
+            history: Arc::clone(self.history),
+            proxies: Arc::clone(local.proxies()),
+            mcp,
+        };
+        dir.write_server_file(&lock, &file)?;
+        tracing::info!(port = file.port, pid = file.pid, "serving");
+        let http = http::spawn(listener, house, stopped);
+        let housekeeping = tokio::spawn(housekeeping(Arc::clone(&local)));
+        Ok(Office { lock, member, local, file, http, housekeeping })
+    }
+
+    /// Waits for the lock, and hears of changes meanwhile.
+    fn stand_by(&self, proxy: Proxy) -> Place {
+        let waiting = Waiting::begin(self.settings, self.history, &proxy);
+        let pid = std::process::id();
+        tracing::info!(pid, primary = proxy.first.pid, "standing by");
+        let client = Client::new(&self.settings.dir, NAME).with_header(http::PROXY_HEADER, pid.to_string());
+        let feed = tokio::spawn(changes::relay(client, self.history.touched().clone()));
+        Place::Proxy { member: proxy.member, waiting, feed }
+    }
+}
+
+impl Office {
+    /// Where people find it.
+    fn invitation(&self, dir: &RuntimeDir) -> String {
+        let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
+        format!("serving http://127.0.0.1:{} ({}{hint})", self.file.port, dir.server_file_path().display())
+    }
+}
+
+impl Place {
+    /// Resolves when a PROXY's wait is over.
+    async fn turn(&mut self) -> Turn {
+        match self {
+            Self::Primary(_) => std::future::pending().await,
+            Self::Proxy { waiting, .. } => waiting.turn().await,
+        }
+    }
+
+    /// Answers nothing more, and then leaves the session to the others, if there are any.
+    async fn leave(self, dir: &RuntimeDir) -> Result<()> {
+        match self {
+            Self::Primary(Office { lock, member, local, http, housekeeping, .. }) => {
+                housekeeping.abort();
+                http.drained(DRAIN_TIMEOUT).await;
+                let journal = local.recorder().close();
+                dir.end(Some(lock), member, journal)?;
+            }
+            Self::Proxy { member, waiting, feed } => {
+                feed.abort();
+                match waiting.leave() {
+                    Some(Turn::Primary(won)) => {
+                        let Primary { lock, local, .. } = *won;
+                        dir.end(Some(lock), member, local.recorder().close())?;
+                    }
+                    Some(Turn::SessionOver) | None => drop(dir.end(None, member, None)?),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn housekeeping(local: Arc<Local>) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        sweep();
+        local.sweep();
     }
 }
 

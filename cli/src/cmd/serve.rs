@@ -6,63 +6,30 @@ use std::env;
 use std::io::{IsTerminal, Write as _, stderr, stdin};
 use std::sync::Arc;
 
-use nudge::{Config, Error, ErrorKind, Method, Result, Service, Services};
+use nudge::{Config, EnvNames, Error, ErrorKind, Method, Result};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value};
-
 use tracing::level_filters::LevelFilter;
 
 use super::Done;
 use crate::args::{Global, Serve};
 use crate::context::{Inference, client_cwd};
-
 use crate::server::door::{Door, Token};
-use crate::server::local::Local;
-use crate::server::log::{self, Logged};
-use crate::server::mcp::FillIn;
-use crate::server::role::Primary;
-use crate::server::{Server, Stdio};
+use crate::server::fill_in::FillIn;
+use crate::server::history::History;
+use crate::server::role::{self, Asks, Settings};
+use crate::server::{self, Stdio, log};
 
 /// The port tried first.
 pub const DEFAULT_PORT: u16 = 8765;
 
 /// What `nudge serve` is told.
-pub struct ServeArgs {
-    /// The port to listen on, or the next free one; 0 for any.
-    pub port: u16,
-    /// Further names that `Host` may have.
-    pub allow_host: Vec<String>,
-    /// Ask for no token.
-    pub no_auth: bool,
-    /// The token to ask for; else `NUDGE_TOKEN`, else a new one.
-    pub token: Option<String>,
-    /// The store's limits.
-    pub config: Config,
-    /// Where the lock and `server.pid` are.
-    pub runtime_dir: RuntimeDir,
+struct ServeArgs {
+    settings: Settings,
     /// How much is logged.
-    pub log_level: LevelFilter,
+    log_level: LevelFilter,
     /// In the background: nobody is on stdin.
-    pub detached: bool,
-    /// Completes the context of what the stdio client asks.
-    pub fill_in: Option<Arc<FillIn>>,
-}
-
-impl ServeArgs {
-    /// What `nudge serve` without arguments means.
-    pub fn new(config: Config, runtime_dir: RuntimeDir) -> Self {
-        Self {
-            port: DEFAULT_PORT,
-            allow_host: Vec::new(),
-            no_auth: false,
-            token: None,
-            config,
-            runtime_dir,
-            log_level: LevelFilter::INFO,
-            detached: false,
-            fill_in: None,
-        }
-    }
+    detached: bool,
 }
 
 /// `nudge serve`
@@ -100,78 +67,78 @@ fn read(args: Serve, global: &Global) -> Result<ServeArgs> {
         _ => None,
     };
     let config = Config::from_env(|name| flag(name).or_else(|| env::var(name).ok()))?;
-    let inference = Inference::default();
-    let fill_in = move |method: &Method,
-                        params: &mut Map<String, Value>,
-                        service: &dyn Service,
-                        meta: Option<&Map<String, Value>>,
-                        may_wait: bool| {
-        inference.fill_in(method, params, client_cwd(meta).as_deref(), service, may_wait)
-    };
     let token = args.token_file.map(|path| std::fs::read_to_string(&path).map_err(|error| (path, error))).transpose();
     let token = token.map_err(|(path, error)| {
         Error::new(ErrorKind::Invalid, format!("The token file {} cannot be read: {error}.", path.display()))
     })?;
-    Ok(ServeArgs {
+    let settings = Settings {
+        dir: RuntimeDir::create(global.runtime_dir.as_deref())?,
         port: global.port.unwrap_or(DEFAULT_PORT),
         allow_host: args.allow_host,
-        no_auth: args.no_auth,
-        token: token.map(|token| token.trim().to_owned()),
-        log_level: match args.log_level {
-            Some(level) => log::level("--log-level", &level)?,
-            None => log::level("NUDGE_LOG_LEVEL", &env::var("NUDGE_LOG_LEVEL").unwrap_or_default())?,
-        },
-        detached: args.detached,
-        fill_in: Some(Arc::new(fill_in)),
-        ..ServeArgs::new(config, RuntimeDir::create(global.runtime_dir.as_deref())?)
-    })
+        asks: asks(args.no_auth, token.map(|token| token.trim().to_owned()))?,
+        config,
+        journal: switch("NUDGE_JOURNAL")?,
+    };
+    // A name that cannot be is told of now, also where it is needed only after a promotion.
+    Door::new(settings.port, None, &settings.allow_host, settings.dir.server_file_path())?;
+    let log_level = match args.log_level {
+        Some(level) => log::level("--log-level", &level)?,
+        None => log::level("NUDGE_LOG_LEVEL", &env::var("NUDGE_LOG_LEVEL").unwrap_or_default())?,
+    };
+    Ok(ServeArgs { settings, log_level, detached: args.detached })
 }
 
 /// Serves until it is stopped.
-///
-/// # Errors
-/// When another server has the runtime directory (it is named), or an argument or port cannot be used.
-pub fn serve(args: ServeArgs) -> Result<()> {
-    let token = token(&args)?;
+fn serve(args: ServeArgs) -> Result<()> {
     if args.detached {
         detach::leave_the_terminal();
     }
-    let primary = Primary::acquire(args.runtime_dir, args.port)?;
+    let settings = Arc::new(args.settings);
     let for_people = !args.detached && stdin().is_terminal();
-    if let Err(error) = log::start(args.log_level, primary.dir(), !for_people) {
+    if let Err(error) = log::start(args.log_level, &settings.dir, !for_people) {
         // A server without a log is better than none.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
-    let door = Door::new(primary.port(), token, &args.allow_host, primary.dir().server_file_path())?;
-    let local = Arc::new(Local::new(args.config, primary.port()));
-    let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(args.fill_in) };
-    let swept = Arc::clone(&local);
-    Server {
-        primary,
-        door,
-        started: local.started(),
-        history: Arc::clone(local.history()),
-        service: Arc::new(Logged(Arc::new(Services::new(vec![
-            Arc::clone(local.history()) as Arc<dyn Service>,
-            local,
-        ])))),
-        stdio,
-        sweep: Box::new(move || swept.sweep()),
-    }
-    .run()
+    let history = Arc::new(History::default());
+    let role = role::enter(&settings, &history)?;
+    let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(Some(Arc::new(Here::default()))) };
+    server::run(role, &settings, &history, stdio)
 }
 
-/// The token to ask for, if any.
-fn token(args: &ServeArgs) -> Result<Option<Token>> {
-    let auth = env::var("NUDGE_AUTH").unwrap_or_default();
-    match auth.as_str() {
-        "" | "1" | "true" | "on" => {}
-        "0" | "false" | "off" => return Ok(None),
-        _ => return Err(Error::new(ErrorKind::Invalid, "NUDGE_AUTH must be 1 or 0.")),
+/// Where the stdio client is.
+#[derive(Default)]
+struct Here(Inference);
+
+impl FillIn for Here {
+    fn fill_in(
+        &self,
+        method: &Method,
+        params: &mut Map<String, Value>,
+        meta: &Map<String, Value>,
+        may_wait: bool,
+    ) -> bool {
+        self.0.fill_in(method, params, client_cwd(meta).as_deref(), may_wait)
     }
-    if args.no_auth {
-        return Ok(None);
+
+    fn learn(&self, names: EnvNames) {
+        self.0.learn(names);
     }
-    let fixed = args.token.clone().or_else(|| env::var("NUDGE_TOKEN").ok().filter(|token| !token.is_empty()));
-    fixed.map_or_else(Token::random, Token::fixed).map(Some)
+}
+
+/// What callers must show: nothing, the token that is fixed, or the session's own.
+fn asks(no_auth: bool, given: Option<String>) -> Result<Asks> {
+    if !switch("NUDGE_AUTH")? || no_auth {
+        return Ok(Asks::Nothing);
+    }
+    let fixed = given.or_else(|| env::var("NUDGE_TOKEN").ok().filter(|token| !token.is_empty()));
+    fixed.map_or(Ok(Asks::ForTheSessions), |token| Token::fixed(token).map(Asks::For))
+}
+
+/// A variable that is on unless it is switched off.
+fn switch(name: &str) -> Result<bool> {
+    match &*env::var(name).unwrap_or_default() {
+        "" | "1" | "true" | "on" => Ok(true),
+        "0" | "false" | "off" => Ok(false),
+        _ => Err(Error::new(ErrorKind::Invalid, format!("{name} must be 1 or 0."))),
+    }
 }

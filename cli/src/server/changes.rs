@@ -7,22 +7,29 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nudge::{Result, Service};
+use nudge::{Caller, Result};
+use nudge_client::Client;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
-use super::calls;
+use super::backend::Backend;
+use super::history::CHANGES;
 
-/// A component that a committed change touched.
+/// What a committed change touched.
 #[derive(Debug, Clone)]
-pub struct Touched {
-    /// Its name.
-    pub component: Arc<str>,
-    /// Whether it has more or fewer hints than before.
-    pub count_changed: bool,
+pub enum Touched {
+    /// One component.
+    Component {
+        /// Its name.
+        name: Arc<str>,
+        /// Whether it has more or fewer hints than before.
+        count_changed: bool,
+    },
+    /// Nobody knows: anything may have changed.
+    Everything,
 }
 
 /// Changes that may wait to be gathered; who falls behind further takes everything as changed.
@@ -31,6 +38,10 @@ pub const TOUCHED_CAPACITY: usize = 1024;
 const GATHER: Duration = Duration::from_millis(20);
 /// Batches that may wait for a client that reads slowly.
 const BATCH_CAPACITY: usize = 16;
+/// How long the PRIMARY may keep a PROXY's question.
+const WAIT_S: f64 = 5.0;
+/// Until a PROXY that heard nothing asks again.
+const RELAY_PAUSE: Duration = Duration::from_millis(50);
 const LIST: &str = "nudge.list_components";
 
 /// All that changed within a moment.
@@ -51,8 +62,13 @@ impl Batch {
     }
 
     fn add(&mut self, touched: Touched) {
-        self.counts |= touched.count_changed;
-        self.components.insert(touched.component);
+        match touched {
+            Touched::Component { name, count_changed } => {
+                self.counts |= count_changed;
+                self.components.insert(name);
+            }
+            Touched::Everything => self.missed(),
+        }
     }
 
     fn missed(&mut self) {
@@ -85,7 +101,7 @@ pub struct Changes {
 
 /// The components there were when clients were last told.
 struct Known {
-    service: Arc<dyn Service>,
+    backend: Arc<Backend>,
     /// None while nobody listens: then it is not kept up to date.
     names: Mutex<Option<BTreeSet<String>>>,
 }
@@ -94,22 +110,22 @@ impl Changes {
     /// Gathers what `touched` sends until `stopped` becomes true; then all feeds end.
     pub fn gather(
         touched: &broadcast::Sender<Touched>,
-        service: Arc<dyn Service>,
+        backend: Arc<Backend>,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         let (batches, _) = broadcast::channel(BATCH_CAPACITY);
-        let changes = Self::new(&batches, service);
+        let changes = Self::new(&batches, backend);
         tokio::spawn(gather(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
         changes
     }
 
     /// Never tells of any.
-    pub fn none(service: Arc<dyn Service>) -> Self {
-        Self::new(&broadcast::channel(1).0, service)
+    pub fn none(backend: Arc<Backend>) -> Self {
+        Self::new(&broadcast::channel(1).0, backend)
     }
 
-    fn new(batches: &broadcast::Sender<Arc<Batch>>, service: Arc<dyn Service>) -> Self {
-        Self { batches: batches.downgrade(), known: Arc::new(Known { service, names: Mutex::default() }) }
+    fn new(batches: &broadcast::Sender<Arc<Batch>>, backend: Arc<Backend>) -> Self {
+        Self { batches: batches.downgrade(), known: Arc::new(Known { backend, names: Mutex::default() }) }
     }
 
     /// All changes from now on.
@@ -121,7 +137,7 @@ impl Changes {
     /// them as changed.
     pub async fn note_names(&self) {
         if self.known.names().is_none()
-            && let Ok(names) = names(&self.known.service).await
+            && let Ok(names) = names(&self.known.backend).await
         {
             self.known.names().get_or_insert(names);
         }
@@ -135,7 +151,7 @@ impl Known {
 
     /// Whether there are other components than the last time this was asked.
     async fn renew(&self) -> bool {
-        let now = names(&self.service).await.ok();
+        let now = names(&self.backend).await.ok();
         let mut known = self.names();
         let changed = known.is_none() || now.is_none() || *known != now;
         *known = now;
@@ -143,12 +159,12 @@ impl Known {
     }
 }
 
-async fn names(service: &Arc<dyn Service>) -> Result<BTreeSet<String>> {
-    Ok(list(service).await?.into_iter().collect())
+async fn names(backend: &Arc<Backend>) -> Result<BTreeSet<String>> {
+    Ok(list(backend).await?.into_iter().collect())
 }
 
 /// The names of all components, in byte order.
-pub(super) async fn list(service: &Arc<dyn Service>) -> Result<Vec<String>> {
+pub(super) async fn list(backend: &Arc<Backend>) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Listed {
         components: Vec<Component>,
@@ -157,7 +173,7 @@ pub(super) async fn list(service: &Arc<dyn Service>) -> Result<Vec<String>> {
     struct Component {
         name: String,
     }
-    let listed = calls::call(Arc::clone(service), String::new(), LIST, no_params(), calls::as_they_are).await?;
+    let listed = backend.call(LIST, &no_params()).await?;
     let listed: Listed = serde_json::from_str(listed.get()).unwrap_or(Listed { components: Vec::new() });
     let mut names: Vec<_> = listed.components.into_iter().map(|component| component.name).collect();
     names.sort_unstable();
@@ -180,6 +196,42 @@ impl Feed {
             Err(RecvError::Lagged(_)) => Some(Arc::new(Batch::everything())),
             Err(RecvError::Closed) => None,
         }
+    }
+}
+
+/// Hears from the PRIMARY what changes, for as long as this process is a PROXY.
+pub async fn relay(client: Client, touched: broadcast::Sender<Touched>) {
+    #[derive(Deserialize)]
+    struct Told {
+        changes: Vec<Change>,
+        next: u64,
+        missed: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct Change {
+        what: String,
+        component: Option<String>,
+        version: Option<u64>,
+    }
+    let mut since = None;
+    loop {
+        let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
+        let Ok(params) = to_raw_value(&params) else { return };
+        let told = client.call(Caller::default(), CHANGES, &params).await;
+        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<Told>(told.get()).ok()) else {
+            sleep(RELAY_PAUSE).await;
+            continue;
+        };
+        // Nobody may be listening.
+        let _ = match (since, told.missed) {
+            (Some(_), Some(0)) => told.changes.into_iter().try_for_each(|change| {
+                let same = matches!(&*change.what, "bump" | "outcome") || (change.what == "set" && change.version > Some(1));
+                let touch = |name: String| Touched::Component { name: name.into(), count_changed: !same };
+                touched.send(change.component.map_or(Touched::Everything, touch)).map(drop)
+            }),
+            _ => touched.send(Touched::Everything).map(drop),
+        };
+        since = Some(told.next);
     }
 }
 
@@ -232,7 +284,11 @@ mod tests {
     use super::*;
 
     fn touched(component: &str, count_changed: bool) -> Touched {
-        Touched { component: component.into(), count_changed }
+        Touched::Component { name: component.into(), count_changed }
+    }
+
+    fn store() -> Arc<Backend> {
+        Arc::new(Backend::here(Arc::new(Nudge::default())))
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -245,7 +301,7 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (_stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let changes = Changes::gather(&sender, store(), stopped);
             let mut feed = changes.feed();
             changes.note_names().await;
             for component in ["a", "b", "a"] {
@@ -266,7 +322,7 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (_stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let changes = Changes::gather(&sender, store(), stopped);
             let mut feed = changes.feed();
             for _ in 0..=TOUCHED_CAPACITY {
                 sender.send(touched("a", false)).unwrap();
@@ -291,7 +347,7 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, Arc::new(Nudge::default()), stopped);
+            let changes = Changes::gather(&sender, store(), stopped);
             let mut feed = changes.feed();
             stop.send_replace(true);
             assert!(feed.next().await.is_none());

@@ -1,13 +1,18 @@
 //! `nudge.shutdown`, which exists on HTTP alone.
 
+use std::sync::Arc;
+
 use nudge::{Caller, ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
+use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+
+use super::recorder::Recorder;
 
 static SHUTDOWN: Method = Method {
     name: "nudge.shutdown",
     title: "Stop the server",
-    description: "Ends the server and with it the session.",
+    description: "Ends the session: this server, and every other that stands in line for it.",
     tool: false,
     frequent: false,
     read_only: false,
@@ -17,13 +22,26 @@ static SHUTDOWN: Method = Method {
     params: || serde_json::json!({"type": "object", "additionalProperties": false}),
 };
 
-/// Ends the server it belongs to.
-pub struct Control(watch::Sender<bool>);
+/// Ends the session of the server it belongs to.
+pub struct Control {
+    dir: RuntimeDir,
+    recorder: Arc<Recorder>,
+    stop: watch::Sender<bool>,
+}
 
 impl Control {
     /// `stop` becomes true when the method is called.
-    pub fn new(stop: watch::Sender<bool>) -> Self {
-        Self(stop)
+    pub fn new(dir: RuntimeDir, recorder: Arc<Recorder>, stop: watch::Sender<bool>) -> Self {
+        Self { dir, recorder, stop }
+    }
+
+    /// Empties the journal first (contract section 8), so that nobody can go on with it, and says that
+    /// the session is over: every PROXY ends when the lock comes to it.
+    fn end_session(&self) {
+        let emptied = self.recorder.close().map_or(Ok(()), |journal| journal.clear());
+        if let Err(error) = emptied.and(self.dir.stop_session()) {
+            tracing::error!(error = error.message(), "the session was not ended cleanly");
+        }
     }
 }
 
@@ -37,7 +55,8 @@ impl Service for Control {
             return Err(unknown_method());
         }
         no_params(params)?;
-        self.0.send_replace(true);
+        self.end_session();
+        self.stop.send_replace(true);
         object("{\"stopping\":true}")
     }
 }

@@ -2,19 +2,18 @@
 //! for the next.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nudge::{Applied, Caller, ContextUse, Entry, Error, ErrorKind, Hint, Log, Method, Result, Service, unknown_method};
+use nudge::{Applied, Caller, ContextUse, Error, ErrorKind, Hint, Method, Result, Service, unknown_method};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::time::timeout;
 
 use super::changes::{TOUCHED_CAPACITY, Touched};
 
-/// Answers when there is something to tell, so it runs on a thread of its own.
+/// Answers when there is something to tell: [`History::wait`] comes before the call.
 pub const CHANGES: &str = "nudge.changes";
 
 /// Changes remembered for those who ask late.
@@ -25,8 +24,10 @@ const MAX_EVENTS_OF_ONE_CALL: usize = 50;
 const MAX_VALUE_CHARS: usize = 200;
 /// Longest wait; clients ask again.
 const MAX_WAIT_S: f64 = 5.0;
-/// Each waits on a thread.
-const MAX_WATCHERS: usize = 32;
+/// Each holds a connection; further ones must have room to call.
+const MAX_WATCHERS: usize = 128;
+/// Numbers that one process may give out in a millisecond before they could be another's.
+const NUMBERS_OF_A_MS: u64 = 2_048;
 
 static METHOD: Method = Method {
     name: CHANGES,
@@ -49,25 +50,34 @@ static METHOD: Method = Method {
 
 /// The store's last changes.
 pub struct History {
+    /// The number of the first change. It comes from the time, so that numbers of a PRIMARY that went
+    /// before are lower, and are known to be another's.
+    first: u64,
     state: Mutex<State>,
-    more: Condvar,
-    watchers: AtomicUsize,
+    /// Tells those who wait the number of the next change; none once nobody waits any more.
+    news: watch::Sender<Option<u64>>,
+    watchers: Semaphore,
     touched: broadcast::Sender<Touched>,
 }
 
 impl Default for History {
     fn default() -> Self {
-        let (touched, _) = broadcast::channel(TOUCHED_CAPACITY);
-        Self { state: Mutex::default(), more: Condvar::new(), watchers: AtomicUsize::new(0), touched }
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let first = u64::try_from(since_1970.as_millis()).unwrap_or_default() * NUMBERS_OF_A_MS;
+        Self {
+            first,
+            state: Mutex::new(State { events: VecDeque::new(), next: first }),
+            news: watch::Sender::new(Some(first)),
+            watchers: Semaphore::new(MAX_WATCHERS),
+            touched: broadcast::channel(TOUCHED_CAPACITY).0,
+        }
     }
 }
 
-#[derive(Default)]
 struct State {
     events: VecDeque<Arc<Event>>,
     /// Number of the next event.
     next: u64,
-    closed: bool,
 }
 
 /// One change, as it is told.
@@ -112,8 +122,9 @@ struct Answer {
     changes: Vec<Arc<Event>>,
     /// For the next call's `since`.
     next: u64,
-    /// Changes after `since` that are no longer remembered.
-    missed: u64,
+    /// How many changes after `since` are no longer remembered; null when `since` is a number of
+    /// another process, so that nobody knows.
+    missed: Option<u64>,
 }
 
 impl History {
@@ -124,8 +135,25 @@ impl History {
 
     /// Lets everybody who waits go; nobody waits from now on.
     pub fn close(&self) {
-        self.lock().closed = true;
-        self.more.notify_all();
+        self.news.send_replace(None);
+    }
+
+    /// Waits as the params of a call to [`CHANGES`] ask; the call itself, which follows, does not.
+    ///
+    /// # Errors
+    /// `E_QUOTA` when too many wait already. Params that make no sense are the call's to refuse.
+    pub async fn wait(&self, params: &RawValue) -> Result<()> {
+        let Ok(Params { since, wait_s: Some(wait) }) = Params::read(params) else { return Ok(()) };
+        let Ok(_watcher) = self.watchers.try_acquire() else {
+            let message = format!("{MAX_WATCHERS} callers watch already; end one of them first.");
+            return Err(Error::new(ErrorKind::Quota, message).with("limit", "watchers").with("max", MAX_WATCHERS));
+        };
+        let mut news = self.news.subscribe();
+        let since = since.or(*news.borrow()).unwrap_or_default();
+        let news = news.wait_for(|next| next.is_none_or(|next| next > since));
+        // Nothing new is an answer too.
+        let _ = timeout(Duration::from_secs_f64(wait), news).await;
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -133,34 +161,25 @@ impl History {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self, params: &Params) -> Answer {
-        let wait = Duration::from_secs_f64(params.wait_s.unwrap_or(0.0));
-        let state = self.lock();
-        let since = params.since.unwrap_or(state.next);
-        let waiting = |state: &mut State| !state.closed && state.next <= since;
-        let (state, _) = self.more.wait_timeout_while(state, wait, waiting).unwrap_or_else(PoisonError::into_inner);
-        let oldest = state.next - state.events.len() as u64;
+    fn since(&self, since: Option<u64>) -> Answer {
+        let State { events, next } = &*self.lock();
+        let next = *next;
+        let oldest = next - events.len() as u64;
+        let since = since.unwrap_or(next);
         // A number of another server's is no place in this one's changes.
-        let since = if since > state.next { oldest } else { since };
-        let from = usize::try_from(since.saturating_sub(oldest)).unwrap_or(usize::MAX);
-        Answer {
-            changes: state.events.iter().skip(from).cloned().collect(),
-            next: state.next,
-            missed: oldest.saturating_sub(since),
-        }
-    }
-}
-
-/// The history as a log that keeps nothing, for a store that lives in memory alone.
-impl Log for History {
-    fn append(&self, _: &Entry<'_>) -> Result<()> {
-        Ok(())
+        let (from, missed) = match since {
+            ours if (self.first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
+            _ => (oldest, None),
+        };
+        let known = usize::try_from(from - oldest).unwrap_or(usize::MAX);
+        Answer { changes: events.iter().skip(known).cloned().collect(), next, missed }
     }
 
-    fn applied(&self, applied: &Applied<'_>) {
+    /// Tells of changes that everybody can see now.
+    pub fn note(&self, applied: &Applied<'_>) {
         let touch = |hint: &Hint, count_changed| {
             // Nobody may be listening.
-            let _ = self.touched.send(Touched { component: hint.component().into(), count_changed });
+            let _ = self.touched.send(Touched::Component { name: hint.component().into(), count_changed });
         };
         for hint in applied.put() {
             touch(hint, !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1));
@@ -170,21 +189,20 @@ impl Log for History {
         let told = applied.put().map(|hint| (applied.verb, hint)).chain(applied.gone().map(|hint| (gone, hint)));
         let told: Vec<_> = told.collect();
         let event = |what, about| Event { what, at: applied.time(), by: applied.by.name.into(), about };
-        let events: Vec<_> = match told.len() {
+        let new: Vec<_> = match told.len() {
             0 => return,
             1..=MAX_EVENTS_OF_ONE_CALL => told.into_iter().map(|(what, hint)| event(what, About::one(hint))).collect(),
             count => vec![event(applied.verb, About::Many { count })],
         };
+        let count = new.len() as u64;
         let mut state = self.lock();
-        for event in events {
-            if state.events.len() == MAX_EVENTS {
-                state.events.pop_front();
-            }
-            state.events.push_back(Arc::new(event));
-            state.next += 1;
-        }
+        state.events.extend(new.into_iter().map(Arc::new));
+        let old = state.events.len().saturating_sub(MAX_EVENTS);
+        state.events.drain(..old);
+        state.next += count;
+        let now = state.next;
         drop(state);
-        self.more.notify_all();
+        self.news.send_if_modified(|next| next.as_mut().map(|next| *next = now).is_some());
     }
 }
 
@@ -215,40 +233,22 @@ impl Service for History {
         if method != METHOD.name {
             return Err(unknown_method());
         }
-        if !params.get().trim_start().starts_with('{') {
-            return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
-        }
-        let wrong = || {
-            Error::new(ErrorKind::Invalid, "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.")
-        };
-        let params: Params = serde_json::from_str(params.get()).map_err(|_| wrong())?;
-        if params.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
-            return Err(wrong());
-        }
-        let waits = params.wait_s.is_some_and(|wait| wait > 0.0);
-        let _watcher = if waits { Some(Watcher::enter(&self.watchers)?) } else { None };
-        to_raw_value(&self.wait(&params))
+        to_raw_value(&self.since(Params::read(params)?.since))
             .map_err(|_| Error::new(ErrorKind::Invalid, "The changes cannot be written as JSON."))
     }
 }
 
-/// One of the few that may wait.
-struct Watcher<'a>(&'a AtomicUsize);
-
-impl<'a> Watcher<'a> {
-    fn enter(watchers: &'a AtomicUsize) -> Result<Self> {
-        let watcher = Self(watchers);
-        if watchers.fetch_add(1, Ordering::SeqCst) < MAX_WATCHERS {
-            return Ok(watcher);
+impl Params {
+    fn read(params: &RawValue) -> Result<Self> {
+        if !params.get().trim_start().starts_with('{') {
+            return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
         }
-        let message = format!("{MAX_WATCHERS} callers watch already; end one of them first.");
-        Err(Error::new(ErrorKind::Quota, message).with("limit", "watchers").with("max", MAX_WATCHERS))
-    }
-}
-
-impl Drop for Watcher<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        let params: Self = serde_json::from_str(params.get()).unwrap_or(Self { since: None, wait_s: Some(f64::NAN) });
+        if params.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
+            let message = "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(params)
     }
 }
 
@@ -259,9 +259,22 @@ mod tests {
 
     use super::*;
 
+    struct Noting(Arc<History>);
+
+    impl nudge::Log for Noting {
+        fn append(&self, _: &nudge::Entry<'_>) -> Result<()> {
+            Ok(())
+        }
+
+        fn applied(&self, applied: &Applied<'_>) {
+            self.0.note(applied);
+        }
+    }
+
     fn store() -> (Nudge, Arc<History>) {
         let history = Arc::new(History::default());
-        (Nudge::with_log(Config::default(), Arc::new(SystemClock), Box::new(Arc::clone(&history))), history)
+        let log = Box::new(Noting(Arc::clone(&history)));
+        (Nudge::with_log(Config::default(), Arc::new(SystemClock), log), history)
     }
 
     fn ask(history: &History, params: &Value) -> Value {
@@ -280,21 +293,30 @@ mod tests {
         assert_eq!((all["missed"].as_u64(), all["changes"].as_array().unwrap().len()), (Some(100), 1_000));
         assert_eq!(all["changes"][0]["value"], "100");
         assert_eq!(all["changes"][999]["version"], 1_100);
-        assert_eq!(ask(&history, &json!({"since": all["next"]}))["changes"], json!([]));
-        // A number of another server's.
-        assert_eq!(ask(&history, &json!({"since": 99_999}))["changes"].as_array().unwrap().len(), 1_000);
+        let none = ask(&history, &json!({"since": all["next"]}));
+        assert_eq!((&none["changes"], &none["missed"]), (&json!([]), &json!(0)));
+        // Numbers of a server before, and of one whose clock was ahead.
+        for other in [0, start - 1, start + 1_101] {
+            let all = ask(&history, &json!({"since": other}));
+            assert_eq!((&all["missed"], all["changes"].as_array().unwrap().len()), (&Value::Null, 1_000));
+        }
     }
 
     #[test]
-    fn a_waiting_call_hears_at_once_and_closing_lets_it_go() {
+    fn who_waits_hears_at_once_and_closing_lets_everybody_go() {
         let (store, history) = store();
-        std::thread::scope(|scope| {
-            let heard = scope.spawn(|| ask(&history, &json!({"since": 0, "wait_s": 5})));
-            store.set(SetHint::new("a", "k", "x")).unwrap();
-            assert_eq!(heard.join().unwrap()["changes"][0]["what"], "set");
-            let last = scope.spawn(|| ask(&history, &json!({"since": 1, "wait_s": 5})));
-            history.close();
-            assert_eq!(last.join().unwrap()["changes"], json!([]));
+        let start = ask(&history, &json!({}))["next"].as_u64().unwrap();
+        let params = |since: u64| to_raw_value(&json!({"since": since, "wait_s": 5})).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let change = async { store.set(SetHint::new("a", "k", "x")).unwrap() };
+            let (begun, old, new) = (std::time::Instant::now(), params(start), params(start + 1));
+            let (heard, _) = tokio::join!(history.wait(&old), change);
+            heard.unwrap();
+            let (heard, ()) = tokio::join!(history.wait(&new), async { history.close() });
+            heard.unwrap();
+            history.wait(&new).await.unwrap();
+            assert!(begun.elapsed() < Duration::from_secs(5), "it waited to the end");
         });
     }
 

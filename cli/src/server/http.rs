@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,9 +21,14 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
-use super::calls;
+use super::calls::{self, By};
 use super::door::{Door, MAX_BODY_BYTES, Refusal, Route};
+use super::history::History;
+use super::local::{Present, Proxies};
 use super::mcp_http::McpHttp;
+
+/// The process that a PROXY's connection belongs to; for `nudge.status`, never for a decision.
+pub const PROXY_HEADER: &str = "nudge-proxy";
 
 /// Connections at a time; further ones wait in the listener's queue.
 const MAX_CONNECTIONS: u32 = 512;
@@ -51,16 +56,9 @@ pub struct Http {
 }
 
 /// Accepts connections until `stopped` becomes true.
-pub fn spawn(
-    listener: TcpListener,
-    door: Door,
-    service: Arc<dyn Service>,
-    mcp: McpHttp,
-    stopped: watch::Receiver<bool>,
-) -> Http {
+pub fn spawn(listener: TcpListener, house: House, stopped: watch::Receiver<bool>) -> Http {
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
-    let house = Arc::new(House { door, service, mcp });
-    tokio::spawn(accept(listener, house, Arc::clone(&free), stopped));
+    tokio::spawn(accept(listener, Arc::new(house), Arc::clone(&free), stopped));
     Http { free }
 }
 
@@ -72,10 +70,17 @@ impl Http {
 }
 
 /// What all connections share.
-struct House {
-    door: Door,
-    service: Arc<dyn Service>,
-    mcp: McpHttp,
+pub struct House {
+    /// Who may come in.
+    pub door: Door,
+    /// What answers calls.
+    pub service: Arc<dyn Service>,
+    /// What changes in it.
+    pub history: Arc<History>,
+    /// The PROXYs among the callers.
+    pub proxies: Arc<Proxies>,
+    /// What answers under `/mcp`.
+    pub mcp: McpHttp,
 }
 
 async fn accept(listener: TcpListener, house: Arc<House>, free: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
@@ -119,9 +124,10 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let proxy = Arc::new(OnceLock::new());
     let service = service_fn(move |request| {
-        let house = Arc::clone(&house);
-        async move { Ok::<_, Infallible>(house.answer(request).await) }
+        let (house, proxy) = (Arc::clone(&house), Arc::clone(&proxy));
+        async move { Ok::<_, Infallible>(house.answer(request, &proxy).await) }
     });
     // Reading has its deadlines in hyper and in `read`; this one is for peers that take no answer.
     let mut stream = TimeoutStream::new(stream);
@@ -138,9 +144,9 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
 }
 
 impl House {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// `proxy` is the PROXY behind the connection, once that has said that it is one.
+    async fn answer(&self, request: Request<Incoming>, proxy: &OnceLock<Present>) -> Answer {
         let (head, mut body) = request.into_parts();
-        let by = head.headers.get(header::USER_AGENT).cloned();
         let read = match self.door.check(&head) {
             Ok(Route::Health) => return health().map(Either::Left),
             // Only a POST has a body that means anything.
@@ -152,10 +158,17 @@ impl House {
         };
         match read {
             Ok((Route::Mcp, bytes)) => self.mcp.answer(head, bytes).await.map(Either::Right),
-            Ok((_, bytes)) => match calls::answer(Arc::clone(&self.service), by, bytes).await {
-                Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
-                None => empty(StatusCode::ACCEPTED).map(Either::Left),
-            },
+            Ok((_, bytes)) => {
+                if let Some(pid) = head.headers.get(PROXY_HEADER) {
+                    let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
+                    pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
+                }
+                let by = By::head(&head.headers);
+                match calls::answer(Arc::clone(&self.service), &self.history, by, bytes).await {
+                    Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
+                    None => empty(StatusCode::ACCEPTED).map(Either::Left),
+                }
+            }
             Err(refusal) => {
                 tracing::info!(status = refusal.status().as_u16(), "refused a request");
                 // Who asked first whether to send has not sent, and need not now.

@@ -1,19 +1,23 @@
 //! The store of this process as a server offers it: `nudge.status` tells of the server too.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Caller, Config, Error, ErrorKind, Method, Nudge, Result, Service, Status};
+use nudge_client::Session;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::control::no_params;
-use super::history::History;
+use super::recorder::Recorder;
 
 /// The store, with what `nudge.status` says of the server.
 pub struct Local {
     nudge: Nudge,
-    history: Arc<History>,
-    port: u16,
+    recorder: Arc<Recorder>,
+    port: AtomicU16,
+    proxies: Arc<Proxies>,
     #[cfg(feature = "test-clock")]
     clock: Arc<nudge::ManualClock>,
 }
@@ -29,37 +33,61 @@ struct ServerStatus {
     status: Status,
     pid: u32,
     port: u16,
+    /// The processes of the session that are known: this one and its PROXYs.
+    members: usize,
+    proxies: Vec<u32>,
+    /// Null when no journal is kept.
+    journal_bytes: Option<u64>,
 }
 
 impl Local {
-    /// An empty store.
-    #[cfg(not(feature = "test-clock"))]
-    pub fn new(config: Config, port: u16) -> Self {
-        Self::with_clock(config, port, &Arc::new(nudge::SystemClock))
-    }
-
-    /// An empty store whose clock stands at the beginning of 2026.
-    #[cfg(feature = "test-clock")]
-    pub fn new(config: Config, port: u16) -> Self {
-        const START_MS: nudge::Millis = 1_767_225_600_000;
-        Self::with_clock(config, port, &Arc::new(nudge::ManualClock::new(START_MS)))
-    }
-
-    fn with_clock(config: Config, port: u16, clock: &Arc<ServerClock>) -> Self {
-        let history = Arc::new(History::default());
-        let nudge = Nudge::with_log(config, Arc::clone(clock) as Arc<dyn nudge::Clock>, Box::new(Arc::clone(&history)));
+    /// A store whose changes go to `recorder`, empty or as `records` say.
+    pub fn new(config: Config, recorder: Arc<Recorder>) -> Self {
+        let clock = Arc::new(server_clock());
+        let log = Box::new(Arc::clone(&recorder));
+        let nudge = Nudge::with_log(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>, log);
         Self {
             nudge,
-            history,
-            port,
+            recorder,
+            port: AtomicU16::new(0),
+            proxies: Arc::default(),
             #[cfg(feature = "test-clock")]
-            clock: clock.clone(),
+            clock,
         }
     }
 
-    /// What changes in the store.
-    pub fn history(&self) -> &Arc<History> {
-        &self.history
+    /// Takes the identity of the session, and what its journal says.
+    #[must_use]
+    pub fn of_session(mut self, session: Option<&Session>, records: &[Vec<u8>]) -> Self {
+        if let Some(session) = session {
+            self.nudge = self.nudge.with_identity(session.id.clone(), session.created_at);
+        }
+        let unreadable = self.nudge.restore(records.iter().map(Vec::as_slice));
+        if unreadable > 0 {
+            tracing::warn!(unreadable, "records of the journal were passed over");
+        }
+        self
+    }
+
+    /// The store's identity, for those who come after this process.
+    pub fn session(&self, port: u16, token: Option<&str>) -> Session {
+        let (id, created_at) = (self.nudge.session_id().to_owned(), self.nudge.created_at());
+        Session { id, created_at, port, token: token.map(ToOwned::to_owned) }
+    }
+
+    /// The port on which this process answers, for the status.
+    pub fn listens_on(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
+    }
+
+    /// Those who stand in line to take over.
+    pub fn proxies(&self) -> &Arc<Proxies> {
+        &self.proxies
+    }
+
+    /// Where changes are recorded.
+    pub fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
     }
 
     /// When the store was made.
@@ -75,8 +103,66 @@ impl Local {
     fn status(&self) -> Result<Box<RawValue>> {
         let mut status = self.nudge.status();
         status.role = "PRIMARY";
-        to_raw_value(&ServerStatus { status, pid: std::process::id(), port: self.port })
-            .map_err(|_| Error::new(ErrorKind::Invalid, "The status cannot be written as JSON."))
+        let proxies = self.proxies.pids();
+        let status = ServerStatus {
+            status,
+            pid: std::process::id(),
+            port: self.port.load(Ordering::Relaxed),
+            members: 1 + proxies.len(),
+            proxies,
+            journal_bytes: self.recorder.bytes(),
+        };
+        to_raw_value(&status).map_err(|_| Error::new(ErrorKind::Invalid, "The status cannot be written as JSON."))
+    }
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn server_clock() -> ServerClock {
+    nudge::SystemClock
+}
+
+/// One that stands at the beginning of 2026.
+#[cfg(feature = "test-clock")]
+fn server_clock() -> ServerClock {
+    const START_MS: nudge::Millis = 1_767_225_600_000;
+    nudge::ManualClock::new(START_MS)
+}
+
+/// The PROXYs that have a connection open on which they hear of changes.
+#[derive(Default)]
+pub struct Proxies(Mutex<BTreeMap<u32, usize>>);
+
+impl Proxies {
+    /// Counts one in until what comes back is dropped.
+    pub fn enter(self: &Arc<Self>, pid: u32) -> Present {
+        *self.lock().entry(pid).or_default() += 1;
+        Present { proxies: Arc::clone(self), pid }
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.lock().keys().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A PROXY that is connected.
+pub struct Present {
+    proxies: Arc<Proxies>,
+    pid: u32,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let mut proxies = self.proxies.lock();
+        if let Some(count) = proxies.get_mut(&self.pid) {
+            *count -= 1;
+            if *count == 0 {
+                proxies.remove(&self.pid);
+            }
+        }
     }
 }
 

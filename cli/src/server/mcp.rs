@@ -27,15 +27,6 @@ use super::stdio::{RawArguments, StdioTransport};
 use super::subscriptions::Subscriptions;
 use super::{calls, resources};
 
-/// Completes the params of a call that takes a context, before it is made: what the method's row
-/// says, the params, the service to ask (for instance which environment names matter), and the
-/// client's `_meta`.
-///
-/// The last argument says whether it may wait for other programs; when it would have to and may not, it
-/// answers false.
-pub type FillIn =
-    dyn Fn(&Method, &mut Map<String, Value>, &dyn Service, Option<&Map<String, Value>>, bool) -> bool + Send + Sync;
-
 /// Shown to the model by every host; some cut it at 2 KB.
 const INSTRUCTIONS: &str = "\
 Nudge remembers small facts about this workspace for the session: the command that builds, runs or \
@@ -89,11 +80,11 @@ fn protocol(reason: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// What one client is served: the tools of a service and its resources.
+/// What one client is served: tools and resources.
 #[derive(Clone)]
 pub struct Tools {
-    service: Arc<dyn Service>,
-    fill_in: Option<Arc<FillIn>>,
+    backend: Arc<Backend>,
+    fill_in: Option<Arc<dyn FillIn>>,
     list: Arc<[Tool]>,
     by_name: Arc<HashMap<String, &'static Method>>,
     changes: Changes,
@@ -103,18 +94,18 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Reads the service's method table.
-    pub fn new(service: Arc<dyn Service>, fill_in: Option<Arc<FillIn>>) -> Self {
-        let rows: Vec<_> = service.methods().into_iter().filter(|row| row.tool).collect();
+    /// The hint methods as tools.
+    pub fn new(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+        let rows: Vec<_> = nudge::methods().into_iter().filter(|row| row.tool).collect();
         // Hosts reject dots in names; clients that know the methods may still use them.
         let names = rows.iter().flat_map(|&row| [(row.tool_name(), row), (row.name.to_owned(), row)]);
         Self {
             list: rows.iter().map(|row| tool(row)).collect(),
             by_name: Arc::new(names.collect()),
-            changes: Changes::none(Arc::clone(&service)),
+            changes: Changes::none(Arc::clone(&backend)),
             subscriptions: Arc::default(),
             structured: false,
-            service,
+            backend,
             fill_in,
         }
     }
@@ -148,17 +139,30 @@ impl Tools {
 
     async fn call(
         &self,
-        by: String,
+        by: &str,
         method: &'static Method,
         params: Box<RawValue>,
         meta: JsonObject,
     ) -> CallToolResult {
-        let fill_in = self.fill_in.clone().filter(|_| method.context != ContextUse::None);
-        let prepare = move |service: &dyn Service, params: &RawValue, may_wait: bool| match &fill_in {
-            Some(fill_in) => filled_in(&**fill_in, method, params, service, &meta, may_wait),
-            None => Some(params.to_owned()),
-        };
-        match calls::call(Arc::clone(&self.service), by, method.name, params, prepare).await {
+        let fill_in = self.fill_in.clone().map(|fill_in| (fill_in, meta));
+        self.result(fill_in::call(&self.backend, by, method, params, fill_in).await)
+    }
+
+    /// A tool of a PRIMARY that is newer than this PROXY; `None` when that has none of the name either.
+    async fn forward(&self, by: &str, name: &str, params: &RawValue) -> Option<CallToolResult> {
+        let name = name.strip_prefix("nudge").and_then(|name| name.strip_prefix(['_', '.']))?;
+        let name = format!("nudge.{name}");
+        if !self.backend.is_there() || KNOWN.iter().any(|known| **known == *name) {
+            return None;
+        }
+        match self.backend.call_by(Caller::named(by), &name, params).await {
+            Err(error) if error.kind() == ErrorKind::UnknownMethod => None,
+            answered => Some(self.result(answered)),
+        }
+    }
+
+    fn result(&self, answered: Result<Box<RawValue>>) -> CallToolResult {
+        match answered {
             Ok(result) => {
                 let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
                 let text = ContentBlock::text(String::from(Box::<str>::from(result)));
@@ -178,65 +182,6 @@ fn client_name(client: &Implementation) -> String {
     const MAX_CHARS: usize = 64;
     let plain = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect::<String>();
     format!("{}/{}", plain(&client.name), plain(&client.version))
-}
-
-/// Params that are no object, or hold a key twice, are passed on as they are: the service says what is
-/// wrong with them.
-fn filled_in(
-    fill_in: &FillIn,
-    method: &Method,
-    params: &RawValue,
-    service: &dyn Service,
-    meta: &JsonObject,
-    may_wait: bool,
-) -> Option<Box<RawValue>> {
-    let Some(mut map) = object(params) else { return Some(params.to_owned()) };
-    let meta = Some(meta).filter(|meta| !meta.is_empty());
-    let filled = fill_in(method, &mut map, service, meta, may_wait);
-    filled.then(|| to_raw_value(&map).unwrap_or_else(|_| params.to_owned()))
-}
-
-/// The members of an object in which no object has two of one name.
-fn object(params: &RawValue) -> Option<Map<String, Value>> {
-    // First what ends at once where the nesting is endless.
-    let map = serde_json::from_str(params.get()).ok()?;
-    no_name_twice(params).then_some(map)
-}
-
-fn no_name_twice(json: &RawValue) -> bool {
-    match json.get().as_bytes().first() {
-        Some(b'{') => serde_json::from_str::<Members<'_>>(json.get()).is_ok_and(|Members(members)| {
-            let names: HashSet<_> = members.iter().map(|(name, _)| name).collect();
-            names.len() == members.len() && members.iter().all(|(_, value)| no_name_twice(value))
-        }),
-        Some(b'[') => {
-            serde_json::from_str::<Vec<&RawValue>>(json.get()).is_ok_and(|list| list.into_iter().all(no_name_twice))
-        }
-        _ => true,
-    }
-}
-
-/// An object as it is written.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Pairs)
-    }
 }
 
 /// The arguments as they came: with the request over stdio, with its HTTP head over HTTP.
@@ -294,19 +239,20 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(&method) = self.by_name.get(&*request.name) else {
-            // The name is not repeated: it may be anything.
-            let message = "There is no such tool; tools/list names them.";
-            return Err(ErrorData::invalid_params(message, None));
-        };
         let params = match raw_arguments(&mut context) {
             Some(params) => params,
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
         let by = context.client_info().map(|client| client_name(&client)).unwrap_or_default();
+        let Some(&method) = self.by_name.get(&*request.name) else {
+            // The name is not repeated: it may be anything.
+            let message = "There is no such tool; tools/list names them.";
+            let forwarded = self.forward(&by, &request.name, &params).await;
+            return Ok(forwarded.ok_or_else(|| ErrorData::invalid_params(message, None))?.into());
+        };
         let meta = std::mem::take(&mut context.meta.0.0);
-        Ok(self.call(by, method, params, meta).await.into())
+        Ok(self.call(&by, method, params, meta).await.into())
     }
 
     /// Also where a known method ends up whose params have another form.
@@ -338,7 +284,7 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.tell(&context).await;
-        resources::list(&self.service, request.and_then(|request| request.cursor).as_deref()).await
+        resources::list(&self.backend, request.and_then(|request| request.cursor).as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -354,7 +300,7 @@ impl ServerHandler for Tools {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(resources::read(&self.service, request.uri).await?.into())
+        Ok(resources::read(&self.backend, request.uri).await?.into())
     }
 
     async fn complete(
@@ -362,7 +308,7 @@ impl ServerHandler for Tools {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        resources::complete(&self.service, &request.r#ref, &request.argument).await
+        resources::complete(&self.backend, &request.r#ref, &request.argument).await
     }
 
     async fn subscribe(

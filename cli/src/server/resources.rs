@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{ErrorKind, Service};
+use nudge::ErrorKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{
     ArgumentInfo, CacheScope, CompleteResult, CompletionInfo, ErrorData, ListResourceTemplatesResult,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::calls;
+use super::backend::Backend;
 use super::changes::{list as list_names, no_params};
 
 const COMPONENTS_URI: &str = "nudge://components";
@@ -53,13 +53,13 @@ fn component_uri(name: &str) -> String {
 
 /// One page of the list: the components in byte order, after the list of them. A cursor is the URI
 /// before the page, so pages stay right when components come and go.
-pub(super) async fn list(service: &Arc<dyn Service>, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+pub(super) async fn list(backend: &Arc<Backend>, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let after = match cursor.map(Target::parse) {
         None => None,
         Some(Some(Target::Component(name))) => Some(name),
         Some(_) => return Err(ErrorData::invalid_params("There is no such cursor; begin without one.", None)),
     };
-    let mut names = list_names(service).await.map_err(|error| failed(&error))?;
+    let mut names = list_names(backend).await.map_err(|error| failed(&error))?;
     let mut resources = Vec::new();
     match after {
         None => resources.push(
@@ -92,26 +92,19 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// What a URI names, as it is now.
-pub(super) async fn read(service: &Arc<dyn Service>, uri: String) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(backend: &Arc<Backend>, uri: String) -> Result<ReadResourceResult, ErrorData> {
     let json = match Target::parse(&uri) {
         None => return Err(unknown(&uri)),
         Some(Target::Components) => {
-            let call = calls::call(
-                Arc::clone(service),
-                String::new(),
-                "nudge.list_components",
-                no_params(),
-                calls::as_they_are,
-            );
-            call.await.map_err(|error| failed(&error))?
+            backend.call("nudge.list_components", &no_params()).await.map_err(|error| failed(&error))?
         }
-        Some(Target::Component(name)) => component(service, &name, &uri).await?,
+        Some(Target::Component(name)) => component(backend, &name, &uri).await?,
     };
     let contents = ResourceContents::text(String::from(Box::<str>::from(json)), uri).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
 }
 
-async fn component(service: &Arc<dyn Service>, name: &str, uri: &str) -> Result<Box<RawValue>, ErrorData> {
+async fn component(backend: &Arc<Backend>, name: &str, uri: &str) -> Result<Box<RawValue>, ErrorData> {
     #[derive(Serialize)]
     struct Export<'a> {
         component: &'a str,
@@ -122,7 +115,7 @@ async fn component(service: &Arc<dyn Service>, name: &str, uri: &str) -> Result<
         payload: &'a RawValue,
     }
     let params = to_raw_value(&Export { component: name }).map_err(|_| unknown(uri))?;
-    match calls::call(Arc::clone(service), String::new(), "nudge.export", params, calls::as_they_are).await {
+    match backend.call("nudge.export", &params).await {
         Ok(exported) => match serde_json::from_str::<Exported<'_>>(exported.get()) {
             Ok(exported) => Ok(exported.payload.to_owned()),
             Err(_) => Err(ErrorData::internal_error("The export holds no payload.", None)),
@@ -135,7 +128,7 @@ async fn component(service: &Arc<dyn Service>, name: &str, uri: &str) -> Result<
 
 /// Names for the template's `name`; nothing for what is not ours.
 pub(super) async fn complete(
-    service: &Arc<dyn Service>,
+    backend: &Arc<Backend>,
     reference: &Reference,
     argument: &ArgumentInfo,
 ) -> Result<CompleteResult, ErrorData> {
@@ -143,7 +136,7 @@ pub(super) async fn complete(
     if !ours || argument.name != "name" {
         return Ok(CompleteResult::default());
     }
-    let mut names = list_names(service).await.map_err(|error| failed(&error))?;
+    let mut names = list_names(backend).await.map_err(|error| failed(&error))?;
     names.retain(|name| name.starts_with(&argument.value));
     let total = u32::try_from(names.len()).ok();
     let more = names.len() > CompletionInfo::MAX_VALUES;

@@ -1,78 +1,106 @@
-//! Becoming the one PRIMARY of a runtime directory.
+//! PRIMARY or PROXY: who has the lock, and how a PROXY gets it. The protocol and why it holds is told in
+//! `nudge/client/src/members.rs`.
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result};
-use nudge_client::{PrimaryLock, Remote, RuntimeDir};
+use nudge::{Config, Error, ErrorKind, Result};
+use nudge_client::{Journal, Member, PrimaryLock, Remote, RuntimeDir, ServerFile, SessionState};
+use tokio::sync::oneshot;
+
+use super::door::{Door, Token};
+use super::history::History;
+use super::local::Local;
+use super::recorder::Recorder;
 
 /// How long to try for the lock while nobody answers: a server may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_POLL: Duration = Duration::from_millis(10);
+/// Until a PROXY that could not become PRIMARY tries again; another may have more luck meanwhile.
+const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
 /// Ports tried after the first when that is taken.
 const NEXT_PORTS: u16 = 20;
 
-/// The lock, held, and a port, bound.
+/// How to be PRIMARY; a PROXY needs it too, for the day when it becomes one.
+pub struct Settings {
+    /// Where the lock, the journal and `server.pid` are.
+    pub dir: RuntimeDir,
+    /// The port tried first by the first PRIMARY of a session; 0 for any.
+    pub port: u16,
+    /// Further names that `Host` may have.
+    pub allow_host: Vec<String>,
+    /// What callers must show.
+    pub asks: Asks,
+    /// The store's limits.
+    pub config: Config,
+    /// Whether changes are journalled.
+    pub journal: bool,
+}
+
+/// What callers over HTTP must show.
+pub enum Asks {
+    /// Nothing.
+    Nothing,
+    /// This token.
+    For(Token),
+    /// The session's own token; its first PRIMARY makes it.
+    ForTheSessions,
+}
+
+/// What a `nudge serve` is.
+pub enum Role {
+    /// It has the lock.
+    Primary(Box<Primary>),
+    /// Another has it, and answers.
+    Proxy(Proxy),
+}
+
+/// The lock, held, a port, bound, and the store as the session left it.
 pub struct Primary {
-    dir: RuntimeDir,
-    lock: PrimaryLock,
-    listener: TcpListener,
-    port: u16,
+    pub(super) lock: PrimaryLock,
+    /// None where the process was a member before.
+    pub(super) member: Option<Member>,
+    pub(super) listener: TcpListener,
+    pub(super) door: Door,
+    pub(super) local: Arc<Local>,
+    /// What `server.pid` is to say.
+    pub(super) file: ServerFile,
 }
 
-impl Primary {
-    /// Wins the lock of `dir` and binds a port: `port`, or one of the next when that is taken.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when another server answers for `dir`, and names it; or when no port is free.
-    pub fn acquire(dir: RuntimeDir, port: u16) -> Result<Self> {
-        let lock = lock(&dir)?;
-        // It speaks of a server that is gone.
-        dir.remove_server_file(&lock)?;
-        let listener = bind(port)?;
-        let unusable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, format!("The port fails: {error}."));
-        listener.set_nonblocking(true).map_err(unusable)?;
-        let port = listener.local_addr().map_err(unusable)?.port();
-        Ok(Self { dir, lock, listener, port })
-    }
-
-    /// The port on 127.0.0.1.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// The runtime directory.
-    pub fn dir(&self) -> &RuntimeDir {
-        &self.dir
-    }
-
-    pub(super) fn into_parts(self) -> (RuntimeDir, PrimaryLock, TcpListener) {
-        (self.dir, self.lock, self.listener)
-    }
+/// A member of the session that waits for its turn.
+pub struct Proxy {
+    pub(super) member: Member,
+    /// The PRIMARY that answered.
+    pub(super) first: ServerFile,
+    /// The session that it belongs to.
+    session: Option<String>,
 }
 
-/// A failed try is no verdict: the holder may be ending, or a client only probing. So until the lock
-/// is won, or the server that `server.pid` names answers.
-fn lock(dir: &RuntimeDir) -> Result<PrimaryLock> {
+/// Becomes PRIMARY, or the PROXY of one that answers.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when somebody holds the lock and does not answer, no port is free, or the directory
+/// cannot be used.
+pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
+    let dir = &settings.dir;
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         if let Some(lock) = dir.try_lock()? {
-            return Ok(lock);
+            // It speaks of a server that is gone.
+            dir.remove_server_file(&lock)?;
+            let goes_on = !dir.session_is_over(&lock)?;
+            let taken = take_over(settings, history, lock, goes_on)?;
+            return Ok(Role::Primary(Box::new(Primary { member: Some(dir.join()?), ..taken })));
         }
+        // A failed try is no verdict: the holder may be ending, or a client only probing.
         if let Some(first) = dir.read_server_file().filter(|first| Remote::is_alive(first.port))
             && dir.is_held()
         {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "A Nudge server already runs for {} (pid {}, port {}); use that one, or stop it with `nudge stop`.",
-                    dir.path().display(),
-                    first.pid,
-                    first.port
-                ),
-            ));
+            let member = dir.join()?;
+            return Ok(Role::Proxy(Proxy { member, first, session: lives(dir) }));
         }
         if Instant::now() > deadline {
             let named = dir.read_server_file().map(|first| format!(" (server.pid names pid {})", first.pid));
@@ -89,9 +117,80 @@ fn lock(dir: &RuntimeDir) -> Result<PrimaryLock> {
     }
 }
 
-fn bind(port: u16) -> Result<TcpListener> {
-    let last = if port == 0 { port } else { port.saturating_add(NEXT_PORTS) };
-    for port in port..=last {
+/// The id of the session, if it lives.
+fn lives(dir: &RuntimeDir) -> Option<String> {
+    match dir.session() {
+        SessionState::Lives(session) => Some(session.id),
+        SessionState::Unknown | SessionState::Stopped => None,
+    }
+}
+
+/// Fills the store and binds the port; `server.pid` comes last, when calls are answered.
+fn take_over(settings: &Settings, history: &Arc<History>, lock: PrimaryLock, goes_on: bool) -> Result<Primary> {
+    let dir = &settings.dir;
+    if !goes_on {
+        dir.remove_session(&lock)?;
+    }
+    let before = match dir.session() {
+        SessionState::Lives(session) => Some(session),
+        SessionState::Unknown | SessionState::Stopped => None,
+    };
+    let (journal, records) = journal(settings, &lock, goes_on)?;
+    let recorder = Arc::new(Recorder::new(Arc::clone(history), journal));
+    let local = Local::new(settings.config.clone(), recorder);
+    let local = local.of_session(before.as_ref(), &records);
+    drop(records);
+
+    let listener = bind(before.as_ref().map_or(settings.port, |session| session.port), settings.port)?;
+    let unusable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, format!("The port fails: {error}."));
+    listener.set_nonblocking(true).map_err(unusable)?;
+    let port = listener.local_addr().map_err(unusable)?.port();
+    local.listens_on(port);
+
+    let token = match (&settings.asks, &before) {
+        (Asks::Nothing, _) => None,
+        (Asks::For(token), _) => Some(token.clone()),
+        (Asks::ForTheSessions, Some(session)) => session.token.clone().map(Token::fixed).transpose()?,
+        (Asks::ForTheSessions, None) => Some(Token::random()?),
+    };
+    let door = Door::new(port, token, &settings.allow_host, dir.server_file_path())?;
+    let session = local.session(port, door.token());
+    if before.as_ref() != Some(&session)
+        && let Err(error) = dir.write_session(&lock, &session)
+    {
+        // Whoever comes next makes a new token and takes another port; no hint depends on it.
+        tracing::warn!(error = error.message(), "the session is not described");
+    }
+    let token = session.token;
+    let file = ServerFile { pid: std::process::id(), port, started: local.started(), token };
+    Ok(Primary { lock, member: None, listener, door, local: Arc::new(local), file })
+}
+
+/// The journal to record in, if any, and what is in it. Without one of its own a PRIMARY still takes
+/// over what others have recorded, and removes it: it will not be true for long.
+fn journal(settings: &Settings, lock: &PrimaryLock, goes_on: bool) -> Result<(Option<Journal>, Vec<Vec<u8>>)> {
+    if !settings.journal && !goes_on {
+        return Ok((None, Vec::new()));
+    }
+    let (journal, restored) = settings.dir.open_journal(lock, goes_on)?;
+    if let Some(notice) = restored.notice {
+        tracing::warn!(notice, "the journal");
+    }
+    if settings.journal {
+        return Ok((Some(journal), restored.records));
+    }
+    drop(journal);
+    settings.dir.remove_journal(lock)?;
+    Ok((None, restored.records))
+}
+
+/// Binds the port that the session has, else `first`, else one of the next.
+fn bind(before: u16, first: u16) -> Result<TcpListener> {
+    if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, before)) {
+        return Ok(listener);
+    }
+    let last = if first == 0 { first } else { first.saturating_add(NEXT_PORTS) };
+    for port in first..=last {
         match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == Io::AddrInUse => {}
@@ -101,6 +200,86 @@ fn bind(port: u16) -> Result<TcpListener> {
             }
         }
     }
-    let ports = if port == last { format!("Port {port} is") } else { format!("The ports {port} to {last} are") };
+    let ports = if first == last { format!("Port {first} is") } else { format!("The ports {first} to {last} are") };
     Err(Error::new(ErrorKind::Unavailable, format!("{ports} taken; give another with --port, 0 for any.")))
+}
+
+/// How the wait of a PROXY ends.
+pub enum Turn {
+    /// It is PRIMARY now.
+    Primary(Box<Primary>),
+    /// Somebody has ended the session.
+    SessionOver,
+}
+
+/// A PROXY's place in the line for the lock.
+pub struct Waiting {
+    turn: oneshot::Receiver<Turn>,
+    left: Arc<Mutex<bool>>,
+}
+
+impl Waiting {
+    /// Waits on a thread of its own, until the lock comes or the process ends.
+    pub fn begin(settings: &Arc<Settings>, history: &Arc<History>, proxy: &Proxy) -> Self {
+        let (sender, turn) = oneshot::channel();
+        let left = Arc::new(Mutex::new(false));
+        let line = Line {
+            settings: Arc::clone(settings),
+            history: Arc::clone(history),
+            session: proxy.session.clone(),
+            left: Arc::clone(&left),
+        };
+        std::thread::spawn(move || line.wait(sender));
+        Self { turn, left }
+    }
+
+    /// Resolves when the wait is over.
+    pub async fn turn(&mut self) -> Turn {
+        // The thread ends without a word only when this process is about to.
+        (&mut self.turn).await.unwrap_or(Turn::SessionOver)
+    }
+
+    /// Steps out of the line. What comes back had come already.
+    pub fn leave(mut self) -> Option<Turn> {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.turn.try_recv().ok()
+    }
+}
+
+struct Line {
+    settings: Arc<Settings>,
+    history: Arc<History>,
+    session: Option<String>,
+    left: Arc<Mutex<bool>>,
+}
+
+impl Line {
+    fn wait(self, sender: oneshot::Sender<Turn>) {
+        let turn = loop {
+            match self.try_once() {
+                Ok(turn) => break turn,
+                Err(error) => tracing::error!(error = error.message(), "cannot become PRIMARY"),
+            }
+            sleep(PROMOTION_PAUSE);
+        };
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*left {
+            let _ = sender.send(turn);
+        }
+    }
+
+    fn try_once(&self) -> Result<Turn> {
+        let dir = &self.settings.dir;
+        let lock = dir.lock()?;
+        dir.remove_server_file(&lock)?;
+        let over = match dir.session() {
+            SessionState::Stopped => true,
+            SessionState::Lives(session) => self.session.as_ref().is_some_and(|own| *own != session.id),
+            SessionState::Unknown => false,
+        };
+        if over {
+            return Ok(Turn::SessionOver);
+        }
+        Ok(Turn::Primary(Box::new(take_over(&self.settings, &self.history, lock, true)?)))
+    }
 }

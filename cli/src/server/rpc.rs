@@ -54,6 +54,24 @@ pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Byte
     answered.then(|| out.into())
 }
 
+/// The params of a body that is one call to `method`, which is a short one.
+pub fn params_of<'a>(body: &'a [u8], method: &str) -> Option<&'a RawValue> {
+    const MAX_BYTES: usize = 4 << 10;
+    let short = str::from_utf8(body).ok().filter(|body| body.len() <= MAX_BYTES && body.contains(method))?;
+    serde_json::from_str::<Request<'_>>(short).ok().filter(|request| request.method == method)?.params
+}
+
+/// Refuses a body before it is looked at more closely; `None` when it is a notification.
+pub fn refusal(body: &[u8], error: &impl Serialize) -> Option<Bytes> {
+    let id = match serde_json::from_slice::<Request<'_>>(body) {
+        Ok(request) => request.id?.get(),
+        Err(_) => "null",
+    };
+    let mut out = Vec::new();
+    write_error(&mut out, if is_id(id) { id } else { "null" }, error);
+    Some(out.into())
+}
+
 /// An error that answers no particular request.
 pub fn failure(error: &impl Serialize) -> Bytes {
     let mut out = Vec::new();
@@ -84,6 +102,11 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
     let requests: Vec<&RawValue> = serde_json::from_str(batch.get()).unwrap_or_default();
     if requests.is_empty() || requests.len() > MAX_BATCH {
         let message = "A batch must hold 1 to 1000 requests.";
+        write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
+        return true;
+    }
+    if by.key.is_some() {
+        let message = "An Idempotency-Key names one call; send the calls of this batch alone.";
         write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
         return true;
     }

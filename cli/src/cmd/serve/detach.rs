@@ -4,20 +4,23 @@ use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result};
-use nudge_client::{Remote, ServerFile};
+use nudge::{Error, ErrorKind, Result, Service as _};
+use nudge_client::{Remote, RuntimeDir, ServerFile};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::tell;
 use super::{Done, ServeArgs};
 
+const PRIMARY: &str = "PRIMARY";
+const PROXY: &str = "PROXY";
 /// How long the server may take; it gives up on a lock that somebody else holds sooner than that.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
 /// Starts the server with the same arguments, which have been read and found good.
 pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
-    let dir = args.runtime_dir;
+    let dir = args.settings.dir;
     let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
@@ -32,12 +35,15 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
     let mut server = command.spawn().map_err(|error| failed(&format!("it cannot be run ({error})")))?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        let file = dir.read_server_file().filter(|file| file.pid == server.id() && Remote::is_alive(file.port));
-        if let Some(ServerFile { pid, port, .. }) = file {
-            let text = if json {
-                json!({"pid": pid, "port": port}).to_string()
-            } else {
-                format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it")
+        if let Some((file, role)) = place(&dir, server.id()) {
+            let (pid, port) = (server.id(), file.port);
+            let text = match role {
+                _ if json => json!({"pid": pid, "port": port, "role": role}).to_string(),
+                PRIMARY => format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it"),
+                _ => format!(
+                    "standing by in the background (pid {pid}) behind http://127.0.0.1:{port} (pid {}); `nudge stop` ends both",
+                    file.pid
+                ),
             };
             return Ok(format!("{text}\n").into());
         }
@@ -50,6 +56,18 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
         }
         std::thread::sleep(START_POLL);
     }
+}
+
+/// What the process has become, and the server of its session.
+fn place(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
+    let file = dir.read_server_file().filter(|file| Remote::is_alive(file.port))?;
+    if file.pid == process {
+        return Some((file, PRIMARY));
+    }
+    let params = RawValue::from_string("{}".into()).ok()?;
+    let status = Remote::connect(dir).and_then(|primary| primary.call("nudge.status", &params)).ok()?;
+    let status: Value = serde_json::from_str(status.get()).ok()?;
+    status["proxies"].as_array()?.contains(&process.into()).then_some((file, PROXY))
 }
 
 /// What it said before it ended.

@@ -1,0 +1,85 @@
+//! Who answers the calls that this process takes: its own store, or the PRIMARY elsewhere. It changes at
+//! most once, when a PROXY becomes PRIMARY; a call under way then is made again, and once.
+
+use std::sync::Arc;
+
+use nudge::{Caller, Result, Service};
+use nudge_client::{Client, key_of_call};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use super::calls;
+
+/// Answers calls.
+pub struct Backend(watch::Sender<Answering>);
+
+#[derive(Clone)]
+enum Answering {
+    Here(Arc<dyn Service>),
+    There(Arc<Client>),
+}
+
+impl Backend {
+    /// The store of this process.
+    pub fn here(service: Arc<dyn Service>) -> Self {
+        Self(watch::Sender::new(Answering::Here(service)))
+    }
+
+    /// The PRIMARY elsewhere.
+    pub fn there(client: Arc<Client>) -> Self {
+        Self(watch::Sender::new(Answering::There(client)))
+    }
+
+    /// This process has become PRIMARY.
+    pub fn promote(&self, service: Arc<dyn Service>) {
+        self.0.send_replace(Answering::Here(service));
+    }
+
+    /// Whether another process answers.
+    pub fn is_there(&self) -> bool {
+        matches!(*self.0.borrow(), Answering::There(_))
+    }
+
+    /// Makes a call on nobody's behalf.
+    ///
+    /// # Errors
+    /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
+    pub async fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        self.call_by(Caller::default(), method, params).await
+    }
+
+    /// Makes a call.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let client = match &*self.0.borrow() {
+            Answering::Here(service) => Err(Arc::clone(service)),
+            Answering::There(client) => Ok(Arc::clone(client)),
+        };
+        let client = match client {
+            Ok(client) => client,
+            Err(service) => return calls::call(service, caller, method, params).await,
+        };
+        // One key for both, because what the PRIMARY has done may have come here with the journal.
+        let key = key_of_call(method);
+        let caller = caller.with_key(key.as_deref());
+        let mut role = self.0.subscribe();
+        let promoted = async {
+            loop {
+                if let Answering::Here(service) = &*role.borrow_and_update() {
+                    break Arc::clone(service);
+                }
+                if role.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        let service = tokio::select! {
+            biased;
+            service = promoted => service,
+            reply = client.call(caller, method, params) => return reply,
+        };
+        calls::call(service, caller, method, params).await
+    }
+}

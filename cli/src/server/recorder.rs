@@ -1,0 +1,96 @@
+//! Where the store of a PRIMARY records its changes: in the session's journal before anybody can see
+//! them, and in the history once everybody can.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nudge::{Applied, Entry, Error, ErrorKind, Log, Result};
+use nudge_client::Journal;
+
+use super::history::History;
+
+/// A journal below this is never written anew.
+const SHORT_BYTES: u64 = 1 << 20;
+/// How many times as long as after the last time it may become until it is written anew.
+const GROWTH: u64 = 4;
+
+/// The log of a PRIMARY.
+pub struct Recorder {
+    history: Arc<History>,
+    keeping: Mutex<Keeping>,
+    /// The journal's length when it was begun or written anew.
+    begun: AtomicU64,
+}
+
+enum Keeping {
+    /// `NUDGE_JOURNAL=0`: what this process knows dies with it.
+    Nothing,
+    In(Journal),
+    /// Another process may be PRIMARY soon: nothing is acknowledged any more.
+    NoMore,
+}
+
+impl Recorder {
+    /// Records in `journal`, if there is one.
+    pub fn new(history: Arc<History>, journal: Option<Journal>) -> Self {
+        let begun = AtomicU64::new(journal.as_ref().map_or(0, Journal::bytes));
+        let keeping = Mutex::new(journal.map_or(Keeping::Nothing, Keeping::In));
+        Self { history, keeping, begun }
+    }
+
+    /// How long the journal is, if there is one.
+    pub fn bytes(&self) -> Option<u64> {
+        match &*self.keeping() {
+            Keeping::In(journal) => Some(journal.bytes()),
+            Keeping::Nothing | Keeping::NoMore => None,
+        }
+    }
+
+    /// Refuses every change from now on, and gives the journal back.
+    pub fn close(&self) -> Option<Journal> {
+        match std::mem::replace(&mut *self.keeping(), Keeping::NoMore) {
+            Keeping::In(journal) => Some(journal),
+            Keeping::Nothing | Keeping::NoMore => None,
+        }
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, Keeping> {
+        // What is behind it is never left half done.
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log for Recorder {
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        match &*self.keeping() {
+            Keeping::Nothing => Ok(()),
+            Keeping::In(journal) => journal.append(&entry.to_json()),
+            Keeping::NoMore => {
+                let message = "The server is ending and changes nothing any more; try again.";
+                Err(Error::new(ErrorKind::Unavailable, message).with("ending", true))
+            }
+        }
+    }
+
+    fn applied(&self, applied: &Applied<'_>) {
+        self.history.note(applied);
+    }
+
+    fn is_long(&self) -> bool {
+        let long = SHORT_BYTES.max(GROWTH * self.begun.load(Ordering::Relaxed));
+        match &*self.keeping() {
+            Keeping::In(journal) => journal.needs_compaction() || journal.bytes() > long,
+            Keeping::Nothing | Keeping::NoMore => false,
+        }
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        if let Keeping::In(journal) = &*self.keeping() {
+            if let Err(error) = journal.compact(records.iter().cloned()) {
+                tracing::warn!(error = error.message(), "the journal was not written anew");
+            }
+            // Also when it failed: the next try is not the next write.
+            self.begun.store(journal.bytes(), Ordering::Relaxed);
+        }
+    }
+}
