@@ -20,8 +20,10 @@ mod journal;
 mod members;
 mod remote;
 mod runtime;
+mod session;
 
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;
 pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};
+pub use session::{Session, SessionState};
