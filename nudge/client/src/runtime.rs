@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nudge::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::client::no_server;
 use crate::dir::{Dir, Unfit};
-use crate::remote::no_server;
 
 /// Held by the PRIMARY for as long as it lives; never removed, so that all lock the same file.
 const LOCK: &str = "primary.lock";
