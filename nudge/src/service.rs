@@ -60,6 +60,8 @@ pub struct Caller<'a> {
     pub name: &'a str,
     /// Names this one call, so that it is made once however often it is sent.
     pub key: Option<&'a str>,
+    /// Wants to be told, instead of an answer, when `context.env` lacks a name that it depends on.
+    pub env: bool,
     /// The version that a call about a secret is known to have led to before the secret was lost.
     pub(crate) version: Option<u64>,
 }
@@ -67,13 +69,20 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name, key: None, version: None }
+        Self { name, key: None, env: false, version: None }
     }
 
     /// The same, for a call that may be sent more than once.
     #[must_use]
     pub const fn with_key(self, key: Option<&'a str>) -> Self {
         Self { key, ..self }
+    }
+
+    /// The same, for a call whose `context.env` may lack names: then it is refused with
+    /// [`Error::env_names`], and made again with those.
+    #[must_use]
+    pub const fn asking_env(self) -> Self {
+        Self { env: true, ..self }
     }
 }
 

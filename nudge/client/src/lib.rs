@@ -3,7 +3,8 @@
 //! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a
 //! [`ServerFile`]. A [`Remote`] reads that description, believes it only while the lock is held, and
 //! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
-//! [`nudge::Service`]:
+//! [`nudge::Service`]. A [`Client`] is the same for asynchronous callers; both go on with the next
+//! PRIMARY when one dies.
 //!
 //! ```no_run
 //! use nudge::Service;
@@ -15,13 +16,18 @@
 //! # Ok::<(), nudge::Error>(())
 //! ```
 
+mod client;
+mod connection;
 mod dir;
 mod journal;
 mod members;
 mod remote;
 mod runtime;
+mod session;
 
+pub use client::{Client, ENV_HEADER, KEY_HEADER};
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;
 pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};
+pub use session::{Session, SessionState};

@@ -4,8 +4,10 @@
 //!
 //! Two lock files, never removed, whose locks the system releases when a process dies: `primary.lock`,
 //! held exclusively by the PRIMARY, and `members.lock`, held shared by all who belong to the session.
-//! Nobody but a PRIMARY ever tries the second exclusively, and nobody probes it: so a refusal means a
-//! living member. (A refusal of `primary.lock` means nothing: clients probe it.)
+//! Nobody who does not hold the first ever tries the second exclusively, and nobody probes it: so a
+//! refusal means a living member. (A refusal of `primary.lock` means nothing: clients probe it.) And a
+//! file, `session`: what a PRIMARY leaves to the next. An empty one says that the session was ended on
+//! purpose, whoever still belongs to it: a member may have been stopped, and notices late.
 //!
 //! **Start.** Until one of the two succeeds:
 //! 1. [`RuntimeDir::try_lock`]: won, go on as PRIMARY;
@@ -13,23 +15,29 @@
 //!
 //! **As PRIMARY**, in this order:
 //! 1. [`RuntimeDir::remove_server_file`];
-//! 2. [`RuntimeDir::session_is_over`];
+//! 2. [`RuntimeDir::session_is_over`]; when it is, [`RuntimeDir::remove_session`];
 //! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and start
 //!    begins again;
 //! 4. [`RuntimeDir::join`];
-//! 5. the store is filled, the port bound, [`RuntimeDir::write_server_file`], and only now calls are answered.
+//! 5. the store is filled, the port bound, [`RuntimeDir::write_session`],
+//!    [`RuntimeDir::write_server_file`], and only now calls are answered.
 //!
 //! **As PROXY**: [`RuntimeDir::join`], then serve. Never before a PRIMARY has answered: whoever joins
 //! earlier makes a PRIMARY that is just deciding take a dead session for a living one.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::try_lock`], 1, then 3 with `keep` (it is a member itself, so the
-//! session lives), then 5. It keeps its [`Member`].
+//! **Promotion** of a PROXY: [`RuntimeDir::try_lock`]; when [`RuntimeDir::session`] says that the session
+//! was stopped, or is another by now, it ends instead; 1, then 3 with `keep` (it is a member itself, so
+//! the session lives), then 5. It keeps its [`Member`].
 //!
-//! **End of the PRIMARY**: answer nothing more, then [`RuntimeDir::end`]: 1, leave, ask 2 again, and when over
-//! remove the journal, so that nothing stays on the disk; release the lock last. **End of a PROXY**: one
-//! [`RuntimeDir::try_lock`]; won, as the PRIMARY ends, because nobody else would remove the journal; else
-//! drop the [`Member`]. **`nudge stop`**: [`Journal::clear`] first, then the end of each. **Death** anywhere is
-//! an end without the other steps: what stays on the disk is removed by the next start.
+//! **End**: answer nothing more, then [`RuntimeDir::end`]. Of the PRIMARY: 1, leave, ask 2 again, and when
+//! over remove the journal and the session file, so that nothing stays on the disk; then release the
+//! lock. Of a PROXY: leave. Then, both alike, try for the lock once more, for a moment; won, ask 2 again
+//! and remove the same. So whoever is last removes it, in whatever order they leave and ask. When the
+//! session was stopped and others still belong to it, the empty session file stays for them.
+//!
+//! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
+//! **Death** anywhere is an end without the other steps: what stays on the disk is removed by the next
+//! start.
 //!
 //! `tests/tests/protocol.rs` takes these steps in every order.
 //!
@@ -40,7 +48,8 @@
 //! next PRIMARY asks, else a new one has begun and it belongs to that; it has promised nobody anything yet.
 //! *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived with it
 //! for a moment. *A PRIMARY that dies after deciding*: nobody had joined, so the next decides anew, or
-//! there are members, who agree that the session lives.
+//! there are members, who agree that the session lives. *Two that end at once*: each asks after it has
+//! left, and the one whose lock the other was refused asks after that, or the other still tries.
 
 use std::fs::{File, TryLockError};
 use std::thread::sleep;
@@ -50,12 +59,15 @@ use nudge::{Error, ErrorKind, Result};
 
 use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir};
+use crate::session::SessionState;
 
 /// Held shared by all who belong to the session; never removed, so that all lock the same file.
 const LOCK: &str = "members.lock";
 /// A PRIMARY that decides holds the lock for microseconds; more only when it is stopped in between.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 const JOIN_POLL: Duration = Duration::from_millis(1);
+/// How long one that ends tries for a lock that is held.
+const END_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Belonging to the session, which lives as long as anybody does. Ends when dropped, and when the
 /// process dies.
@@ -90,39 +102,72 @@ impl RuntimeDir {
         }
     }
 
-    /// Whether nobody belongs to the session any more, so that a new one begins. The caller is PRIMARY
-    /// and no member: it has not joined yet, or has left.
+    /// Whether a new session begins: nobody belongs to the old one any more, or it was stopped. The caller
+    /// is PRIMARY and no member: it has not joined yet, or has left.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
-    pub fn session_is_over(&self, _lock: &PrimaryLock) -> Result<bool> {
+    pub fn session_is_over(&self, lock: &PrimaryLock) -> Result<bool> {
+        Ok(!self.has_members(lock)? || self.session() == SessionState::Stopped)
+    }
+
+    /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes
+    /// the journal and the session file when nobody else belongs to it. Whether it found the session over.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
+    /// start removes it.
+    pub fn end(&self, lock: Option<PrimaryLock>, member: Member, journal: Option<Journal>) -> Result<bool> {
+        let unnamed = lock.as_ref().map_or(Ok(()), |lock| self.remove_server_file(lock));
+        drop(member);
+        // Closed before it is removed, which some systems demand.
+        drop(journal);
+        // Each releases its lock when it is done.
+        let first = lock.map_or(Ok(false), |lock| self.remove_if_over(&lock));
+        let last =
+            self.try_lock_for_a_moment().and_then(|lock| lock.map_or(Ok(false), |lock| self.remove_if_over(&lock)));
+        unnamed?;
+        Ok(first? | last?)
+    }
+
+    /// Removes what a session that is over leaves. Whether it is over.
+    fn remove_if_over(&self, lock: &PrimaryLock) -> Result<bool> {
+        if !self.has_members(lock)? {
+            let unnamed = self.remove_server_file(lock);
+            self.remove_session(lock)?;
+            return unnamed.map(|()| true);
+        }
+        if self.session() == SessionState::Stopped {
+            // The empty session file stays, to tell the others.
+            return self.remove_journal(lock).map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// Others that end, and clients that probe, hold the lock for microseconds; a PRIMARY, which removes
+    /// everything itself, for as long as it lives.
+    fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
+        let deadline = Instant::now() + END_TIMEOUT;
+        loop {
+            match self.try_lock()? {
+                None if Instant::now() < deadline => sleep(JOIN_POLL),
+                tried => return Ok(tried),
+            }
+        }
+    }
+
+    /// Whether anybody belongs to the session; the caller too, if it has joined.
+    fn has_members(&self, _lock: &PrimaryLock) -> Result<bool> {
         let file = self.members()?;
         match file.try_lock() {
             Ok(()) => {
                 // Closing would release it as well; this says so.
                 let _ = file.unlock();
-                Ok(true)
+                Ok(false)
             }
-            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
         }
-    }
-
-    /// Ends a PRIMARY, or a PROXY that has the lock: leaves the session, removes the journal when nobody
-    /// else belongs to it, and releases the lock after that. Whether the session is over with it.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
-    /// start removes it.
-    pub fn end(&self, lock: PrimaryLock, member: Member, journal: Option<Journal>) -> Result<bool> {
-        let unnamed = self.remove_server_file(&lock);
-        drop(member);
-        let over = self.session_is_over(&lock)?;
-        // Closed before it is removed, which some systems demand.
-        drop(journal);
-        let removed = if over { self.remove_journal(&lock) } else { Ok(()) };
-        drop(lock);
-        unnamed.and(removed).map(|()| over)
     }
 
     fn members(&self) -> Result<File> {

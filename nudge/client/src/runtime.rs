@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nudge::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::client::no_server;
 use crate::dir::{Dir, Unfit};
-use crate::remote::no_server;
 
 /// Held by the PRIMARY for as long as it lives; never removed, so that all lock the same file.
 const LOCK: &str = "primary.lock";
@@ -22,7 +22,7 @@ const OLD_LOG: &str = "server.log.1";
 /// After how much the log is put aside, so that both together stay below twice this.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 /// More than any server writes; a larger file is not ours.
-const MAX_SERVER_FILE_BYTES: u64 = 4096;
+const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
 /// The directory one session of servers and their clients share.
 ///
@@ -126,13 +126,7 @@ impl RuntimeDir {
 
     /// What `server.pid` says; `None` when there is none that a server of ours could have written.
     pub fn read_server_file(&self) -> Option<ServerFile> {
-        let file = self.dir.open_read(SERVER_FILE).ok()?;
-        let mut text = Vec::with_capacity(512);
-        file.take(MAX_SERVER_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
-        if text.len() as u64 > MAX_SERVER_FILE_BYTES {
-            return None;
-        }
-        serde_json::from_slice(&text).ok()
+        serde_json::from_slice(&self.read_small(SERVER_FILE)?).ok()
     }
 
     /// Writes `server.pid` in one step, whatever had its name before.
@@ -140,20 +134,33 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE`, for instance when a directory has that name.
     pub fn write_server_file(&self, _lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
+        self.write_small(SERVER_FILE, content)
+    }
+
+    /// The bytes of a file that a server of ours could have written.
+    pub(crate) fn read_small(&self, name: &str) -> Option<Vec<u8>> {
+        let file = self.dir.open_read(name).ok()?;
+        let mut text = Vec::with_capacity(512);
+        file.take(MAX_SMALL_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
+        (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
+    }
+
+    /// Writes a file in one step: nobody ever reads half of it.
+    pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
         static WRITTEN: AtomicU32 = AtomicU32::new(0);
         let (pid, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
-        let temporary = format!("{SERVER_FILE}.{pid}.{count}");
+        let temporary = format!("{name}.{pid}.{count}");
         let write = || -> io::Result<()> {
             // Left by a server with our pid that was killed in between.
             let _ = self.dir.remove(&temporary);
             let mut file = self.dir.create_new(&temporary)?;
             file.write_all(&serde_json::to_vec(content)?)?;
             drop(file);
-            self.dir.rename(&temporary, SERVER_FILE)
+            self.dir.rename(&temporary, name)
         };
         write().map_err(|error| {
             let _ = self.dir.remove(&temporary);
-            self.io("write", SERVER_FILE, &error)
+            self.io("write", name, &error)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Who belongs to the session, with real processes.
 
-use nudge_client::{Member, PrimaryLock, RuntimeDir};
+use nudge_client::{Member, PrimaryLock, RuntimeDir, Session, SessionState};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -33,18 +33,30 @@ fn puppet() {
         // As the PRIMARY of a new or of the old session.
         "decide" => {
             let lock = lock.as_ref().unwrap();
-            let over = dir.session_is_over(lock).unwrap();
+            let over = member.is_none() && dir.session_is_over(lock).unwrap();
+            if over {
+                dir.remove_session(lock).unwrap();
+            }
             let (journal, restored) = dir.open_journal(lock, !over).unwrap();
             member = member.take().or_else(|| Some(dir.join().unwrap()));
             journal.append(b"mine").unwrap();
+            dir.write_session(lock, &session()).unwrap();
             format!("{} records", restored.records.len())
         }
         "end" => {
-            let over = dir.end(lock.take().unwrap(), member.take().unwrap(), None).unwrap();
+            let over = dir.end(lock.take(), member.take().unwrap(), None).unwrap();
             if over { "over" } else { "not over" }.into()
+        }
+        "stop" => {
+            dir.stop_session().unwrap();
+            "stopped".into()
         }
         other => panic!("unknown: {other}"),
     });
+}
+
+fn session() -> Session {
+    Session { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()) }
 }
 
 fn puppet_in(home: &Home) -> Puppet {
@@ -129,7 +141,58 @@ fn the_last_one_leaves_nothing_on_the_disk() {
     assert_eq!(proxy.tell("decide"), "1 records");
     assert_eq!(proxy.tell("end"), "over");
     assert!(!file.exists());
+    assert_eq!(dir.session(), SessionState::Unknown);
     assert_eq!(primary.tell("lock"), "won", "the lock was released");
+}
+
+/// A PROXY may leave between the question of a PRIMARY that ends and the release of its lock; then it is
+/// the PRIMARY, or the PROXY, that asks once more.
+#[test]
+fn two_that_end_at_once_leave_nothing_on_the_disk() {
+    let home = Home::new();
+    let (mut primary, mut proxy) = (puppet_in(&home), puppet_in(&home));
+    let Home { outer: _outer, dir, lock } = home;
+    drop(lock);
+    for round in 0..100 {
+        wait_for("the lock", || primary.tell("lock") == "won");
+        assert_eq!(primary.tell("decide"), "0 records", "{round}");
+        proxy.tell("join");
+        primary.order("end");
+        proxy.order("end");
+        let ends = [primary.answer(), proxy.answer()];
+        assert!(ends.contains(&"over".to_owned()), "{round}: {ends:?}");
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["members.lock", "primary.lock"], "{round}");
+    }
+}
+
+#[test]
+fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
+    let home = Home::new();
+    let (mut primary, mut late) = (puppet_in(&home), puppet_in(&home));
+    let Home { outer: _outer, dir, lock } = home;
+    drop(lock);
+    wait_for("the lock", || primary.tell("lock") == "won");
+    primary.tell("decide");
+    late.tell("join");
+    assert_eq!(dir.session(), SessionState::Lives(session()));
+    primary.tell("stop");
+    assert_eq!(dir.session(), SessionState::Stopped);
+    assert_eq!(primary.tell("end"), "over");
+    assert!(!dir.path().join("journal").exists());
+    assert_eq!(dir.session(), SessionState::Stopped, "for the one that still belongs to it");
+    // A new session begins beside it, and is not ended by its leaving.
+    assert_eq!(primary.tell("lock"), "won");
+    assert_eq!(primary.tell("decide"), "0 records");
+    assert_eq!(late.tell("end"), "not over");
+    assert_eq!(dir.session(), SessionState::Lives(session()));
+    primary.tell("stop");
+    late.tell("join");
+    assert_eq!(primary.tell("end"), "over");
+    assert_eq!(late.tell("end"), "over");
+    assert_eq!(dir.session(), SessionState::Unknown, "the last one removes the mark");
 }
 
 /// Everybody at once: one wins at a time, and nobody who joins waits longer than a decision takes.

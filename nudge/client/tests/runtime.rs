@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nudge_client::{RuntimeDir, ServerFile};
+use nudge_client::{RuntimeDir, ServerFile, Session, SessionState};
 use tempfile::TempDir;
 
 fn fresh() -> (TempDir, RuntimeDir, PathBuf) {
@@ -69,6 +69,35 @@ fn only_what_a_server_writes_is_believed() {
     }
     fs::write(&file, format!(r#"{{"pid":1,"port":2,"pad":"{}"}}"#, "x".repeat(5000))).unwrap();
     assert_eq!(dir.read_server_file(), None, "too large");
+}
+
+#[test]
+fn the_session_file_reads_back() {
+    let (_home, dir, _) = fresh();
+    let lock = dir.try_lock().unwrap().unwrap();
+    let path = dir.path().join("session");
+    let session = Session { id: "a".into(), created_at: 7, port: 8765, token: Some("swordfish".into()) };
+    assert_eq!(dir.session(), SessionState::Unknown);
+    dir.write_session(&lock, &session).unwrap();
+    assert_eq!(dir.session(), SessionState::Lives(session.clone()));
+    assert!(!format!("{:?}", dir.session()).contains("swordfish"));
+    fs::write(&path, r#"{"id":"b","created_at":8,"new":[]}"#).unwrap();
+    let newer = Session { id: "b".into(), created_at: 8, port: 0, token: None };
+    assert_eq!(dir.session(), SessionState::Lives(newer));
+    fs::write(&path, "{}").unwrap();
+    assert_eq!(dir.session(), SessionState::Unknown);
+    for _ in 0..2 {
+        dir.stop_session().unwrap();
+        assert_eq!(dir.session(), SessionState::Stopped);
+    }
+    assert!(dir.session_is_over(&lock).unwrap());
+    dir.write_session(&lock, &session).unwrap();
+    for _ in 0..2 {
+        dir.remove_session(&lock).unwrap();
+        assert_eq!(dir.session(), SessionState::Unknown);
+    }
+    dir.stop_session().unwrap();
+    assert_eq!(dir.session(), SessionState::Stopped, "also where there was none");
 }
 
 #[cfg(unix)]

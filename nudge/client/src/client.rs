@@ -1,0 +1,343 @@
+//! The PRIMARY, called by many at a time, whoever it is by then.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use nudge::{Caller, Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::{sleep, timeout};
+
+use crate::connection::{Connection, Failed};
+use crate::runtime::{RuntimeDir, ServerFile};
+use crate::session::SessionState;
+
+/// The header by which a call says that it wants to be told of names that its `context.env` lacks
+/// ([`Caller::asking_env`]); its value is `ask`.
+pub const ENV_HEADER: &str = "nudge-env";
+/// The header that names a call which may change something, so that it is made once however often it is
+/// sent ([`Caller::with_key`]).
+pub const KEY_HEADER: &str = "idempotency-key";
+
+/// From the first byte to the last try, so that a caller is told within 10 seconds.
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+/// For the call after one that was not answered: a caller that makes two in a row, such as `nudge get`,
+/// is told within 10 seconds too.
+const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long [`Client::connect`] tries while a server is there and no connection can be opened.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server may take from winning its lock to writing `server.pid`.
+const START_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long nobody may be PRIMARY of a session that lives: a PROXY waits for the lock to be free.
+const GAP_TIMEOUT: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(2);
+/// What travels of a caller's name.
+const MAX_NAME_CHARS: usize = 128;
+/// Connections kept while nobody uses them.
+const MAX_IDLE: usize = 8;
+const SHUTDOWN: &str = "nudge.shutdown";
+
+/// The session's PRIMARY, found through the runtime directory whenever a connection has to be opened, and
+/// called by any number of tasks of one tokio runtime at a time.
+///
+/// A call takes 8 seconds at the most (2 when the one before was not answered in that time), then it is
+/// `E_UNAVAILABLE`. When its connection breaks, the PRIMARY may have died: it is sent again, to whoever is
+/// PRIMARY then, as long as the session lives. What may change something carries a key by which the
+/// PRIMARY knows it again, so that it is made once. `nudge.shutdown` is sent once.
+pub struct Client {
+    dir: RuntimeDir,
+    /// Who calls, where the call itself does not say.
+    name: HeaderValue,
+    /// What every request carries besides.
+    headers: HeaderMap,
+    idle: Mutex<Vec<Connection>>,
+    last_id: AtomicU64,
+    /// The last call was given all its time and not answered.
+    silent: AtomicBool,
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Client>();
+};
+
+impl Client {
+    /// A client of the session of `dir`, which is not looked for before the first call. `name` says who
+    /// calls, for people who ask later who did what (`nudge.deletions`).
+    pub fn new(dir: &RuntimeDir, name: impl Into<String>) -> Self {
+        Self {
+            dir: dir.clone(),
+            name: header(&name.into()),
+            headers: HeaderMap::new(),
+            idle: Mutex::default(),
+            last_id: AtomicU64::new(0),
+            silent: AtomicBool::new(false),
+        }
+    }
+
+    /// Says anew who calls.
+    pub(crate) fn rename(&mut self, name: &str) {
+        self.name = header(name);
+    }
+
+    /// Adds a header to every request: a PROXY says who it is. Of the value, 128 characters travel.
+    ///
+    /// # Panics
+    /// When `name` is no header name in lower case.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.insert(HeaderName::from_static(name), header(&value.into()));
+        // They carry what was to be sent when they were opened.
+        self.kept().clear();
+        self
+    }
+
+    /// Connects, so that the first call need not.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no server runs or none can be reached.
+    pub async fn connect(&self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            match self.open().await {
+                Ok(connection) => {
+                    self.keep(connection);
+                    return Ok(());
+                }
+                Err(failed) if failed.lasting || begun.elapsed() > CONNECT_PATIENCE => return Err(failed.error),
+                Err(_) => sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Calls a method by its JSON-RPC name. `params` must be a JSON object. Dropping the future gives the
+    /// call up; it may be carried out all the same.
+    ///
+    /// # Errors
+    /// What the method says; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for
+    /// a key with other characters than visible ASCII.
+    pub async fn call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let request = self.prepare(caller, method, params)?;
+        let hurried = self.silent.swap(false, Ordering::Relaxed);
+        let patience = if hurried { NEXT_CALL_TIMEOUT } else { CALL_TIMEOUT };
+        let mut trouble = None;
+        let answer = timeout(patience, self.send(&request, &mut trouble)).await;
+        answer.unwrap_or_else(|_| {
+            self.silent.store(!hurried, Ordering::Relaxed);
+            Err(trouble.unwrap_or_else(|| self.hung(patience)))
+        })
+    }
+
+    fn prepare(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Prepared> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut body = Vec::with_capacity(params.get().len() + method.len() + 64);
+        let call = Call { jsonrpc: "2.0", id, method, params };
+        serde_json::to_writer(&mut body, &call).map_err(|error| unavailable(error.to_string()))?;
+        let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
+        let key = if changes(method) { Some(key(caller.key)?) } else { None };
+        Ok(Prepared { name, key, env: caller.env, body: body.into(), once: method == SHUTDOWN })
+    }
+
+    /// Sends a call until it is answered. `trouble` is why it was not, while it is not on its way.
+    async fn send(&self, request: &Prepared, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
+        let mut refused = false;
+        loop {
+            let kept = self.take();
+            let was_kept = kept.is_some();
+            let failed = match self.exchange(kept, request, trouble).await {
+                Ok((StatusCode::UNAUTHORIZED, answer)) if !refused && !request.once => {
+                    // Another PRIMARY has come between reading its token and connecting.
+                    refused = true;
+                    Failed { error: refusal(&answer), sent: true, lasting: false }
+                }
+                Ok((_, answer)) => match read_answer(&answer) {
+                    Err(error) if is_ending(&error) => Failed { error, sent: true, lasting: false },
+                    answer => return answer,
+                },
+                Err(failed) => failed,
+            };
+            if failed.lasting || (request.once && failed.sent) {
+                return Err(failed.error);
+            }
+            *trouble = Some(failed.error);
+            // All were connections to the one that has died.
+            self.kept().clear();
+            if !was_kept {
+                sleep(POLL).await;
+            }
+        }
+    }
+
+    /// One try, over a kept connection or a new one.
+    async fn exchange(
+        &self,
+        kept: Option<Connection>,
+        request: &Prepared,
+        trouble: &mut Option<Error>,
+    ) -> Result<(StatusCode, Bytes), Failed> {
+        let mut connection = match kept {
+            Some(kept) => kept,
+            None => self.open().await?,
+        };
+        *trouble = None;
+        let answer = connection.post(request.headers(), request.body.clone()).await?;
+        if answer.0 != StatusCode::UNAUTHORIZED {
+            self.keep(connection);
+        }
+        Ok(answer)
+    }
+
+    /// Finds the server and connects to it.
+    async fn open(&self) -> Result<Connection, Failed> {
+        let server = find(&self.dir).await.map_err(Failed::lasting)?;
+        let connection = Connection::open(server.port, server.token.as_deref(), &self.headers).await?;
+        // Had it died before the port was opened, whoever has the port now would get the token.
+        if self.dir.is_held() { Ok(connection) } else { Err(Failed::broken("it has just ended", false)) }
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.kept();
+        std::iter::from_fn(|| idle.pop()).find(Connection::is_open)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.kept();
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Connection>> {
+        // A panic elsewhere leaves nothing half done here.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hung(&self, patience: Duration) -> Error {
+        let server = self.dir.read_server_file().map_or("the server".into(), |file| format!("process {}", file.pid));
+        unavailable(format!(
+            "The Nudge server does not answer within {} seconds and the call may still be carried out; end {server} or try again.",
+            patience.as_secs()
+        ))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+/// A call as it is sent, however often.
+struct Prepared {
+    name: HeaderValue,
+    key: Option<HeaderValue>,
+    env: bool,
+    body: Bytes,
+    /// Not to be sent a second time.
+    once: bool,
+}
+
+impl Prepared {
+    fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let key = self.key.clone().map(|key| (HeaderName::from_static(KEY_HEADER), key));
+        let env = self.env.then(|| (HeaderName::from_static(ENV_HEADER), HeaderValue::from_static("ask")));
+        [(USER_AGENT, self.name.clone())].into_iter().chain(key).chain(env)
+    }
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<Box<RawValue>>,
+    error: Option<Value>,
+}
+
+fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
+    match serde_json::from_slice(body) {
+        Ok(Answer { result: Some(result), error: None }) => Ok(result),
+        Ok(Answer { error: Some(error), .. }) => Err(Error::from_json(&error)),
+        _ => Err(unavailable("The Nudge server answered something else than JSON-RPC; update it and start it again.")),
+    }
+}
+
+/// What a server says that refuses a token.
+fn refusal(body: &[u8]) -> Error {
+    read_answer(body).err().unwrap_or_else(|| unavailable("The Nudge server refuses the token; start it again."))
+}
+
+/// Whether a PRIMARY says that it answers nothing more.
+fn is_ending(error: &Error) -> bool {
+    error.data().get("ending") == Some(&Value::Bool(true))
+}
+
+/// What `server.pid` says, believed only while the lock is held.
+async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
+    let begun = Instant::now();
+    let mut free_since = None;
+    loop {
+        if dir.is_held() {
+            free_since = None;
+            if let Some(server) = dir.read_server_file() {
+                return Ok(server);
+            }
+            if begun.elapsed() > START_TIMEOUT {
+                return Err(unavailable(
+                    "A Nudge server is starting but does not say where; stop it and start it again.",
+                ));
+            }
+        } else {
+            let lives = matches!(dir.session(), SessionState::Lives(_));
+            if !lives || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
+                return Err(no_server());
+            }
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// Whether a call may change something, and so needs a key. What is not known may.
+fn changes(method: &str) -> bool {
+    static READ_ONLY: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let rows = nudge::methods().into_iter().filter(|row| row.read_only);
+        rows.map(|row| row.name).chain(["nudge.changes", SHUTDOWN]).collect()
+    });
+    !READ_ONLY.contains(&method)
+}
+
+/// The caller's key, or one of our own.
+fn key(given: Option<&str>) -> Result<HeaderValue> {
+    let value = match given {
+        Some(key) => HeaderValue::from_str(key),
+        None => HeaderValue::from_str(uuid::Uuid::new_v4().simple().encode_lower(&mut uuid::Uuid::encode_buffer())),
+    };
+    value.map_err(|_| Error::new(ErrorKind::Invalid, "The key of a call may hold visible ASCII alone; give another."))
+}
+
+/// A text as a header can carry it.
+fn header(text: &str) -> HeaderValue {
+    let plain: String =
+        text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
+    HeaderValue::try_from(plain).unwrap_or(HeaderValue::from_static("?"))
+}
+
+/// Also when there is not even a directory where one could be.
+pub(crate) fn no_server() -> Error {
+    unavailable("No Nudge server is running; start one with `nudge serve`.")
+}
+
+pub(crate) fn unavailable(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unavailable, message)
+}

@@ -1,0 +1,149 @@
+//! One HTTP connection to a server, driven by the call that uses it.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{self, SendRequest, handshake};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use nudge::{Error, ErrorKind, Result};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// More than any export: the server's own limit is 24 MiB of hints.
+const MAX_ANSWER_BYTES: usize = 128 << 20;
+
+/// Why a request was not answered.
+#[derive(Debug)]
+pub struct Failed {
+    /// What to say when it is not tried again.
+    pub error: Error,
+    /// Something of the request may have left this process.
+    pub sent: bool,
+    /// Another try would end alike.
+    pub lasting: bool,
+}
+
+impl Failed {
+    /// The connection could not be opened, or has ended.
+    pub fn broken(reason: &str, sent: bool) -> Self {
+        let message = format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again.");
+        Self { error: Error::new(ErrorKind::Unavailable, message), sent, lasting: false }
+    }
+
+    /// What no other try would mend.
+    pub fn lasting(error: Error) -> Self {
+        Self { error, sent: false, lasting: true }
+    }
+}
+
+/// A connection for one request at a time. No task belongs to it: the bytes move while a request waits
+/// for its answer, and dropping it closes it.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// Moves the bytes; `None` once the connection is closed.
+    driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
+    /// The same socket, to look at without a turn of the event loop.
+    socket: std::net::TcpStream,
+    /// What every request carries.
+    headers: HeaderMap,
+}
+
+impl Connection {
+    /// Opens a connection whose requests all carry the token and the headers given.
+    pub async fn open(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, Failed> {
+        let broken = |error: io::Error| Failed::broken(&error.to_string(), false);
+        let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
+        let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?.map_err(broken)?;
+        // A call is one small write that nothing follows; waiting to fill a packet would only delay it.
+        stream.set_nodelay(true).map_err(broken)?;
+        let stream = stream.into_std().map_err(broken)?;
+        let socket = stream.try_clone().map_err(broken)?;
+        let stream = TcpStream::from_std(stream).map_err(broken)?;
+        let made = handshake(TokioIo::new(stream)).await;
+        let (sender, driver) = made.map_err(|error| Failed::broken(&error.to_string(), false))?;
+        let mut headers = more.clone();
+        let host = HeaderValue::try_from(format!("127.0.0.1:{port}"));
+        headers.insert(HOST, host.map_err(|error| Failed::broken(&error.to_string(), false))?);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(token) = token {
+            let value = HeaderValue::try_from(format!("Bearer {token}"));
+            let mut value = value.map_err(|_| Failed::broken("its token cannot be sent", false))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self { sender, driver: Some(driver), socket, headers })
+    }
+
+    /// Whether the server has neither closed it nor sent what nobody asked for.
+    pub fn is_open(&self) -> bool {
+        let waiting = self.socket.peek(&mut [0]);
+        self.driver.is_some()
+            && !self.sender.is_closed()
+            && waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether a server answers at all; only the question is sent.
+    pub async fn is_healthy(&mut self) -> bool {
+        let mut request = Request::new(Full::default());
+        *request.uri_mut() = hyper::Uri::from_static("/health");
+        request.headers_mut().extend(self.headers.remove(HOST).map(|host| (HOST, host)));
+        self.exchange(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
+    }
+
+    /// Posts a call and gives the whole answer, whatever its status.
+    pub async fn post(
+        &mut self,
+        headers: impl IntoIterator<Item = (hyper::header::HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), Failed> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = self.headers.clone();
+        for (name, value) in headers {
+            request.headers_mut().insert(name, value);
+        }
+        self.exchange(request).await
+    }
+
+    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failed> {
+        let Self { sender, driver, .. } = self;
+        let mut answer = pin!(async {
+            if let Err(error) = sender.ready().await {
+                return Err(Failed::broken(&error.to_string(), false));
+            }
+            let response = sender.try_send_request(request).await.map_err(|mut error| {
+                let sent = error.take_message().is_none();
+                Failed::broken(&error.error().to_string(), sent)
+            })?;
+            let status = response.status();
+            match Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await {
+                Ok(body) => Ok((status, body.to_bytes())),
+                Err(error) if error.is::<LengthLimitError>() => {
+                    let message = "The Nudge server's answer is larger than 128 MiB; ask for less.";
+                    Err(Failed::lasting(Error::new(ErrorKind::Unavailable, message)))
+                }
+                Err(error) => Err(Failed::broken(&error.to_string(), true)),
+            }
+        });
+        poll_fn(|cx| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer);
+            }
+            if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
+                // Whoever still waits for something of it is told.
+                *driver = None;
+            }
+            answer.as_mut().poll(cx)
+        })
+        .await
+    }
+}

@@ -1,0 +1,97 @@
+//! The session file: what belongs to the session, whoever is its PRIMARY.
+
+use std::fmt;
+use std::io;
+
+use nudge::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::{PrimaryLock, RuntimeDir};
+
+const NAME: &str = "session";
+
+/// What a PROXY that becomes PRIMARY takes over. Unknown keys are tolerated, so that versions can differ.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Random, one per session.
+    pub id: String,
+    /// When the session began, in Unix milliseconds.
+    pub created_at: i64,
+    /// The port of its PRIMARY, for the next to take where it can; 0 when there is none yet.
+    #[serde(default)]
+    pub port: u16,
+    /// What callers must show; absent when servers ask for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("created_at", &self.created_at)
+            .field("port", &self.port)
+            .field("token", &self.token.as_ref().map(|_| "[secret]"))
+            .finish()
+    }
+}
+
+/// What the session file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionState {
+    /// Nothing: there is none, or none that a server of ours could have written.
+    Unknown,
+    /// The session was ended on purpose (`nudge stop`).
+    Stopped,
+    /// A session that nobody has ended; whether anybody still belongs to it, the locks decide.
+    Lives(Session),
+}
+
+impl RuntimeDir {
+    /// What the session file says.
+    pub fn session(&self) -> SessionState {
+        match self.read_small(NAME) {
+            None => SessionState::Unknown,
+            Some(text) if text.is_empty() => SessionState::Stopped,
+            Some(text) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
+        }
+    }
+
+    /// Writes the session file in one step, whatever had its name before.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`, for instance when a directory has that name.
+    pub fn write_session(&self, _lock: &PrimaryLock, session: &Session) -> Result<()> {
+        self.write_small(NAME, session)
+    }
+
+    /// Marks the session as ended on purpose, so that whoever wins the lock next knows. Only the PRIMARY
+    /// may. It cuts the file to nothing, which works on a full disk too.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file can be neither cut nor replaced by an empty one.
+    pub fn stop_session(&self) -> Result<()> {
+        let cut = self.dir.open_write(NAME).and_then(|file| file.set_len(0));
+        let replace = |_| {
+            let _ = self.dir.remove(NAME);
+            self.dir.create_new(NAME).map(drop)
+        };
+        cut.or_else(replace).map_err(|error| self.io("empty", NAME, &error))
+    }
+
+    /// Removes what a session leaves: the journal, then the session file. The caller is PRIMARY and has
+    /// found that the session is over; a directory in the place of either stays.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when one cannot be removed. The session file stays as long as the journal does: it
+    /// may be all that says that the session was ended.
+    pub fn remove_session(&self, lock: &PrimaryLock) -> Result<()> {
+        self.remove_journal(lock)?;
+        match self.dir.remove(NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
+                Err(self.io("remove", NAME, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

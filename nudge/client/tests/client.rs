@@ -1,0 +1,287 @@
+//! Calls over HTTP: what is sent, what is repeated, and to whom.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nudge::{Caller, Result, Service};
+use nudge_client::{Client, Remote, RuntimeDir, ServerFile, Session};
+use serde_json::value::RawValue;
+use tempfile::TempDir;
+
+use server::{Answer, Request, Server};
+
+mod server;
+
+const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve`.";
+const OK: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#;
+const ENDING: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":50301,"message":"It ends.","data":{"reason":"E_UNAVAILABLE","ending":true}}}"#;
+
+fn home() -> (TempDir, RuntimeDir) {
+    let home = TempDir::with_prefix("nudge-client-").unwrap();
+    let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
+    (home, dir)
+}
+
+fn session() -> Session {
+    Session { id: "one".into(), created_at: 1, port: 0, token: None }
+}
+
+fn params() -> Box<RawValue> {
+    RawValue::from_string("{}".into()).unwrap()
+}
+
+/// As a PROXY calls: from many threads.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn call(client: &Client, method: &str) -> Result<Box<RawValue>> {
+    runtime().block_on(client.call(Caller::default(), method, &params()))
+}
+
+fn keys(seen: &[Request]) -> Vec<Option<&str>> {
+    seen.iter().map(|request| request.header("idempotency-key")).collect()
+}
+
+#[test]
+fn a_call_that_was_not_answered_is_sent_again_with_its_key() {
+    for broken in [Answer::Nothing, Answer::Part, Answer::Text(200, ENDING), Answer::Text(401, ENDING)] {
+        let (_home, dir) = home();
+        let server = Server::start(&dir, move |count, _| if count == 0 { broken } else { Answer::Text(200, OK) });
+        let remote = Remote::connect(&dir).unwrap();
+        assert_eq!(remote.call("nudge.bump", &params()).unwrap().get(), r#"{"n":1}"#, "{broken:?}");
+        assert!(remote.call("nudge.bump", &params()).is_ok());
+        let seen = server.seen();
+        let keys = keys(&seen);
+        assert!(keys.len() == 3 && keys[0].unwrap().len() == 32 && keys[0] == keys[1], "{broken:?}: {keys:?}");
+        assert_ne!(keys[1], keys[2], "{broken:?}");
+        assert_eq!(seen[0].body, seen[1].body);
+        let ways: HashSet<_> = seen.iter().map(|request| request.connection).collect();
+        assert_eq!(ways.len(), 2, "{broken:?}: a new connection, kept for the next call");
+    }
+}
+
+#[test]
+fn what_may_change_something_has_a_key() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let client = Client::new(&dir, "test/1").with_header("nudge-proxy", "7");
+    let runtime = runtime();
+    runtime.block_on(client.connect()).unwrap();
+    let call = |caller, method| runtime.block_on(client.call(caller, method, &params())).unwrap();
+    for method in ["nudge.get_hint", "nudge.changes", "nudge.shutdown"] {
+        call(Caller::named("me").with_key(Some("k")).asking_env(), method);
+    }
+    for method in ["nudge.set_hint", "nudge.new"] {
+        call(Caller::default().with_key(Some("k 1")), method);
+        call(Caller::default(), method);
+    }
+    let seen = server.seen();
+    assert_eq!(keys(&seen)[..3], [None; 3]);
+    assert_eq!((keys(&seen)[3], keys(&seen)[5]), (Some("k 1"), Some("k 1")));
+    assert!(keys(&seen)[4].is_some() && keys(&seen)[4] != keys(&seen)[6]);
+    let one = |at: usize, name| seen[at].header(name);
+    assert_eq!((one(0, "user-agent"), one(4, "user-agent")), (Some("me"), Some("test/1")));
+    assert_eq!((one(0, "nudge-env"), one(4, "nudge-env")), (Some("ask"), None));
+    assert!(seen.iter().all(|request| request.header("nudge-proxy") == Some("7") && request.connection == 0));
+    assert_eq!(one(0, "authorization"), Some("Bearer swordfish"));
+    assert_eq!(one(0, "host").unwrap(), format!("127.0.0.1:{}", server.port()));
+    let refused = runtime.block_on(client.call(Caller::default().with_key(Some("\n")), "nudge.bump", &params()));
+    assert_eq!(refused.unwrap_err().reason(), "E_INVALID");
+}
+
+#[test]
+fn a_shutdown_is_sent_once() {
+    for answer in [Answer::Nothing, Answer::Text(200, ENDING)] {
+        let (_home, dir) = home();
+        let server = Server::start(&dir, move |_, _| answer);
+        let remote = Remote::connect(&dir).unwrap();
+        assert_eq!(remote.shutdown().unwrap_err().reason(), "E_UNAVAILABLE");
+        assert_eq!(server.seen().len(), 1);
+        // Its connection has ended meanwhile: nothing was sent over that.
+        assert!(remote.shutdown().is_err());
+        assert_eq!(server.seen().len(), 2);
+    }
+}
+
+#[test]
+fn a_refused_token_is_the_answer_when_it_is_refused_again() {
+    let (_home, dir) = home();
+    let refusal =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":50301,"message":"Show it.","data":{"reason":"E_UNAVAILABLE"}}}"#;
+    let server = Server::start(&dir, move |_, _| Answer::Text(401, refusal));
+    let client = Client::new(&dir, "test");
+    assert_eq!(call(&client, "nudge.status").unwrap_err().message(), "Show it.");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[test]
+fn the_next_primary_is_found_across_the_gap() {
+    let (_home, dir) = home();
+    let mut server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    server.write_session(&session());
+    let remote = Remote::connect(&dir).unwrap();
+    assert!(remote.call("nudge.bump", &params()).is_ok());
+    for end in [Server::die, Server::leave] {
+        end(&server);
+        let next = std::thread::spawn({
+            let dir = dir.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(50));
+                Server::start(&dir, |_, _| Answer::Text(200, OK))
+            }
+        });
+        let begun = Instant::now();
+        assert!(remote.call("nudge.bump", &params()).is_ok());
+        assert!(begun.elapsed() < Duration::from_millis(450), "{:?}", begun.elapsed());
+        server = next.join().unwrap();
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[test]
+fn without_a_holder_it_ends_at_once_or_after_the_gap() {
+    let (_home, dir) = home();
+    let lock = dir.try_lock().unwrap().unwrap();
+    let client = Client::new(&dir, "test");
+    let refused = |client: &Client| {
+        let begun = Instant::now();
+        assert_eq!(call(client, "nudge.bump").unwrap_err().message(), NO_SERVER);
+        begun.elapsed()
+    };
+    dir.write_session(&lock, &session()).unwrap();
+    dir.stop_session().unwrap();
+    dir.write_server_file(&lock, &ServerFile { pid: 1, port: 1, started: String::new(), token: None }).unwrap();
+    drop(lock);
+    assert!(refused(&client) < Duration::from_millis(300), "stopped");
+    let lock = dir.try_lock().unwrap().unwrap();
+    dir.remove_session(&lock).unwrap();
+    drop(lock);
+    assert!(refused(&client) < Duration::from_millis(300), "unknown");
+    let lock = dir.try_lock().unwrap().unwrap();
+    dir.write_session(&lock, &session()).unwrap();
+    drop(lock);
+    let waited = refused(&client);
+    assert!(waited > Duration::from_millis(450) && waited < Duration::from_secs(2), "{waited:?}");
+}
+
+/// Whoever has the port of a server that died gets no token, not even a connection.
+#[test]
+fn no_token_without_a_holder() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    server.write_session(&session());
+    server.unlock();
+    let client = Client::new(&dir, "test");
+    assert_eq!(call(&client, "nudge.status").unwrap_err().message(), NO_SERVER);
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn calls_do_not_wait_for_each_other() {
+    let (_home, dir) = home();
+    let slow = Duration::from_millis(200);
+    let server = Server::start(&dir, move |_, request| {
+        if request.body.contains("nudge.slow") { Answer::Late(slow, OK) } else { Answer::Text(200, OK) }
+    });
+    let client = Arc::new(Client::new(&dir, "test"));
+    let runtime = runtime();
+    let spawn = |method: &'static str| {
+        let client = Arc::clone(&client);
+        // What a call is made of may move between threads.
+        runtime.spawn(async move { client.call(Caller::default(), method, &params()).await.map(drop) })
+    };
+    let begun = Instant::now();
+    let late: Vec<_> = (0..12).map(|_| spawn("nudge.slow")).collect();
+    for _ in 0..20 {
+        runtime.block_on(spawn("nudge.quick")).unwrap().unwrap();
+    }
+    assert!(begun.elapsed() < slow, "{:?}", begun.elapsed());
+    for late in late {
+        runtime.block_on(late).unwrap().unwrap();
+    }
+    assert!(begun.elapsed() < slow * 3, "{:?}", begun.elapsed());
+    // Of the twelve, eight connections are kept.
+    for late in (0..8).map(|_| spawn("nudge.slow")).collect::<Vec<_>>() {
+        runtime.block_on(late).unwrap().unwrap();
+    }
+    let ways: HashSet<_> = server.seen().iter().map(|request| request.connection).collect();
+    assert!((12..=13).contains(&ways.len()), "{}", ways.len());
+}
+
+#[test]
+fn threads_share_a_remote() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| Answer::Late(Duration::from_millis(100), OK));
+    let remote = Remote::connect(&dir).unwrap();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| remote.call("nudge.status", &params()).unwrap());
+        }
+    });
+    assert!(begun.elapsed() < Duration::from_millis(400), "{:?}", begun.elapsed());
+    assert_eq!(server.seen().len(), 8);
+}
+
+#[test]
+fn a_call_given_up_leaves_the_client_usable() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |count, _| match count {
+        0..5 => Answer::Late(Duration::from_millis(100), OK),
+        _ => Answer::Text(200, OK),
+    });
+    let client = Client::new(&dir, "test");
+    let runtime = runtime();
+    runtime.block_on(async {
+        for patience in [0, 1, 5, 20, 50] {
+            let (given, params) = (Duration::from_millis(patience), params());
+            let call = client.call(Caller::default(), "nudge.bump", &params);
+            assert!(tokio::time::timeout(given, call).await.is_err());
+        }
+        for _ in 0..5 {
+            assert!(client.call(Caller::default(), "nudge.bump", &params()).await.is_ok());
+        }
+    });
+    assert!(server.seen().len() <= 10);
+}
+
+/// A server may close what is idle; that is seen before anything is sent.
+#[test]
+fn a_connection_closed_while_idle_is_not_used() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| Answer::Last(OK));
+    let client = Client::new(&dir, "test");
+    let runtime = runtime();
+    for count in 1..20 {
+        runtime.block_on(client.call(Caller::default(), "nudge.shutdown", &params())).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(server.seen().len(), count);
+    }
+}
+
+#[test]
+fn a_server_is_alive_when_it_says_so() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, request| match (&*request.line, request.header("authorization")) {
+        ("GET /health HTTP/1.1", None) => Answer::Text(200, "{}"),
+        _ => Answer::Text(404, "{}"),
+    });
+    assert!(Remote::is_alive(server.port()));
+    server.die();
+    assert!(!Remote::is_alive(server.port()));
+}
+
+#[test]
+fn nobody_there_and_nothing_hidden() {
+    let (_home, dir) = home();
+    assert_eq!(Remote::connect(&dir).unwrap_err().message(), NO_SERVER);
+    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let remote = Remote::connect(&dir).unwrap();
+    assert!(!format!("{remote:?}").contains("swordfish"));
+    server.stop_accepting();
+    let begun = Instant::now();
+    assert_eq!(Remote::connect(&dir).unwrap_err().reason(), "E_UNAVAILABLE");
+    assert!(begun.elapsed() < Duration::from_secs(4));
+}

@@ -1,0 +1,190 @@
+//! A server of the tests: it holds the real lock, and answers what it is told.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, Session};
+
+#[derive(Debug, Clone, Copy)]
+pub enum Answer {
+    Text(u16, &'static str),
+    /// After a while.
+    Late(Duration, &'static str),
+    /// And closes the connection.
+    Last(&'static str),
+    /// Closes the connection without an answer.
+    Nothing,
+    /// Closes it in the middle of the answer.
+    Part,
+}
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Which connection it came by, counted from 0.
+    pub connection: usize,
+    pub line: String,
+    headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Request {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+}
+
+type Respond = Box<dyn Fn(usize, &Request) -> Answer + Send + Sync>;
+
+struct Inner {
+    dir: RuntimeDir,
+    port: u16,
+    lock: Mutex<Option<PrimaryLock>>,
+    seen: Mutex<Vec<Request>>,
+    open: Mutex<Vec<TcpStream>>,
+    closed: AtomicBool,
+    respond: Respond,
+}
+
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+impl Server {
+    /// Wins the lock as soon as it is free, and says where it is. `respond` is given how many requests
+    /// came before.
+    pub fn start(dir: &RuntimeDir, respond: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let lock = loop {
+            match dir.try_lock().unwrap() {
+                Some(lock) => break lock,
+                None => assert!(Instant::now() < deadline, "the lock is free"),
+            }
+        };
+        dir.remove_server_file(&lock).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let file = ServerFile { pid: 1, port, started: String::new(), token: Some("swordfish".into()) };
+        dir.write_server_file(&lock, &file).unwrap();
+        let server = Self(Arc::new(Inner {
+            dir: dir.clone(),
+            port,
+            lock: Mutex::new(Some(lock)),
+            seen: Mutex::default(),
+            open: Mutex::default(),
+            closed: AtomicBool::new(false),
+            respond: Box::new(respond),
+        }));
+        let inner = Arc::clone(&server.0);
+        thread::spawn(move || inner.accept(&listener));
+        server
+    }
+
+    pub fn port(&self) -> u16 {
+        self.0.port
+    }
+
+    pub fn seen(&self) -> Vec<Request> {
+        self.0.seen.lock().unwrap().clone()
+    }
+
+    pub fn write_session(&self, session: &Session) {
+        self.0.dir.write_session(self.0.lock.lock().unwrap().as_ref().unwrap(), session).unwrap();
+    }
+
+    /// As the system does when a process dies.
+    pub fn die(&self) {
+        self.stop_accepting();
+        for stream in self.0.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        self.unlock();
+    }
+
+    /// As a server that ends.
+    pub fn leave(&self) {
+        if let Some(lock) = &*self.0.lock.lock().unwrap() {
+            self.0.dir.remove_server_file(lock).unwrap();
+        }
+        self.die();
+    }
+
+    pub fn unlock(&self) {
+        self.0.lock.lock().unwrap().take();
+    }
+
+    pub fn stop_accepting(&self) {
+        if !self.0.closed.swap(true, Ordering::SeqCst) {
+            // Wakes it.
+            drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)));
+            while TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)).is_ok() {}
+        }
+    }
+}
+
+impl Inner {
+    fn accept(self: Arc<Self>, listener: &TcpListener) {
+        for (connection, stream) in listener.incoming().enumerate() {
+            if self.closed.load(Ordering::SeqCst) {
+                return;
+            }
+            let stream = stream.unwrap();
+            stream.set_nodelay(true).unwrap();
+            self.open.lock().unwrap().push(stream.try_clone().unwrap());
+            let inner = Arc::clone(&self);
+            thread::spawn(move || {
+                // What a client breaks off is no failure.
+                let _ = inner.serve(connection, &stream);
+                let _ = stream.shutdown(Shutdown::Both);
+            });
+        }
+    }
+
+    fn serve(&self, connection: usize, mut stream: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        loop {
+            let mut lines = Vec::new();
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line)? == 0 {
+                    return Ok(());
+                }
+                match line.trim_end() {
+                    "" => break,
+                    line => lines.push(line.to_owned()),
+                }
+            }
+            let line = lines.remove(0);
+            let headers: Vec<_> = lines.iter().filter_map(|line| line.split_once(": ")).collect();
+            let headers: Vec<_> =
+                headers.into_iter().map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+            let mut request = Request { connection, line, headers, body: String::new() };
+            let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            request.body = String::from_utf8(body).unwrap();
+            let count = {
+                let mut seen = self.seen.lock().unwrap();
+                seen.push(request.clone());
+                seen.len() - 1
+            };
+            let (status, text) = match (self.respond)(count, &request) {
+                Answer::Text(status, text) => (status, text),
+                Answer::Late(late, text) => {
+                    thread::sleep(late);
+                    (200, text)
+                }
+                Answer::Last(text) => {
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+                    return stream.write_all(head.as_bytes());
+                }
+                Answer::Nothing => return Ok(()),
+                Answer::Part => return stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"jsonrpc\""),
+            };
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+            stream.write_all(head.as_bytes())?;
+        }
+    }
+}
