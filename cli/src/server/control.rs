@@ -9,8 +9,11 @@ use tokio::sync::watch;
 
 use super::recorder::Recorder;
 
-static SHUTDOWN: Method = Method {
-    name: "nudge.shutdown",
+/// Ends the session.
+pub const SHUTDOWN: &str = "nudge.shutdown";
+
+static METHOD: Method = Method {
+    name: SHUTDOWN,
     title: "Stop the server",
     description: "Ends the session: this server, and every other that stands in line for it.",
     tool: false,
@@ -47,11 +50,11 @@ impl Control {
 
 impl Service for Control {
     fn methods(&self) -> Vec<&'static Method> {
-        vec![&SHUTDOWN]
+        vec![&METHOD]
     }
 
     fn call_by(&self, _: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        if method != SHUTDOWN.name {
+        if method != SHUTDOWN {
             return Err(unknown_method());
         }
         no_params(params)?;

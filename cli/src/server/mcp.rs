@@ -1,12 +1,11 @@
 //! MCP: the rows of the method table as tools and the store as resources, for both eras of the protocol.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::http::request::Parts;
-use nudge::{ContextUse, Error, ErrorKind, Method, Result, Service};
+use nudge::{Caller, Error, ErrorKind, Method, Result};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
@@ -17,15 +16,18 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
+use super::backend::Backend;
 use super::changes::Changes;
+use super::control::SHUTDOWN;
+use super::fill_in::{self, FillIn};
+use super::history::CHANGES;
 use super::stdio::{RawArguments, StdioTransport};
 use super::subscriptions::Subscriptions;
-use super::{calls, resources};
+use super::resources;
 
 /// Shown to the model by every host; some cut it at 2 KB.
 const INSTRUCTIONS: &str = "\
@@ -152,7 +154,8 @@ impl Tools {
     async fn forward(&self, by: &str, name: &str, params: &RawValue) -> Option<CallToolResult> {
         let name = name.strip_prefix("nudge").and_then(|name| name.strip_prefix(['_', '.']))?;
         let name = format!("nudge.{name}");
-        if !self.backend.is_there() || KNOWN.iter().any(|known| **known == *name) {
+        let ours = nudge::methods().into_iter().map(|row| row.name).chain([CHANGES, SHUTDOWN]);
+        if !self.backend.is_there() || ours.into_iter().any(|ours| ours == name) {
             return None;
         }
         match self.backend.call_by(Caller::named(by), &name, params).await {

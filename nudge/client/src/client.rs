@@ -309,6 +309,12 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
 }
 
 /// Whether a call may change something, and so needs a key. What is not known may.
+/// A key for a call of a method that may change something, for a caller that may make the call elsewhere
+/// too: [`Client::call`] makes one of its own where none is given.
+pub fn key_of_call(method: &str) -> Option<String> {
+    changes(method).then(|| uuid::Uuid::new_v4().simple().to_string())
+}
+
 fn changes(method: &str) -> bool {
     static READ_ONLY: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let rows = nudge::methods().into_iter().filter(|row| row.read_only);

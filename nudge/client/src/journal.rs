@@ -53,7 +53,10 @@ impl RuntimeDir {
     }
 
     /// Removes the journal of a session that is over; a directory in its place stays.
-    pub(crate) fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be removed.
+    pub fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
         match self.dir.remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
                 Err(self.io("remove", NAME, &error))

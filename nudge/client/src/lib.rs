@@ -25,7 +25,7 @@ mod remote;
 mod runtime;
 mod session;
 
-pub use client::{Client, ENV_HEADER, KEY_HEADER};
+pub use client::{Client, ENV_HEADER, KEY_HEADER, key_of_call};
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;

@@ -110,6 +110,21 @@ impl RuntimeDir {
         }
     }
 
+    /// Becomes PRIMARY, however long another is; blocks the thread until then.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the lock file cannot be used at all.
+    pub fn lock(&self) -> Result<PrimaryLock> {
+        let file = self.dir.open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))?;
+        loop {
+            match file.lock() {
+                Ok(()) => return Ok(PrimaryLock(file)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.io("lock", LOCK, &error)),
+            }
+        }
+    }
+
     /// Whether a PRIMARY lives: whether its lock is held, whatever any pid says.
     pub fn is_held(&self) -> bool {
         let Ok(file) = self.dir.open_lock(LOCK, false) else { return false };
