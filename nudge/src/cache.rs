@@ -494,15 +494,3 @@ impl SetHint {
         }
     }
 }
-impl Nudge {
-    /// stub
-    pub fn with_identity(mut self, id: String, at: Millis) -> Self { self.session_id = id; self.created_at = at; self }
-    /// stub
-    pub fn session_id(&self) -> &str { &self.session_id }
-    /// stub
-    pub fn created_at(&self) -> Millis { self.created_at }
-}
-impl Error {
-    /// stub
-    pub fn env_names(&self) -> Option<crate::method::EnvNames> { None }
-}
