@@ -1,8 +1,11 @@
 //! The store with its clock, limits and writer; the verbs stand in `method`.
 
-use std::sync::Arc;
+mod quota;
 
-use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -18,7 +21,7 @@ use crate::record::{self, Entry, Keys, Known, Read};
 use crate::safety::guard;
 use crate::scope::{Scope, ScopeSpec};
 use crate::service::Caller;
-use crate::store::{Change, Store, Variants, component_bytes};
+use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
 use crate::view::{Match, pick};
 
@@ -36,6 +39,8 @@ pub struct Nudge {
     pub(crate) created_at: Millis,
     pub(crate) shown: Mutex<Shown>,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
+    /// How many scopes in use have conditions on the environment.
+    env_scopes: AtomicUsize,
     /// Held while a call with a key is made, so that the same one sent twice waits for the first.
     keyed: Mutex<()>,
     keys: Mutex<Keys>,
@@ -55,6 +60,8 @@ const _: () = {
 struct Writer {
     /// Scopes in use by canonical text, with how many hints use each.
     scopes: HashMap<Box<str>, (Arc<Scope>, usize), foldhash::fast::RandomState>,
+    /// How many of them have conditions on the environment.
+    env_scopes: usize,
     /// Numbers of scopes that are no longer in use.
     free_scopes: Vec<u32>,
     /// Set when a number was given back; readers then forget what they knew by number.
@@ -77,6 +84,7 @@ impl Writer {
         let id = self.free_scopes.pop().unwrap_or(next);
         let stored = Arc::new(scope.numbered(id));
         self.scopes.insert(scope.canonical_json().into(), (Arc::clone(&stored), 1));
+        self.env_scopes += usize::from(stored.has_env());
         stored
     }
 
@@ -87,6 +95,7 @@ impl Writer {
         if *uses == 0 {
             self.scopes.remove(scope.canonical_json());
             self.free_scopes.push(scope.id);
+            self.env_scopes -= usize::from(scope.has_env());
             self.recycled = true;
         }
     }
@@ -119,6 +128,7 @@ impl Nudge {
             config,
             shown: Mutex::default(),
             regexes: Mutex::default(),
+            env_scopes: AtomicUsize::new(0),
             keyed: Mutex::default(),
             keys: Mutex::default(),
             clock,
@@ -126,6 +136,23 @@ impl Nudge {
             writer: Mutex::default(),
             scopes: Mutex::default(),
         }
+    }
+
+    /// Makes it the store of a session that has begun before: both belong to the session and survive
+    /// promotion (contract section 8).
+    #[must_use]
+    pub fn with_identity(self, id: String, created_at: Millis) -> Self {
+        Self { session_id: id, created_at, ..self }
+    }
+
+    /// Random, one per session.
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// When the session began.
+    pub fn created_at(&self) -> Millis {
+        self.created_at
     }
 
     /// The best eligible variant of a key, or `None`. For repeated lookups from one place use a
@@ -136,6 +163,11 @@ impl Nudge {
             return None;
         }
         pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+    }
+
+    /// Whether any answer can depend on the environment.
+    pub(crate) fn looks_at_env(&self) -> bool {
+        self.env_scopes.load(Ordering::Acquire) > 0
     }
 
     /// Drops what has expired, which no method shows any more; returns how many hints went.
@@ -211,7 +243,7 @@ impl Nudge {
                 let result = result.map_err(|_| Error::invalid("The result cannot be written as JSON."))?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
                 let entry = Entry { applied, result: result.as_deref() };
-                self.log.append(&entry)?;
+                self.record(&writer, &entry)?;
                 let version = entry.version_of_secret();
                 if let Some(key) = act.by.key {
                     self.keys.lock().insert(key, Known { result: result.map(Into::into), version });
@@ -231,6 +263,18 @@ impl Nudge {
         recorded
     }
 
+    /// Records a write. A log that somebody has shortened refuses it and says that it is long; then it
+    /// begins anew, and the write is not refused for it.
+    fn record(&self, writer: &Writer, entry: &Entry<'_>) -> Result<()> {
+        self.log.append(entry).or_else(|refusal| {
+            if !self.log.is_long() {
+                return Err(refusal);
+            }
+            self.log.begin_anew(&self.records(writer, entry.applied.at));
+            self.log.append(entry)
+        })
+    }
+
     /// What was deleted lately.
     pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
         look(&self.writer.lock().trash)
@@ -243,9 +287,12 @@ impl Nudge {
                 writer.extra = Some(Arc::clone(extra));
             }
         }
+        // Before anybody can see what may ask for it.
+        self.env_scopes.store(writer.env_scopes, Ordering::Release);
         for hint in self.store.apply(changes) {
             writer.release(&hint.scope);
         }
+        self.env_scopes.store(writer.env_scopes, Ordering::Release);
         if std::mem::take(&mut writer.recycled) {
             self.store.renumber();
         }
@@ -334,76 +381,6 @@ impl Nudge {
         }
         expired.len()
     }
-
-    /// Refuses what would not fit, after dropping what has expired.
-    fn check_quotas(&self, writer: &mut Writer, changes: &[Change], now: Millis) -> Result<()> {
-        self.fits(writer, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
-            0 => Err(refusal),
-            _ => self.fits(writer, changes),
-        })
-    }
-
-    fn fits(&self, writer: &Writer, changes: &[Change]) -> Result<()> {
-        let mut sizes = self.store.sizes();
-        let extra = changes.iter().rev().find_map(|change| match change {
-            Change::Extra(extra) => Some(extra),
-            _ => None,
-        });
-        sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
-        // How many hints each touched component had and has.
-        let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
-        let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
-        for change in changes {
-            let (component, old, new) = match change {
-                Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
-                Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                Change::Extra(_) => continue,
-            };
-            let (_, count) = touched.entry(component).or_insert_with(|| {
-                let before = self.store.component_len(component);
-                (before, before)
-            });
-            if let Some(old) = old.filter(|old| gone.insert(Arc::as_ptr(old))) {
-                *count -= 1;
-                sizes.hints -= 1;
-                sizes.bytes -= old.bytes as usize;
-            }
-            if let Some(new) = new {
-                *count += 1;
-                sizes.hints += 1;
-                sizes.bytes += new.bytes as usize;
-            }
-        }
-        for (name, &(before, after)) in &touched {
-            match (before, after) {
-                (0, 1..) => {
-                    sizes.components += 1;
-                    sizes.bytes += component_bytes(name);
-                }
-                (1.., 0) => {
-                    sizes.components -= 1;
-                    sizes.bytes -= component_bytes(name);
-                }
-                _ => {}
-            }
-        }
-        let fullest = touched.values().map(|&(_, after)| after).max().unwrap_or_default();
-        let limits = [
-            ("components", sizes.components, self.config.max_components),
-            ("hints_per_component", fullest, self.config.max_hints_per_component),
-            ("hints", sizes.hints, self.config.max_hints),
-            ("bytes", sizes.bytes, self.config.max_bytes),
-        ];
-        match limits.into_iter().find(|(_, size, max)| size > max) {
-            None => Ok(()),
-            Some((limit, _, max)) => Err(Error::quota(limit, max)),
-        }
-    }
-}
-
-/// The hint that `hint` replaces.
-fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
-    store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
 }
 
 /// What a write is called, and on whose behalf it is made.

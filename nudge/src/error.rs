@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
+
+use crate::method::EnvNames;
 
 /// What kind of refusal an [`Error`] is. Every kind has one JSON-RPC code and one reason string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,6 +148,12 @@ impl Error {
     /// The machine-readable part: `reason` and what the kind adds (`near_misses`, `limit`, ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
+    }
+
+    /// The names that a call [asking for them](crate::Caller::asking_env) has to be made again with; the
+    /// second time it need not ask. `None` when it was refused for another reason.
+    pub fn env_names(&self) -> Option<EnvNames> {
+        EnvNames::deserialize(self.0.data.get("env")?).ok()
     }
 
     /// The whole error as a JSON-RPC error object.

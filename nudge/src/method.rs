@@ -73,11 +73,19 @@ impl Service for Nudge {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(unknown_method)?;
-        match caller.key {
-            Some(key) if !row.method.read_only => {
-                self.once(key, |version| (row.run)(self, Caller { version, ..caller }, params))
+        let run = |caller: Caller<'_>| {
+            if caller.env {
+                self.ask_env(row.method.context, params)?;
             }
-            _ => (row.run)(self, caller, params),
+            (row.run)(self, caller, params)
+        };
+        match caller.key {
+            Some(key) if !row.method.read_only => self.once(key, |version| {
+                // It was made before, with all that it depended on.
+                let env = caller.env && version.is_none();
+                run(Caller { env, version, ..caller })
+            }),
+            _ => run(caller),
         }
     }
 }

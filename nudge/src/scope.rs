@@ -347,6 +347,11 @@ impl Scope {
         out
     }
 
+    /// Whether it has conditions on the environment.
+    pub(crate) fn has_env(&self) -> bool {
+        !(self.env_required.is_empty() && self.env_match.is_empty())
+    }
+
     /// The environment names it mentions; with `true` where the value matters.
     pub(crate) fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));

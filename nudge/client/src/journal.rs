@@ -39,15 +39,16 @@ impl RuntimeDir {
     /// With `keep` the session goes on: the longest whole prefix of the records comes back in order,
     /// and what follows it is cut off. Without, a new session begins and what there was is removed.
     ///
-    /// No content makes this fail. A link, a pipe, somebody else's file or one with a second name under
+    /// Damage does not make this fail. A link, a pipe, somebody else's file or one with a second name under
     /// the journal's name is not believed but replaced: the name is removed, what it stood for is
     /// untouched. A directory stays; until it is gone, every append is refused. Both are told in
     /// [`Restored::notice`], and neither needs a restart.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` with `keep` alone, when there is a journal of ours that cannot be read just now
-    /// (too many open files, an error of the disk): whoever went on without it would lose acknowledged
-    /// changes, so the caller gives the lock back and tries again.
+    /// (too many open files, an error of the disk), or that another version of Nudge has written: whoever
+    /// went on without it would lose acknowledged changes, so it is left as it is and the caller gives the
+    /// lock back.
     pub fn open_journal(&self, _lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
         Journal::open(Arc::clone(&self.dir), self.path().join(NAME), keep)
     }
@@ -113,9 +114,16 @@ impl Journal {
         let journal = Self { dir, path, inner: Mutex::default() };
         let mut inner = Inner::default();
         let _ = journal.dir.remove(TEMPORARY);
-        let unreadable = |error: io::Error| {
+        let unreadable = |reason: Unreadable| {
             let path = journal.path.display();
-            let message = format!("The journal {path} cannot be read now ({error}); nothing of it is lost, try again.");
+            let message = match reason {
+                Unreadable::Now(error) => {
+                    format!("The journal {path} cannot be read now ({error}); nothing of it is lost, try again.")
+                }
+                Unreadable::OtherVersion => format!(
+                    "The session's journal {path} is of another version of Nudge; end the session with `nudge stop` or update this Nudge."
+                ),
+            };
             Error::new(ErrorKind::Unavailable, message)
         };
         let mut restored = if keep { journal.restore(&mut inner).map_err(unreadable)? } else { Restored::default() };
@@ -187,7 +195,7 @@ impl Journal {
     }
 
     /// Reads what there is. Leaves `inner` without a file when that is nothing of ours.
-    fn restore(&self, inner: &mut Inner) -> io::Result<Restored> {
+    fn restore(&self, inner: &mut Inner) -> Result<Restored, Unreadable> {
         let found = match self.dir.look(NAME)? {
             Kind::Missing => return Ok(Restored::default()),
             Kind::Directory | Kind::Other => {
@@ -196,7 +204,7 @@ impl Journal {
             }
             Kind::Ours { .. } => self.dir.open_write(NAME)?,
         };
-        let whole = read(&found)?;
+        let whole = read(&found)?.ok_or(Unreadable::OtherVersion)?;
         // Should this fail, the next append finds the file too long and tries again.
         let _ = cut(&found, whole.bytes);
         let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
@@ -361,6 +369,19 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// Why a journal of ours cannot be restored.
+enum Unreadable {
+    /// Another try may do it.
+    Now(io::Error),
+    OtherVersion,
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self::Now(error)
+    }
+}
+
 /// The longest whole prefix of a file.
 struct Whole {
     records: Vec<Vec<u8>>,
@@ -369,21 +390,18 @@ struct Whole {
     flaw: Option<String>,
 }
 
-fn read(file: &File) -> io::Result<Whole> {
+/// `None` for a journal of another version.
+fn read(file: &File) -> io::Result<Option<Whole>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut magic = Vec::new();
     reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
-    let nothing = |flaw| Ok(Whole { records: Vec::new(), bytes: 0, flaw });
     if magic != MAGIC {
-        return nothing(match &magic[..] {
-            // Cut in the magic: nothing was ever acknowledged.
-            cut if MAGIC.starts_with(cut) => None,
-            other if other.starts_with(FAMILY) => {
-                Some("is of another version of Nudge, which this one cannot read; nothing was restored".into())
-            }
-            _ => Some("is not a journal; nothing was restored".into()),
-        });
+        // Cut in the magic: nothing was ever acknowledged.
+        let cut = MAGIC.starts_with(&magic);
+        let flaw = (!cut).then(|| "is not a journal; nothing was restored".into());
+        let other = !cut && is_of_the_family(&magic);
+        return Ok((!other).then_some(Whole { records: Vec::new(), bytes: 0, flaw }));
     }
     let mut whole = Whole { records: Vec::new(), bytes: MAGIC.len() as u64, flaw: None };
     while let Some(record) = next(&mut reader, total - whole.bytes)? {
@@ -394,7 +412,12 @@ fn read(file: &File) -> io::Result<Whole> {
         let (rest, kept) = (total - whole.bytes, whole.records.len());
         whole.flaw = Some(format!("ends with {rest} bytes that are no whole record; the {kept} before were restored"));
     }
-    Ok(whole)
+    Ok(Some(whole))
+}
+
+/// Whether a file that begins so is a journal of some version, up to 99.
+fn is_of_the_family(magic: &[u8]) -> bool {
+    matches!(magic.strip_prefix(FAMILY), Some([b'1'..=b'9', b'0'..=b'9' | b'\n']))
 }
 
 /// The next record, if it is whole.

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::query::MAX_FILTERS;
 use super::{Row, answer, schema};
@@ -65,7 +67,7 @@ pub struct EnvNamesAsked {
 }
 
 /// Result of [`Nudge::env_names`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvNames {
     /// Every name, in byte order.
     pub names: BTreeSet<String>,
@@ -86,17 +88,24 @@ impl Nudge {
             return Err(Error::invalid("keys and tags may have 256 entries each."));
         }
         let keys = params.key.iter().chain(&params.keys).cloned().collect::<Vec<_>>();
-        let filter = Filter {
-            component: params.component.as_deref(),
-            keys: &keys,
-            tags: &params.tags,
-            context: &Context::default(),
-            include_ineligible: true,
-            now: self.now(),
-        };
+        Ok(self.mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
+    }
+
+    /// The names in the scopes of the hints that pass the filters.
+    fn mentioned(&self, component: Option<&str>, keys: &[String], tags: &[String], variant: Option<&str>) -> EnvNames {
         let mut out = EnvNames::default();
-        for hint in self.store.matching(&filter) {
-            if params.variant.as_deref().is_none_or(|variant| hint.variant() == variant) {
+        if !self.looks_at_env() {
+            return out;
+        }
+        let (now, context) = (self.now(), Context::default());
+        let hints = match (component, keys, tags) {
+            (Some(component), [key], []) => self.store.variants(component, key).1.into_vec(),
+            _ => {
+                self.store.matching(&Filter { component, keys, tags, context: &context, include_ineligible: true, now })
+            }
+        };
+        for hint in hints {
+            if !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant) {
                 for (name, by_value) in hint.scope.env_names() {
                     out.names.insert(name.to_owned());
                     if by_value {
@@ -105,6 +114,61 @@ impl Nudge {
                 }
             }
         }
-        Ok(out)
+        out
     }
+
+    /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
+    /// (contract section 9). What is malformed is left to the method.
+    pub(super) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
+        if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
+            return Ok(());
+        }
+        let Ok(asked) = serde_json::from_str::<Asking>(params.get()) else { return Ok(()) };
+        if asked.keys.len() > MAX_FILTERS || asked.tags.len() > MAX_FILTERS {
+            return Ok(());
+        }
+        let given = match &asked.context {
+            Value::Null => None,
+            Value::Array(list) if list.is_empty() => None,
+            Value::Object(given) => Some(given).filter(|given| !given.is_empty()),
+            _ => return Ok(()),
+        };
+        if given.is_none() && context == ContextUse::InferredIfGiven {
+            return Ok(());
+        }
+        let env = match given.and_then(|given| given.get("env")) {
+            None => None,
+            Some(Value::Array(list)) if list.is_empty() => None,
+            Some(Value::Object(env)) => Some(env),
+            // Unknown, and to stay so; or malformed.
+            Some(_) => return Ok(()),
+        };
+        let value = |name: &String| env.and_then(|env| env.get(name));
+        let keys = asked.key.into_iter().chain(asked.keys).collect::<Vec<_>>();
+        let wanted = self.mentioned(asked.component.as_deref(), &keys, &asked.tags, asked.variant.as_deref());
+        let is_complete = wanted.names.iter().all(|name| value(name).is_some())
+            && wanted.values.iter().all(|name| value(name).and_then(Value::as_str) != Some(""));
+        if is_complete {
+            return Ok(());
+        }
+        let message = "Scopes mention environment variables that context.env lacks; make the call again with those that data.env names.";
+        Err(Error::invalid(message).with("env", json!({"names": wanted.names, "values": wanted.values})))
+    }
+}
+
+/// What of a call's params says which scopes can matter; the rest is the method's concern.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Asking {
+    #[serde(deserialize_with = "wire::given")]
+    component: Option<String>,
+    #[serde(deserialize_with = "wire::given")]
+    key: Option<String>,
+    #[serde(deserialize_with = "wire::given")]
+    variant: Option<String>,
+    #[serde(deserialize_with = "wire::given_or_default")]
+    keys: Vec<String>,
+    #[serde(deserialize_with = "wire::given_or_default")]
+    tags: Vec<String>,
+    context: Value,
 }

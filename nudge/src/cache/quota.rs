@@ -1,0 +1,83 @@
+//! The limits of the store (contract section 5).
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{Nudge, Writer};
+use crate::clock::Millis;
+use crate::error::{Error, Result};
+use crate::hint::Hint;
+use crate::store::{Change, Store, component_bytes};
+
+impl Nudge {
+    /// Refuses what would not fit, after dropping what has expired.
+    pub(super) fn check_quotas(&self, writer: &mut Writer, changes: &[Change], now: Millis) -> Result<()> {
+        self.fits(writer, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
+            0 => Err(refusal),
+            _ => self.fits(writer, changes),
+        })
+    }
+
+    fn fits(&self, writer: &Writer, changes: &[Change]) -> Result<()> {
+        let mut sizes = self.store.sizes();
+        let extra = changes.iter().rev().find_map(|change| match change {
+            Change::Extra(extra) => Some(extra),
+            _ => None,
+        });
+        sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
+        // How many hints each touched component had and has.
+        let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
+        let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
+        for change in changes {
+            let (component, old, new) = match change {
+                Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
+                Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
+                Change::Extra(_) => continue,
+            };
+            let (_, count) = touched.entry(component).or_insert_with(|| {
+                let before = self.store.component_len(component);
+                (before, before)
+            });
+            if let Some(old) = old.filter(|old| gone.insert(Arc::as_ptr(old))) {
+                *count -= 1;
+                sizes.hints -= 1;
+                sizes.bytes -= old.bytes as usize;
+            }
+            if let Some(new) = new {
+                *count += 1;
+                sizes.hints += 1;
+                sizes.bytes += new.bytes as usize;
+            }
+        }
+        for (name, &(before, after)) in &touched {
+            match (before, after) {
+                (0, 1..) => {
+                    sizes.components += 1;
+                    sizes.bytes += component_bytes(name);
+                }
+                (1.., 0) => {
+                    sizes.components -= 1;
+                    sizes.bytes -= component_bytes(name);
+                }
+                _ => {}
+            }
+        }
+        let fullest = touched.values().map(|&(_, after)| after).max().unwrap_or_default();
+        let limits = [
+            ("components", sizes.components, self.config.max_components),
+            ("hints_per_component", fullest, self.config.max_hints_per_component),
+            ("hints", sizes.hints, self.config.max_hints),
+            ("bytes", sizes.bytes, self.config.max_bytes),
+        ];
+        match limits.into_iter().find(|(_, size, max)| size > max) {
+            None => Ok(()),
+            Some((limit, _, max)) => Err(Error::quota(limit, max)),
+        }
+    }
+}
+
+/// The hint that `hint` replaces.
+fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
+    store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
+}
