@@ -91,7 +91,9 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
         Role::Proxy(proxy) => {
             if people {
                 let ServerFile { pid, port, .. } = proxy.first;
-                say(&format!("standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"));
+                say(&format!(
+                    "standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"
+                ));
             }
             let client = Arc::new(Client::new(&settings.dir, NAME));
             (surroundings.stand_by(proxy), Arc::new(Backend::there(client)))

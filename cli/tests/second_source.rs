@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use nudge::{Caller, ContextUse, Method, Nudge, Result, Service, Services, unknown_method};
-use nudge_cli::server::mcp::{FillIn, Tools};
+use nudge::{Caller, ContextUse, EnvNames, Method, Nudge, Result, Service, Services, unknown_method};
+use nudge_cli::server::backend::Backend;
+use nudge_cli::server::fill_in::FillIn;
+use nudge_cli::server::mcp::Tools;
 use nudge_cli::server::{rpc, stdio::StdioTransport};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 static ECHO: Method = Method {
@@ -52,20 +54,29 @@ fn over_http() {
     assert_eq!(ask("nudge.list_components")["error"]["code"], 40001, "the hints are still there");
 }
 
-/// Also shows what `FillIn` gets: the row, the params, the service and the client's `_meta`.
+type JsonMap = Map<String, Value>;
+
+/// Shows what it gets: the row, the params and the client's `_meta`.
+struct Filling;
+
+impl FillIn for Filling {
+    fn fill_in(&self, method: &Method, params: &mut JsonMap, meta: &JsonMap, _: bool) -> bool {
+        assert_eq!(method.name, "demo.echo");
+        params.insert("session".into(), meta["x-test"].clone());
+        true
+    }
+
+    fn learn(&self, _: EnvNames) {}
+}
+
 #[test]
 fn over_mcp() {
-    let fill_in: Arc<FillIn> = Arc::new(|method, params, service, meta, _may_wait| {
-        assert_eq!(method.name, "demo.echo");
-        assert_eq!(service.methods().len(), nudge::methods().len() + 1);
-        params.insert("session".into(), meta.unwrap()["x-test"].clone());
-        true
-    });
+    let backend = Arc::new(Backend::here(both()));
     let answers = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(server);
         let transport = StdioTransport::new(read, write);
-        let serving = tokio::spawn(rmcp::serve_server(Tools::new(both(), Some(fill_in)), transport));
+        let serving = tokio::spawn(rmcp::serve_server(Tools::new(backend, Some(Arc::new(Filling))), transport));
         let hello =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
         let call = json!({"name": "demo_echo", "arguments": {"say": "hello"}, "_meta": {"x-test": 5}});

@@ -115,9 +115,7 @@ impl OwnedCaller {
 fn is_short(body: &[u8]) -> bool {
     let Ok(body) = std::str::from_utf8(body) else { return true };
     // A batch may hold a thousand calls.
-    !body.trim_start().starts_with('[')
-        && !body.contains(LONG)
-        && !PERHAPS_LONG.iter().any(|word| body.contains(word))
+    !body.trim_start().starts_with('[') && !body.contains(LONG) && !PERHAPS_LONG.iter().any(|word| body.contains(word))
 }
 
 fn broken() -> Error {

@@ -108,11 +108,7 @@ struct Known {
 
 impl Changes {
     /// Gathers what `touched` sends until `stopped` becomes true; then all feeds end.
-    pub fn gather(
-        touched: &broadcast::Sender<Touched>,
-        backend: Arc<Backend>,
-        stopped: watch::Receiver<bool>,
-    ) -> Self {
+    pub fn gather(touched: &broadcast::Sender<Touched>, backend: Arc<Backend>, stopped: watch::Receiver<bool>) -> Self {
         let (batches, _) = broadcast::channel(BATCH_CAPACITY);
         let changes = Self::new(&batches, backend);
         tokio::spawn(gather(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
@@ -225,7 +221,8 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>) {
         // Nobody may be listening.
         let _ = match (since, told.missed) {
             (Some(_), Some(0)) => told.changes.into_iter().try_for_each(|change| {
-                let same = matches!(&*change.what, "bump" | "outcome") || (change.what == "set" && change.version > Some(1));
+                let same =
+                    matches!(&*change.what, "bump" | "outcome") || (change.what == "set" && change.version > Some(1));
                 let touch = |name: String| Touched::Component { name: name.into(), count_changed: !same };
                 touched.send(change.component.map_or(Touched::Everything, touch)).map(drop)
             }),

@@ -25,9 +25,9 @@ use super::changes::Changes;
 use super::control::SHUTDOWN;
 use super::fill_in::{self, FillIn};
 use super::history::CHANGES;
+use super::resources;
 use super::stdio::{RawArguments, StdioTransport};
 use super::subscriptions::Subscriptions;
-use super::resources;
 
 /// Shown to the model by every host; some cut it at 2 KB.
 const INSTRUCTIONS: &str = "\
@@ -96,9 +96,9 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The hint methods as tools.
+    /// Reads the table of methods.
     pub fn new(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
-        let rows: Vec<_> = nudge::methods().into_iter().filter(|row| row.tool).collect();
+        let rows: Vec<_> = backend.methods().into_iter().filter(|row| row.tool).collect();
         // Hosts reject dots in names; clients that know the methods may still use them.
         let names = rows.iter().flat_map(|&row| [(row.tool_name(), row), (row.name.to_owned(), row)]);
         Self {
@@ -139,13 +139,7 @@ impl Tools {
         }
     }
 
-    async fn call(
-        &self,
-        by: &str,
-        method: &'static Method,
-        params: Box<RawValue>,
-        meta: JsonObject,
-    ) -> CallToolResult {
+    async fn call(&self, by: &str, method: &'static Method, params: Box<RawValue>, meta: JsonObject) -> CallToolResult {
         let fill_in = self.fill_in.clone().map(|fill_in| (fill_in, meta));
         self.result(fill_in::call(&self.backend, by, method, params, fill_in).await)
     }

@@ -275,6 +275,7 @@ impl SessionManager for Sessions {
 
 #[cfg(test)]
 mod tests {
+    use crate::server::backend::Backend;
     use nudge::Nudge;
 
     use super::*;
@@ -297,7 +298,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_stop, stopped) = watch::channel(false);
-            let tools = Tools::new(Arc::new(Nudge::default()), None);
+            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()))), None);
             let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
             let hello = mcp.answer(head(Method::POST, ""), HELLO.into()).await;
             let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();

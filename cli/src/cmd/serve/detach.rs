@@ -39,7 +39,9 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
             let (pid, port) = (server.id(), file.port);
             let text = match role {
                 _ if json => json!({"pid": pid, "port": port, "role": role}).to_string(),
-                PRIMARY => format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it"),
+                PRIMARY => {
+                    format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it")
+                }
                 _ => format!(
                     "standing by in the background (pid {pid}) behind http://127.0.0.1:{port} (pid {}); `nudge stop` ends both",
                     file.pid
