@@ -228,10 +228,10 @@ pub fn status(result: &Value) -> String {
         match value.as_object() {
             Some(inner) => {
                 let inner: Vec<_> = inner.iter().map(|(name, value)| format!("{name} {}", text(value))).collect();
-                let _ = writeln!(out, "{name:<11} {}", inner.join(", "));
+                let _ = writeln!(out, "{name:<13} {}", inner.join(", "));
             }
             None => {
-                let _ = writeln!(out, "{name:<11} {}", text(value));
+                let _ = writeln!(out, "{name:<13} {}", text(value));
             }
         }
     }

@@ -98,7 +98,7 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
             // Somebody who keeps a connection open does not hold it up.
             let _idle = std::net::TcpStream::connect(("127.0.0.1", server.file.port)).unwrap();
             let took = server.stop();
-            assert_eq!(names(&runtime), ["primary.lock", "server.log"]);
+            assert_eq!(names(&runtime), ["members.lock", "primary.lock", "server.log"]);
             took
         })
         .collect();
@@ -109,15 +109,17 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
     let file = Background::answers(&runtime);
     let _server = Background { runtime: runtime.clone(), file: file.clone() };
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
-    assert_eq!(told, json!({"pid": file.pid, "port": file.port}));
+    assert_eq!(told, json!({"pid": file.pid, "port": file.port, "role": "PRIMARY"}));
 
+    // Further ones stand by.
     let second = detach(&runtime, &[]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let said = sentence(&second);
-    assert!(said.contains(&format!("(pid {}, port {})", file.pid, file.port)) && said.contains("nudge stop"), "{said}");
-    let second = detach(&runtime, &["--json"]).output().unwrap();
-    let error: Value = serde_json::from_slice(&second.stderr).unwrap();
-    assert_eq!((second.status.code(), &error["data"]["reason"]), (Some(1), &json!("E_UNAVAILABLE")));
+    let said = String::from_utf8(second.stdout).unwrap();
+    let behind = format!("behind http://127.0.0.1:{} (pid {}); `nudge stop` ends both", file.port, file.pid);
+    assert!(second.status.success() && said.contains("standing by") && said.contains(&behind), "{said}");
+    let third = detach(&runtime, &["--json"]).output().unwrap();
+    let told: Value = serde_json::from_slice(&third.stdout).unwrap();
+    assert_eq!((&told["port"], &told["role"]), (&json!(file.port), &json!("PROXY")));
+    assert_ne!(told["pid"], file.pid);
     assert_eq!(Background::answers(&runtime), file, "the first is as it was");
 }
 

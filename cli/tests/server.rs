@@ -35,37 +35,6 @@ fn refused_start(runtime: &Path) -> String {
 }
 
 #[test]
-fn the_second_server_names_the_first() {
-    let home = home();
-    let runtime = home.path().join("run");
-    let first = Serve::start(&runtime);
-    for _ in 0..3 {
-        let said = refused_start(&runtime);
-        assert!(said.contains(&format!("pid {}, port {}", first.file.pid, first.file.port)), "{said}");
-        assert!(!said.contains(first.token()), "the token is told");
-    }
-    assert_eq!(first.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
-    first.close();
-    Serve::start(&runtime).close();
-}
-
-#[test]
-fn of_many_that_start_at_once_one_wins() {
-    let home = home();
-    let runtime = home.path().join("run");
-    let mut servers: Vec<_> = (0..10).map(|_| command(&runtime).spawn().unwrap()).collect();
-    let losers = || servers.iter_mut().filter_map(|server| server.try_wait().unwrap()).count();
-    let mut losers = losers;
-    wait_for("nine to give up", PATIENCE, || (losers() == 9).then_some(()));
-    let dir = RuntimeDir::open(Some(&runtime)).unwrap();
-    assert!(dir.is_held());
-    let named = dir.read_server_file().unwrap().pid;
-    let winner = servers.iter_mut().find(|server| server.id() == named).unwrap();
-    drop(winner.stdin.take());
-    assert!(winner.wait().unwrap().success());
-}
-
-#[test]
 fn a_killed_server_is_replaced_at_once() {
     let home = home();
     let runtime = home.path().join("run");
@@ -128,9 +97,12 @@ fn a_taken_port_gives_way_to_the_next() {
     let home = home();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
-    let primary = nudge_cli::server::role::Primary::acquire(dir, port).unwrap();
-    assert!((port + 1..=port + 20).contains(&primary.port()), "{} after {port}", primary.port());
+    let runtime = home.path().join("run");
+    let mut command = command(&runtime);
+    command.args(["--port", &port.to_string()]);
+    let serve = Serve::spawn(command, &runtime);
+    assert!((port + 1..=port + 20).contains(&serve.file.port), "{} after {port}", serve.file.port);
+    serve.close();
 }
 
 #[cfg(unix)]

@@ -197,14 +197,14 @@ fn thirty_two_may_watch() {
         })
     };
     std::thread::scope(|scope| {
-        let watchers: Vec<_> = (0..32).map(|_| scope.spawn(waits)).collect();
+        let watchers: Vec<_> = (0..128).map(|_| scope.spawn(waits)).collect();
         let refused = wait_for("a refusal", PATIENCE, || {
             let answer = serve.call("nudge.changes", &json!({"since": next, "wait_s": 0.001}));
             answer.get("error").cloned()
         });
         assert_eq!(
             (&refused["data"]["reason"], &refused["data"]["limit"], &refused["data"]["max"]),
-            (&json!("E_QUOTA"), &json!("watchers"), &json!(32))
+            (&json!("E_QUOTA"), &json!("watchers"), &json!(128))
         );
         // It gets in only where one of them is just about to ask again.
         let out = wait_for("a watcher that is refused", PATIENCE, || {
@@ -219,7 +219,7 @@ fn thirty_two_may_watch() {
             out.status.code().is_some().then_some(out)
         });
         assert_eq!(out.status.code(), Some(4));
-        assert!(sentence(&out).contains("32 callers watch already"));
+        assert!(sentence(&out).contains("128 callers watch already"));
         // Who only asks does not wait, and who waits hears of the change.
         assert!(serve.call("nudge.changes", &json!({}))["result"].is_object());
         ok(&serve.runtime, &["set", "a", "k", "x"]);
