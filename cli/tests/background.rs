@@ -321,7 +321,7 @@ fn the_log_stays_small() {
         nudge(&runtime, &["ls"]).output().unwrap();
         server.stop();
         assert!(log(&runtime).starts_with("20"), "a new one begins");
-        assert_eq!(names(&runtime), ["primary.lock", "server.log", "server.log.1"]);
+        assert_eq!(names(&runtime), ["members.lock", "primary.lock", "server.log", "server.log.1"]);
         let size = |name: &str| fs::symlink_metadata(runtime.join(name)).unwrap().len();
         assert!(size("server.log") + size("server.log.1") < MOST);
         assert_eq!(fs::metadata(runtime.join("server.log")).unwrap().mode() & 0o777, 0o600);

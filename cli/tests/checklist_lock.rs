@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use kit::system::{Squatter, nudge, sentence, signal};
 use kit::{PATIENCE, Serve, command, home, wait_for};
-use nudge_client::{RuntimeDir, ServerFile};
+use nudge::Service as _;
+use nudge_client::{Remote, RuntimeDir, ServerFile};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 #[test]
@@ -80,22 +82,31 @@ fn row_18_of_fifty_starts_one_holds_the_lock() {
     let mut servers: Vec<_> = (0..50).map(|_| quiet().spawn().unwrap()).collect();
     let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&runtime)).ok());
     let first = wait_for("a PRIMARY", PATIENCE, || dir.read_server_file());
-    // From now on it is the one, whoever else comes or goes.
-    let settled = |server: &mut Child| server.id() == first.pid || server.try_wait().unwrap().is_some();
-    wait_for("the others", 6 * PATIENCE, || {
+    // From now on it is the one, and the others stand in line.
+    let params = to_raw_value(&json!({})).unwrap();
+    let status = || -> Option<Value> {
+        let answer = Remote::connect(&dir).and_then(|remote| remote.call("nudge.status", &params));
+        serde_json::from_str(answer.ok()?.get()).ok()
+    };
+    let status = wait_for("the others", 6 * PATIENCE, || {
         let count = holders(&servers, &runtime.join("primary.lock"));
         assert!(count.is_none_or(|count| count == 1), "{count:?} hold the lock");
         assert_eq!(dir.read_server_file().as_ref(), Some(&first));
-        servers.iter_mut().all(settled).then_some(())
+        status().filter(|status| status["members"] == 50)
     });
-    let status = nudge(&runtime, &["status", "--json"]).output().unwrap();
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!((&status["pid"], &status["role"]), (&json!(first.pid), &json!("PRIMARY")));
-    for mut server in servers {
+    let mut pids: Vec<_> = servers.iter().map(Child::id).filter(|pid| *pid != first.pid).collect();
+    pids.sort_unstable();
+    assert_eq!(status["proxies"], json!(pids));
+    for server in &mut servers {
         drop(server.stdin.take());
-        server.wait().unwrap();
     }
-    assert!(!runtime.join("server.pid").exists());
+    for mut server in servers {
+        assert!(server.wait().unwrap().success());
+    }
+    for name in ["server.pid", "session", "journal"] {
+        assert!(!runtime.join(name).exists(), "{name} is still there");
+    }
 }
 
 #[test]

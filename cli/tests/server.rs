@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use kit::{PATIENCE, Serve, command, home, run_to_end, wait_for};
+use kit::{PATIENCE, Serve, command, home, run_to_end};
 use nudge::{ErrorKind, Service};
 use nudge_client::{Remote, RuntimeDir};
 use serde_json::value::to_raw_value;

@@ -95,12 +95,13 @@ fn serve(args: ServeArgs) -> Result<()> {
     }
     let settings = Arc::new(args.settings);
     let for_people = !args.detached && stdin().is_terminal();
-    if let Err(error) = log::start(args.log_level, &settings.dir, !for_people) {
+    let logging = log::start(args.log_level, &settings.dir, !for_people);
+    let history = Arc::new(History::default());
+    let role = role::enter(&settings, &history)?;
+    if let Err(error) = logging {
         // A server without a log is better than none.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
-    let history = Arc::new(History::default());
-    let role = role::enter(&settings, &history)?;
     let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(Some(Arc::new(Here::default()))) };
     server::run(role, &settings, &history, stdio)
 }
