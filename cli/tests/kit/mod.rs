@@ -3,7 +3,14 @@
 #![allow(dead_code)]
 
 #[cfg(unix)]
+pub mod agent;
+#[cfg(unix)]
 pub mod pty;
+#[cfg(unix)]
+pub mod raw;
+pub mod rng;
+#[cfg(unix)]
+pub mod session;
 pub mod system;
 
 use std::io::{BufRead, BufReader, Read, Write};

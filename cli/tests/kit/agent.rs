@@ -1,0 +1,268 @@
+//! An agent: a `nudge serve` of either role with MCP on its stdio, which many threads may use at once.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::mcp::{LEGACY, request};
+use super::{PATIENCE, wait_for};
+
+/// Longer than any call may take that is refused because nobody answers.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Why a call has no result.
+#[derive(Debug, Clone)]
+pub enum Failure {
+    /// It was never sent.
+    Unsent,
+    /// Refused with this error object.
+    Refused(Value),
+    /// Whoever was to answer has ended.
+    Gone,
+    /// Nothing came in time.
+    Silent,
+}
+
+impl Failure {
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(error) => error["data"]["reason"].as_str().unwrap_or("?"),
+            Self::Unsent => "unsent",
+            Self::Gone => "gone",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+pub struct Agent {
+    pub pid: u32,
+    child: Mutex<Child>,
+    stdin: Mutex<Option<ChildStdin>>,
+    heard: Arc<Heard>,
+    /// What came unasked.
+    unasked: Mutex<Receiver<Value>>,
+    last_id: AtomicU64,
+    /// The test ends it, or stops it for long: what it does not answer proves nothing.
+    pub doomed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Heard {
+    /// `None` once stdout is closed.
+    waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
+    stderr: Mutex<String>,
+    /// A line on stdout that is no JSON.
+    nonsense: Mutex<Option<String>>,
+}
+
+/// A call that was sent.
+pub struct Pending(Receiver<Value>);
+
+impl Pending {
+    /// The whole answer.
+    pub fn wait(self, patience: Duration) -> Result<Value, Failure> {
+        self.0.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => Failure::Gone,
+            RecvTimeoutError::Timeout => Failure::Silent,
+        })
+    }
+
+    /// The result of a tool.
+    pub fn tool(self, patience: Duration) -> Result<Value, Failure> {
+        let answer = self.wait(patience)?;
+        if answer["error"].is_object() {
+            return Err(Failure::Refused(answer["error"].clone()));
+        }
+        let result = &answer["result"];
+        if result["isError"] == true {
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            return Err(Failure::Refused(serde_json::from_str(text).unwrap_or_else(|_| json!(text))));
+        }
+        Ok(result["structuredContent"].clone())
+    }
+}
+
+impl Agent {
+    /// Starts one and greets it, so that it serves somebody.
+    pub fn start(runtime: &Path, args: &[&str]) -> Self {
+        let mut command = super::command(runtime);
+        command.args(args);
+        Self::spawn(command)
+    }
+
+    pub fn spawn(command: Command) -> Self {
+        let agent = Self::launch(command);
+        agent.greet().unwrap_or_else(|why| panic!("not greeted ({}): {}", why.reason(), agent.stderr()));
+        agent
+    }
+
+    /// Starts one with pipes on all three streams, and says nothing yet.
+    pub fn launch(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let heard = Arc::new(Heard { waiting: Mutex::new(Some(HashMap::new())), ..Heard::default() });
+        let (sender, unasked) = channel();
+        let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let told = Arc::clone(&heard);
+        thread::spawn(move || {
+            for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+                match serde_json::from_str::<Value>(&text) {
+                    Ok(message) => told.dispatch(message, &sender),
+                    Err(_) => *locked(&told.nonsense) = Some(text),
+                }
+            }
+            // Whoever waits hears that nothing comes.
+            *locked(&told.waiting) = None;
+        });
+        let told = Arc::clone(&heard);
+        thread::spawn(move || {
+            let mut buffer = [0; 1024];
+            while let Ok(read @ 1..) = stderr.read(&mut buffer) {
+                locked(&told.stderr).push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+        });
+        Self {
+            pid: child.id(),
+            stdin: Mutex::new(child.stdin.take()),
+            child: Mutex::new(child),
+            heard,
+            unasked: Mutex::new(unasked),
+            last_id: AtomicU64::new(0),
+            doomed: AtomicBool::new(false),
+        }
+    }
+
+    /// Greets as a client of 2025 does.
+    pub fn greet(&self) -> Result<Value, Failure> {
+        let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        let answer = self.ask("initialize", hello, LONG)?;
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        Ok(answer)
+    }
+
+    /// Sends a request, and does not wait for the answer.
+    pub fn begin(&self, modern: bool, method: &str, params: Value) -> Result<(u64, Pending), Failure> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = channel();
+        locked(&self.heard.waiting).as_mut().ok_or(Failure::Unsent)?.insert(id, sender);
+        self.write(&request(modern, id, method, params))?;
+        Ok((id, Pending(receiver)))
+    }
+
+    pub fn begin_tool(&self, name: &str, arguments: &Value) -> Result<Pending, Failure> {
+        let params = json!({"name": name, "arguments": arguments});
+        self.begin(false, "tools/call", params).map(|(_, pending)| pending)
+    }
+
+    pub fn ask(&self, method: &str, params: Value, patience: Duration) -> Result<Value, Failure> {
+        self.begin(false, method, params)?.1.wait(patience)
+    }
+
+    pub fn tool(&self, name: &str, arguments: &Value, patience: Duration) -> Result<Value, Failure> {
+        self.begin_tool(name, arguments)?.tool(patience)
+    }
+
+    /// The result of a tool that must have one.
+    pub fn result(&self, name: &str, arguments: &Value) -> Value {
+        self.tool(name, arguments, LONG).unwrap_or_else(|why| {
+            panic!("{} of {}: {name} {arguments}: {why:?}; stderr: {}", why.reason(), self.pid, self.stderr())
+        })
+    }
+
+    /// The next message that came unasked.
+    pub fn unasked(&self, patience: Duration) -> Option<Value> {
+        locked(&self.unasked).recv_timeout(patience).ok()
+    }
+
+    fn write(&self, message: &Value) -> Result<(), Failure> {
+        let mut stdin = locked(&self.stdin);
+        let Some(pipe) = stdin.as_mut() else { return Err(Failure::Unsent) };
+        // Half a line may have gone.
+        pipe.write_all(format!("{message}\n").as_bytes()).map_err(|_| Failure::Gone)
+    }
+
+    /// The end of file, as when the agent's client goes.
+    pub fn close(&self) {
+        drop(locked(&self.stdin).take());
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        // A child that was waited for is no longer ours to signal.
+        let mut child = locked(&self.child);
+        if child.try_wait().unwrap().is_none() {
+            kill_process(Pid::from_child(&child), signal).unwrap();
+        }
+    }
+
+    /// Kills it and waits until it is gone, and its locks with it.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+        self.ended(PATIENCE);
+    }
+
+    /// Stops it; when this returns, it does nothing more.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.pid);
+        if Path::new(&stat).exists() {
+            let stopped = || {
+                let text = std::fs::read_to_string(&stat).ok()?;
+                text.rsplit_once(") ")?.1.starts_with(['T', 'Z', 'X']).then_some(())
+            };
+            wait_for("the process to stop", PATIENCE, stopped);
+        }
+    }
+
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    pub fn is_running(&self) -> bool {
+        locked(&self.child).try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end; what it said on stdout was JSON.
+    pub fn ended(&self, patience: Duration) -> ExitStatus {
+        let what = format!("the end of {}", self.pid);
+        let status = wait_for(&what, patience, || locked(&self.child).try_wait().unwrap());
+        assert_eq!(*locked(&self.heard.nonsense), None, "stdout carries something else than JSON");
+        status
+    }
+
+    /// What it has said to people.
+    pub fn stderr(&self) -> String {
+        locked(&self.heard.stderr).clone()
+    }
+}
+
+impl Heard {
+    fn dispatch(&self, message: Value, unasked: &Sender<Value>) {
+        let asked = || locked(&self.waiting).as_mut()?.remove(&message["id"].as_u64()?);
+        match asked() {
+            // Nobody may wait any more.
+            Some(sender) => drop(sender.send(message)),
+            None => drop(unasked.send(message)),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// Whoever panicked has failed the test already.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

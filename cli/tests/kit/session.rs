@@ -1,0 +1,236 @@
+//! A session: several `nudge serve` of one runtime directory, one of them PRIMARY.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use nudge_client::{RuntimeDir, ServerFile};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::agent::{Agent, LONG};
+use super::raw::Raw;
+use super::{PATIENCE, wait_for};
+
+/// What may stay in a runtime directory when a session is over.
+const STAYS: [&str; 4] = ["members.lock", "primary.lock", "server.log", "server.log.1"];
+
+pub struct Session {
+    pub agents: Vec<Arc<Agent>>,
+    pub runtime: PathBuf,
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
+    home: Option<TempDir>,
+}
+
+impl Session {
+    /// The first agent is PRIMARY.
+    pub fn start(proxies: usize) -> Self {
+        Self::with(&[], proxies)
+    }
+
+    pub fn with(variables: &[(&str, &str)], proxies: usize) -> Self {
+        let home = super::home();
+        let mut session = Self::empty(&home.path().join("run"), variables);
+        session.home = Some(home);
+        session.fill(proxies);
+        session
+    }
+
+    /// Nobody belongs to it yet.
+    pub fn empty(runtime: &Path, variables: &[(&str, &str)]) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self {
+            agents: Vec::new(),
+            runtime: runtime.to_owned(),
+            flags: vec!["-p".into(), free_port().to_string()],
+            variables: variables.iter().map(own).collect(),
+            home: None,
+        }
+    }
+
+    /// Starts the PRIMARY, and then PROXYs.
+    pub fn fill(&mut self, proxies: usize) {
+        let first = self.join();
+        self.primary(|file| file.pid == first.pid);
+        for _ in 0..proxies {
+            self.join();
+        }
+    }
+
+    /// How one of its agents is started.
+    pub fn command(&self) -> Command {
+        let mut command = super::command(&self.runtime);
+        command.args(&self.flags).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn join(&mut self) -> Arc<Agent> {
+        let agent = Arc::new(Agent::spawn(self.command()));
+        self.agents.push(Arc::clone(&agent));
+        agent
+    }
+
+    pub fn agent(&self, pid: u32) -> &Arc<Agent> {
+        let found = self.agents.iter().find(|agent| agent.pid == pid);
+        found.unwrap_or_else(|| panic!("server.pid names {pid}, which is none of ours"))
+    }
+
+    pub fn dir(&self) -> RuntimeDir {
+        RuntimeDir::open(Some(&self.runtime)).unwrap()
+    }
+
+    /// What `server.pid` says, once it says what is awaited.
+    pub fn primary(&self, awaited: impl Fn(&ServerFile) -> bool) -> ServerFile {
+        let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&self.runtime)).ok());
+        wait_for("server.pid", LONG, || dir.read_server_file().filter(|file| awaited(file)))
+    }
+
+    /// The PRIMARY that comes after another.
+    pub fn next_primary(&self, last: u32) -> ServerFile {
+        let file = self.primary(|file| file.pid != last);
+        self.agent(file.pid);
+        file
+    }
+
+    pub fn raw(&self) -> Raw {
+        Raw::new(&self.runtime)
+    }
+
+    pub fn status(&self) -> Value {
+        self.raw().result("nudge.status", &json!({}))
+    }
+
+    /// A command of this session.
+    pub fn nudge(&self, args: &[&str]) -> Output {
+        run(super::system::nudge(&self.runtime, args), LONG)
+    }
+
+    /// Kills whoever is PRIMARY; the next.
+    pub fn kill_primary(&self) -> ServerFile {
+        let last = self.primary(|_| true).pid;
+        self.agent(last).kill();
+        self.next_primary(last)
+    }
+
+    /// `nudge stop`, and all end; how long that took.
+    pub fn end(&self) -> Duration {
+        let begun = Instant::now();
+        let output = self.nudge(&["stop"]);
+        assert!(output.status.success(), "{output:?}");
+        for agent in &self.agents {
+            agent.ended(PATIENCE);
+        }
+        let took = begun.elapsed();
+        assert_nothing_left(&self.runtime);
+        took
+    }
+}
+
+/// Nothing of a session that is over stays, except locks and logs.
+pub fn assert_nothing_left(runtime: &Path) {
+    let left: Vec<_> = names(runtime).into_iter().filter(|name| !STAYS.contains(&&**name)).collect();
+    assert!(left.is_empty(), "{left:?} are left");
+}
+
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A port that the system gives nobody by itself, with free ones behind it: so that a PRIMARY that
+/// comes next finds it free, whatever connections there are.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let by_process = u16::try_from(std::process::id() % 250).unwrap() * 64;
+    loop {
+        let port = 12_000 + (by_process + NEXT.fetch_add(32, Ordering::Relaxed)) % 20_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Runs a command that says little; killed, and a failure, when it takes longer.
+pub fn run(mut command: Command, patience: Duration) -> Output {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            None => {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("{command:?} takes longer than {patience:?}");
+            }
+        }
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+    Output { status, stdout, stderr }
+}
+
+/// Which of these processes listen on a port at one moment; `None` where the system does not tell.
+pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
+    let table = fs::read_to_string("/proc/net/tcp").ok()?;
+    let listening: BTreeSet<_> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.get(3) == Some(&"0A"))
+        .filter_map(|fields| fields.get(9).map(|inode| format!("socket:[{inode}]")))
+        .collect();
+    let listens = |pid: &u32| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|open| fs::read_link(open.path()).ok()).any(|to| listening.contains(&*to.to_string_lossy()))
+    };
+    Some(pids.iter().copied().filter(listens).collect())
+}
+
+/// Which of these processes hold a lock file exclusively, by the kernel's account.
+pub fn holders(pids: &[u32], lock: &Path) -> Option<Vec<u32>> {
+    let inode = fs::metadata(lock).ok()?.ino();
+    let marks = [" WRITE ".to_owned(), format!(":{inode} ")];
+    let holds = |pid: &u32| {
+        let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+        infos.filter_map(|info| fs::read_to_string(info.path()).ok()).any(|info| {
+            let holds = |line: &str| !line.contains("->") && marks.iter().all(|mark| line.contains(mark));
+            info.lines().any(|line| line.starts_with("lock:") && holds(line))
+        })
+    };
+    Path::new("/proc/self/fdinfo").exists().then(|| pids.iter().copied().filter(holds).collect())
+}
+
+pub fn set(key: &str, value: &str) -> Value {
+    json!({"component": "c", "key": key, "value": value})
+}
+
+pub fn get(key: &str) -> Value {
+    json!({"component": "c", "key": key})
+}
+
+/// The values of all hints of the component `c`, by an agent of the session.
+pub fn shown(agent: &Agent) -> Vec<(String, String)> {
+    let found = agent.result("nudge_query", &json!({"component": "c", "limit": 1000}));
+    hints(&found)
+}
+
+/// Key and value of each hint of a query, by key.
+pub fn hints(found: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned();
+    let rows = found["hints"].as_array().unwrap_or_else(|| panic!("no rows: {found}"));
+    let mut all: Vec<_> = rows.iter().map(|row| (text(&row["hint"]["key"]), text(&row["hint"]["value"]))).collect();
+    all.sort();
+    all
+}

@@ -1,0 +1,323 @@
+//! Thirty-two clients go on while the PRIMARY under them is killed every two seconds: nothing that was
+//! acknowledged is lost, and all that is seen fits one store.
+//!
+//! The long form, which also demands a rate and a time to fail over:
+//! `NUDGE_SURVIVAL_SECONDS=1800 cargo test -p nudge-cli --test survival -- --nocapture`.
+//! `NUDGE_SEED` repeats the decisions of a run, though not its timing.
+#![cfg(unix)]
+
+#[path = "kit/client.rs"]
+mod client;
+#[path = "kit/history.rs"]
+mod history;
+mod kit;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use client::{Client, How, KEYS, Notes, World};
+use history::{Event, Kind, Nanos, Outcome};
+use kit::agent::{Agent, locked};
+use kit::rng::Rng;
+use kit::session::{Session, assert_nothing_left, holders, listening};
+use kit::{PATIENCE, wait_for};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const AGENTS: usize = 5;
+const STDIO_CLIENTS: u16 = 16;
+const HTTP_CLIENTS: u16 = 10;
+const COMMAND_LINES: u16 = 6;
+const PERIOD: Duration = Duration::from_secs(2);
+/// Whoever calls a server that is stopped for longer may be refused.
+const LONG_STOP: Duration = Duration::from_secs(5);
+const MIN_CALLS_A_SECOND: f64 = 500.0;
+const MAX_FAIL_OVER_P99: Duration = Duration::from_millis(500);
+/// Clients leave keys behind of which they do not know what they hold.
+const ROOM: [(&str, &str); 2] = [("NUDGE_MAX_HINTS", "1000000"), ("NUDGE_MAX_HINTS_PER_COMPONENT", "100000")];
+
+#[test]
+fn nothing_acknowledged_is_lost_while_one_serve_lives() {
+    let seconds = std::env::var("NUDGE_SURVIVAL_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
+    let seed = Rng::seed("survival");
+    let mut session = Session::with(&ROOM, AGENTS - 1);
+    let first = session.status();
+    let world = World {
+        runtime: session.runtime.clone(),
+        slots: session.agents.iter().map(|agent| Mutex::new(Arc::clone(agent))).collect(),
+        begun: Instant::now(),
+        over: AtomicBool::new(false),
+        long_stops: Mutex::default(),
+        seed,
+    };
+    let duration = Duration::from_secs(seconds.unwrap_or(20));
+    let (mut notes, killed) = thread::scope(|scope| {
+        // Whatever fails here ends the others, for which the scope waits.
+        let _over = Over(&world.over);
+        let (world, session) = (&world, &session);
+        let mut clients = Vec::new();
+        for number in 0..STDIO_CLIENTS + HTTP_CLIENTS + COMMAND_LINES {
+            let how = match number {
+                0..STDIO_CLIENTS => How::Stdio(usize::from(number) % AGENTS),
+                number if number < STDIO_CLIENTS + HTTP_CLIENTS => How::Http(session.raw()),
+                _ => How::CommandLine,
+            };
+            clients.push(scope.spawn(move || Client::new(world, number, how).run()));
+        }
+        let watcher = scope.spawn(|| watch(world, session, &first["session_id"]));
+        let killed = Disturbance { world, session, rng: Rng::new(seed), long: seconds.is_some() }.run(duration);
+        world.over.store(true, Ordering::Relaxed);
+        let notes: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        watcher.join().unwrap();
+        (notes, killed)
+    });
+    let elapsed = world.begun.elapsed();
+    notes.push(read_at_the_end(&world, &session));
+    judge(&world, notes, &killed, elapsed, seconds.is_some());
+
+    session.agents = world.slots.iter().map(|slot| Arc::clone(&locked(slot))).collect();
+    let file = session.primary(|_| true);
+    let members = |status: Value| (status["members"] == AGENTS && status["pid"] == file.pid).then_some(());
+    wait_for("all members to be known", PATIENCE, || members(session.status()));
+    session.end();
+    session.agents.clear();
+    session.fill(0);
+    let status = session.status();
+    assert_eq!(status["hints"], 0, "a new session is empty: {status}");
+    assert_ne!(status["session_id"], first["session_id"]);
+    session.agents[0].close();
+    assert!(session.agents[0].ended(PATIENCE).success());
+    assert_nothing_left(&session.runtime);
+}
+
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Who ends the PRIMARY, again and again.
+struct Disturbance<'a> {
+    world: &'a World,
+    session: &'a Session,
+    rng: Rng,
+    long: bool,
+}
+
+/// When a PRIMARY was killed.
+type Killed = Vec<Nanos>;
+
+impl Disturbance<'_> {
+    fn run(mut self, duration: Duration) -> Killed {
+        let mut killed = Killed::new();
+        let mut next = PERIOD / 2;
+        // The last one long enough before the end that it is seen what comes of it.
+        while next + PERIOD / 2 < duration {
+            thread::sleep(next.saturating_sub(self.world.begun.elapsed()));
+            self.once(&mut killed);
+            next = (next + PERIOD).max(self.world.begun.elapsed());
+        }
+        thread::sleep(duration.saturating_sub(self.world.begun.elapsed()));
+        killed
+    }
+
+    fn once(&mut self, killed: &mut Killed) {
+        let (slot, agent) = self.primary();
+        let before = (self.rng.below(3) == 0).then(|| self.another());
+        let stopped = self.rng.below(5) == 0;
+        if stopped {
+            self.stop_for_a_while(&agent);
+        }
+        // Not each stop ends with a death.
+        if stopped && before.is_none() && self.rng.below(2) == 0 {
+            agent.resume();
+            let file = self.session.primary(|_| true);
+            assert_eq!(file.pid, agent.pid, "somebody took the place of a PRIMARY that was only stopped");
+            return;
+        }
+        agent.doomed.store(true, Ordering::Relaxed);
+        match self.rng.below(10) {
+            0 | 1 if !stopped => {
+                agent.close();
+                assert!(agent.ended(PATIENCE).success(), "{}", agent.stderr());
+            }
+            2 if !stopped => {
+                agent.signal(Signal::TERM);
+                assert!(agent.ended(PATIENCE).success(), "{}", agent.stderr());
+            }
+            _ => {
+                killed.push(self.world.now());
+                agent.kill();
+            }
+        }
+        // Sometimes it starts while nobody is PRIMARY, and may become that itself.
+        let after = before.unwrap_or_else(|| {
+            if self.rng.below(2) == 0 {
+                thread::sleep(self.rng.millis(1, 300));
+            }
+            self.another()
+        });
+        *locked(&self.world.slots[slot]) = after;
+    }
+
+    /// The one that `server.pid` names, which must be ours, and its slot.
+    fn primary(&self) -> (usize, Arc<Agent>) {
+        let slots = &self.world.slots;
+        let mut named = 0;
+        let found = || {
+            named = self.session.dir().read_server_file()?.pid;
+            let at = slots.iter().position(|slot| locked(slot).pid == named)?;
+            Some((at, Arc::clone(&locked(&slots[at]))))
+        };
+        wait_for("server.pid to name an agent that lives", PATIENCE, found)
+    }
+
+    fn another(&self) -> Arc<Agent> {
+        Arc::new(Agent::spawn(self.session.command()))
+    }
+
+    fn stop_for_a_while(&mut self, agent: &Agent) {
+        let patience = if self.long && self.rng.below(10) == 0 {
+            self.rng.millis(10_500, 12_000)
+        } else {
+            self.rng.millis(50, 3_000)
+        };
+        let begin = self.world.now();
+        if patience > LONG_STOP {
+            // Until the end is known, it lasts.
+            locked(&self.world.long_stops).push((begin, Nanos::MAX));
+        }
+        agent.stop();
+        thread::sleep(patience);
+        if patience > LONG_STOP {
+            locked(&self.world.long_stops).last_mut().unwrap().1 = self.world.now();
+        }
+    }
+}
+
+/// Meanwhile one process at the most listens and holds the lock, and whoever was replaced does not
+/// answer again.
+fn watch(world: &World, session: &Session, id: &Value) {
+    let mut raw = session.raw();
+    raw.patience = Duration::from_millis(200);
+    let (mut current, mut past) = (Value::Null, BTreeSet::new());
+    let lock = session.runtime.join("primary.lock");
+    while !world.is_over() {
+        let pids: Vec<_> = world.slots.iter().map(|slot| locked(slot).pid).collect();
+        let many = |who: Option<Vec<u32>>| who.filter(|who| who.len() > 1);
+        // Looked at twice: no look at all of them is a single moment.
+        if many(listening(&pids)).is_some() || many(holders(&pids, &lock)).is_some() {
+            let again = (many(listening(&pids)), many(holders(&pids, &lock)));
+            assert_eq!(again, (None, None), "two listen, or hold the lock");
+        }
+        if let Ok(answer) = raw.attempt("nudge.status", &json!({}), None) {
+            let status = &answer["result"];
+            assert_eq!((&status["role"], &status["session_id"]), (&json!("PRIMARY"), id), "{answer}");
+            if current != status["pid"] {
+                let last = std::mem::replace(&mut current, status["pid"].clone());
+                past.insert(last.to_string());
+            }
+            assert!(!past.contains(&current.to_string()), "{current} answers again");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What each agent, plain HTTP and the command line show once nobody writes any more.
+fn read_at_the_end(world: &World, session: &Session) -> Notes {
+    let hows = (0..AGENTS).map(How::Stdio).chain([How::Http(session.raw()), How::CommandLine]);
+    let mut all = Notes::default();
+    for (at, how) in hows.enumerate() {
+        let mut client = Client::new(world, 900 + u16::try_from(at).unwrap(), how);
+        client.read_all();
+        let missing = usize::from(KEYS) - client.notes.events.len();
+        assert_eq!((missing, &client.notes.failures), (0, &Vec::new()), "each key is there");
+        all.events.extend(client.notes.events);
+    }
+    all
+}
+
+fn judge(world: &World, notes: Vec<Notes>, killed: &[Nanos], elapsed: Duration, long: bool) {
+    let mut events: Vec<Event> = Vec::new();
+    let (mut wrong, mut failures, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for notes in notes {
+        events.extend(notes.events);
+        wrong.extend(notes.wrong);
+        failures.extend(notes.failures);
+        calls.extend(notes.calls);
+    }
+    let excused = |begin: Nanos, end: Nanos| {
+        // The one call after a silent one has less patience.
+        let after = Nanos::try_from(LONG_STOP.as_nanos()).unwrap();
+        locked(&world.long_stops).iter().any(|(from, to)| begin <= to.saturating_add(after) && end >= *from)
+    };
+    failures.retain(|(begin, end, _)| !excused(*begin, *end));
+    let count = |kind: Kind, outcome: fn(&Outcome) -> bool| {
+        events.iter().filter(|event| event.kind == kind && outcome(&event.outcome)).count()
+    };
+    let done = |outcome: &Outcome| matches!(outcome, Outcome::Done(_));
+    let unsure = |outcome: &Outcome| matches!(outcome, Outcome::Unsure);
+    let rate = f64::from(u32::try_from(calls.len()).unwrap()) / elapsed.as_secs_f64();
+    let mut times = fail_over(&calls, killed);
+    times.sort_unstable();
+    let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1)));
+    let ms = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1e3);
+    println!(
+        "survival: {:.0} s, {} kills, {} calls ({rate:.0}/s), {} sets and {} bumps acknowledged, {} unsure; \
+         fail-over median {:.0} ms, p99 {:.0} ms, max {:.0} ms; longest call {:.0} ms; seed {}",
+        elapsed.as_secs_f64(),
+        killed.len(),
+        calls.len(),
+        count(Kind::Set, done),
+        count(Kind::Bump, done),
+        count(Kind::Set, unsure) + count(Kind::Bump, unsure),
+        ms(at(50)),
+        ms(at(99)),
+        ms(times.last()),
+        ms(calls.iter().map(|(begin, end)| Duration::from_nanos(end - begin)).max().as_ref()),
+        world.seed,
+    );
+    if let Err(violation) = history::check(&events) {
+        panic!("seed {}: {}", world.seed, violation.tell(&events));
+    }
+    assert!(wrong.is_empty(), "seed {}: {} contradictions: {:#?}", world.seed, wrong.len(), first(&wrong));
+    assert!(failures.is_empty(), "seed {}: {} calls failed: {:#?}", world.seed, failures.len(), first(&failures));
+    assert!(count(Kind::Set, done) > 0 && count(Kind::Bump, done) > 0 && killed.len() > 1);
+    if long {
+        assert!(rate >= MIN_CALLS_A_SECOND, "{rate:.0} calls a second");
+        assert!(at(99).is_some_and(|time| *time <= MAX_FAIL_OVER_P99), "fail-over: {times:?}");
+    }
+}
+
+fn first<T>(all: &[T]) -> &[T] {
+    &all[..all.len().min(10)]
+}
+
+/// For each death the time until a call was answered that had begun after it.
+fn fail_over(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
+    let mut calls = calls.to_vec();
+    calls.sort_unstable();
+    // The earliest end of all that begin there or later.
+    let mut earliest = Nanos::MAX;
+    for (_, end) in calls.iter_mut().rev() {
+        earliest = earliest.min(*end);
+        *end = earliest;
+    }
+    let answered = |killed: &Nanos| {
+        let (_, end) = calls.get(calls.partition_point(|(begin, _)| begin <= killed))?;
+        Some(Duration::from_nanos(end - killed))
+    };
+    killed.iter().filter_map(answered).collect()
+}
+
+#[test]
+fn the_time_to_fail_over_is_that_of_the_first_call_after_it() {
+    let calls = [(0, 50), (5, 12), (11, 40), (20, 30), (60, 70)];
+    let times = fail_over(&calls, &[10, 40, 65]);
+    assert_eq!(times, [20, 30].map(Duration::from_nanos));
+}
