@@ -181,11 +181,11 @@ impl Session {
     /// Calls a method; fills in the context that `here` leaves out.
     fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &Here) -> Result<Box<RawValue>> {
         params.insert("context".into(), Value::Object(given(here)));
-        self.call_filled_in(name, name, params)
+        self.call_filled_in(name, name, &params)
     }
 
     /// Calls a method with what would be filled in for `like`.
-    fn call_filled_in(&self, name: &str, like: &str, params: Map<String, Value>) -> Result<Box<RawValue>> {
+    fn call_filled_in(&self, name: &str, like: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         let (inference, method, cwd) = (Inference::default(), method(like)?, process_cwd());
         let filled = || {
             let mut params = params.clone();

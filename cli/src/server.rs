@@ -131,12 +131,24 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
                 break Ok(());
             }
             ended = &mut client => break ended,
+            () = panics() => panic!("told to"),
         }
     };
     stop.send_replace(true);
     history.close();
     ended.and(place.leave(&settings.dir).await)
 }
+/// Resolves when a test wants to see how the server dies of a mistake of its own.
+#[cfg(feature = "test-clock")]
+fn panics() -> impl Future<Output = ()> {
+    local::test_clock::PANICS.notified()
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn panics() -> impl Future<Output = ()> {
+    std::future::pending()
+}
+
 /// Serves the MCP client until it goes; without one, for ever.
 async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {

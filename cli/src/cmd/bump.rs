@@ -16,7 +16,7 @@ pub fn run(args: Bump, global: &Global) -> Result<Done> {
     let result = if given(&args.here).is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
             // The only refusal of this kind that a context can help against; the others repeat.
-            ErrorKind::Invalid => session.call_filled_in("nudge.bump", "nudge.get_hint", params),
+            ErrorKind::Invalid => session.call_filled_in("nudge.bump", "nudge.get_hint", &params),
             _ => Err(error),
         })
     } else {

@@ -171,7 +171,7 @@ impl Service for Local {
         #[allow(unused_mut)]
         let mut methods = self.nudge.methods();
         #[cfg(feature = "test-clock")]
-        methods.push(&test_clock::ADVANCE);
+        methods.extend([&test_clock::ADVANCE, &test_clock::PANIC]);
         methods
     }
 
@@ -179,6 +179,11 @@ impl Service for Local {
         #[cfg(feature = "test-clock")]
         if method == test_clock::ADVANCE.name {
             return test_clock::advance(&self.clock, params);
+        }
+        #[cfg(feature = "test-clock")]
+        if method == test_clock::PANIC.name {
+            test_clock::PANICS.notify_one();
+            return super::control::object("{}");
         }
         if method == "nudge.status" {
             no_params(params)?;
@@ -188,15 +193,16 @@ impl Service for Local {
     }
 }
 
-/// Moves the clock, for tests; no release has it.
+/// Moves the clock, and makes the server panic, for tests; no release has it.
 #[cfg(feature = "test-clock")]
-mod test_clock {
+pub(super) mod test_clock {
     use nudge::{ContextUse, Error, ErrorKind, ManualClock, Method, Result};
     use serde_json::value::RawValue;
 
     use crate::server::control::object;
 
-    pub(super) static ADVANCE: Method = Method {
+    pub(super) static ADVANCE: Method = ADVANCE_ROW;
+    const ADVANCE_ROW: Method = Method {
         name: "nudge.test_advance",
         title: "Move the clock",
         description: "Moves the store's clock by `ms`.",
@@ -207,6 +213,17 @@ mod test_clock {
         idempotent: false,
         context: ContextUse::None,
         params: || serde_json::json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
+    };
+
+    /// Tells the server's own task.
+    pub(in crate::server) static PANICS: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
+    pub(super) static PANIC: Method = Method {
+        name: "nudge.test_panic",
+        title: "Panic",
+        description: "Makes the server panic.",
+        params: || serde_json::json!({"type": "object"}),
+        ..ADVANCE_ROW
     };
 
     pub(super) fn advance(clock: &ManualClock, params: &RawValue) -> Result<Box<RawValue>> {

@@ -25,7 +25,7 @@ pub struct Recorder {
 enum Keeping {
     /// `NUDGE_JOURNAL=0`: what this process knows dies with it.
     Nothing,
-    In(Journal),
+    In(Box<Journal>),
     /// Another process may be PRIMARY soon: nothing is acknowledged any more.
     NoMore,
 }
@@ -34,7 +34,7 @@ impl Recorder {
     /// Records in `journal`, if there is one.
     pub fn new(history: Arc<History>, journal: Option<Journal>) -> Self {
         let begun = AtomicU64::new(journal.as_ref().map_or(0, Journal::bytes));
-        let keeping = Mutex::new(journal.map_or(Keeping::Nothing, Keeping::In));
+        let keeping = Mutex::new(journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal))));
         Self { history, keeping, begun }
     }
 
@@ -49,7 +49,7 @@ impl Recorder {
     /// Refuses every change from now on, and gives the journal back.
     pub fn close(&self) -> Option<Journal> {
         match std::mem::replace(&mut *self.keeping(), Keeping::NoMore) {
-            Keeping::In(journal) => Some(journal),
+            Keeping::In(journal) => Some(*journal),
             Keeping::Nothing | Keeping::NoMore => None,
         }
     }
