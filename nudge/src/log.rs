@@ -25,7 +25,8 @@ pub trait Log: Send + Sync {
     /// the store.
     fn applied(&self, _: &Applied<'_>) {}
 
-    /// Whether the log has grown so long that it should begin anew.
+    /// Whether the log should begin anew: it has grown long, or somebody has shortened it. Asked after a
+    /// write, and when `append` has failed, which is tried once more then.
     fn is_long(&self) -> bool {
         false
     }

@@ -21,9 +21,9 @@ fn set(store: &Nudge, component: &str, key: &str, scope: &Value) {
     call(store, Caller::default(), "set_hint", &params).unwrap();
 }
 
-fn names(names: &[&str], values: &[&str]) -> Option<EnvNames> {
+fn names(names: &[&str], values: &[&str]) -> EnvNames {
     let set = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
-    Some(EnvNames { names: set(names), values: set(values) })
+    EnvNames { names: set(names), values: set(values) }
 }
 
 fn store() -> Nudge {
@@ -41,7 +41,7 @@ fn get(context: &Value) -> Value {
 #[test]
 fn what_is_lacking_is_asked_for() {
     let store = store();
-    let all = names(&["CI", "STAGE"], &["STAGE"]);
+    let all = Some(names(&["CI", "STAGE"], &["STAGE"]));
     for lacking in [
         json!({}),
         json!(null),
@@ -75,15 +75,18 @@ fn what_is_known_or_of_no_concern_is_not_asked_for() {
     assert_eq!(asked("get_hint", json!({"component": "a", "key": "k", "variant": ""})), None);
     assert_eq!(asked("bump", json!({"component": "b", "key": "k"})), None);
     assert_eq!(asked("bump", json!({"component": "b", "key": "k", "context": {}})), None);
-    assert_eq!(asked("bump", json!({"component": "b", "key": "k", "context": {"os": "linux"}})), names(&["HOST"], &[]));
-    assert_eq!(asked("query", json!({"component": "b"})), names(&["HOST"], &[]));
+    assert_eq!(
+        asked("bump", json!({"component": "b", "key": "k", "context": {"os": "linux"}})),
+        Some(names(&["HOST"], &[]))
+    );
+    assert_eq!(asked("query", json!({"component": "b"})), Some(names(&["HOST"], &[])));
     assert_eq!(asked("query", json!({"keys": ["plain"]})), None);
     assert_eq!(asked("query", json!({"tags": ["none"]})), None);
-    let everything = names(&["CI", "HOST", "STAGE"], &["STAGE"]);
+    let everything = Some(names(&["CI", "HOST", "STAGE"], &["STAGE"]));
     assert_eq!(asked("query", json!({})), everything);
     assert_eq!(asked("suggest", json!({"event": "start"})), everything);
     assert_eq!(asked("outcome", json!({"command": "make", "ok": true})), everything);
-    assert_eq!(asked("why", json!({"component": "a", "key": "k"})), names(&["CI", "STAGE"], &["STAGE"]));
+    assert_eq!(asked("why", json!({"component": "a", "key": "k"})), Some(names(&["CI", "STAGE"], &["STAGE"])));
     for (method, malformed) in [
         ("get_hint", json!({"component": 7, "key": "k"})),
         ("get_hint", json!({"component": "a", "key": "k", "context": 7})),
@@ -104,7 +107,7 @@ fn what_is_known_or_of_no_concern_is_not_asked_for() {
     }
     assert_eq!(asked("query", json!({})), None);
     call(&store, Caller::default(), "undo", &json!({})).unwrap();
-    assert_eq!(asked("query", json!({})), names(&["HOST"], &[]));
+    assert_eq!(asked("query", json!({})), Some(names(&["HOST"], &[])));
 }
 
 struct Counting(Arc<AtomicUsize>);
@@ -125,7 +128,7 @@ fn a_refusal_does_nothing_and_is_not_remembered_for_the_key() {
     let bump = |env: &Value| json!({"component": "b", "key": "k", "context": {"os": "linux", "env": env}});
     for _ in 0..2 {
         let refused = call(&store, caller.asking_env(), "bump", &bump(&json!({}))).unwrap_err();
-        assert_eq!(refused.env_names(), names(&["HOST"], &[]));
+        assert_eq!(refused.env_names(), Some(names(&["HOST"], &[])));
     }
     assert_eq!(writes.load(Ordering::SeqCst), 1, "the set");
     let done = call(&store, caller.asking_env(), "bump", &bump(&json!({"HOST": ""}))).unwrap();

@@ -154,7 +154,8 @@ impl Journal {
     }
 
     /// Whether somebody has shortened the file: records are missing in it, so appends are refused until
-    /// [`Self::compact`] has written everything anew.
+    /// [`Self::compact`] has written everything anew. A [`nudge::Log`] that says so in `is_long` heals
+    /// within the call.
     pub fn needs_compaction(&self) -> bool {
         self.lock().damaged
     }

@@ -210,6 +210,31 @@ fn calls_do_not_wait_for_each_other() {
     assert!((12..=13).contains(&ways.len()), "{}", ways.len());
 }
 
+/// A stopped server takes connections and says nothing.
+#[test]
+fn a_silent_server_is_given_up() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| Answer::Late(Duration::from_mins(1), OK));
+    let client = Client::new(&dir, "test");
+    // Time passes at once while nothing happens.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let call = || runtime.block_on(client.call(Caller::default(), "nudge.bump", &params())).unwrap_err();
+    for seconds in [8, 2, 8] {
+        let error = call();
+        let expected = format!(
+            "The Nudge server does not answer within {seconds} seconds and the call may still be carried out; end process 1 or try again."
+        );
+        assert_eq!((error.reason(), error.message()), ("E_UNAVAILABLE", &*expected));
+    }
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while server.seen().len() < 3 {
+        assert!(Instant::now() < deadline, "the server reads all of them");
+        std::thread::yield_now();
+    }
+    let seen = server.seen();
+    assert_eq!(keys(&seen).into_iter().collect::<HashSet<_>>().len(), 3, "each was sent once");
+}
+
 #[test]
 fn threads_share_a_remote() {
     let (_home, dir) = home();
