@@ -33,6 +33,7 @@ use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use backend::Backend;
 use changes::Changes;
@@ -55,6 +56,8 @@ pub enum Stdio {
 
 /// How often what has expired is dropped; until then it takes room but is never shown.
 const SWEEP: Duration = Duration::from_secs(5);
+/// Until a PRIMARY that could not write `server.pid` tries again.
+const NAMING_PAUSE: Duration = Duration::from_millis(100);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -103,7 +106,7 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
     let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
     let ended = loop {
         tokio::select! {
-            turn = place.turn() => match (turn, place) {
+            turn = place.turn(&settings.dir) => match (turn, place) {
                 (Turn::Primary(primary), Place::Proxy { member, feed, .. }) => {
                     feed.abort();
                     let service = service(&primary.local, history);
@@ -194,6 +197,7 @@ impl Surroundings<'_> {
     fn open(&self, primary: Primary, member: Option<Member>, service: Arc<dyn Service>) -> Result<Office> {
         let Primary { lock, member: joined, listener, door, local, file } = primary;
         let dir = &self.settings.dir;
+        let first = joined.is_some();
         let member = match member.or(joined) {
             Some(member) => member,
             None => dir.join()?,
@@ -213,7 +217,13 @@ impl Surroundings<'_> {
             proxies: Arc::clone(local.proxies()),
             mcp,
         };
-        dir.write_server_file(&lock, &file)?;
+        if let Err(error) = dir.write_server_file(&lock, &file) {
+            if first {
+                return Err(error);
+            }
+            // The session lives on here, and can be found as soon as there is room for its name.
+            tracing::error!(error = error.message(), "nobody can find the server yet");
+        }
         tracing::info!(port = file.port, pid = file.pid, "serving");
         let http = http::spawn(listener, house, stopped);
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&local)));
@@ -240,11 +250,14 @@ impl Office {
 }
 
 impl Place {
-    /// Resolves when a PROXY's wait is over.
-    async fn turn(&mut self) -> Turn {
+    /// Resolves when a PROXY's wait is over. A PRIMARY's never is: it sees to it that it can be found.
+    async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
-            Self::Primary(_) => std::future::pending().await,
             Self::Proxy { waiting, .. } => waiting.turn().await,
+            Self::Primary(Office { lock, file, .. }) => loop {
+                let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
+                sleep(if named { SWEEP } else { NAMING_PAUSE }).await;
+            },
         }
     }
 
