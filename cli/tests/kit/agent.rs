@@ -93,12 +93,14 @@ impl Pending {
 
 impl Agent {
     /// Starts one and greets it, so that it serves somebody.
+    #[track_caller]
     pub fn start(runtime: &Path, args: &[&str]) -> Self {
         let mut command = super::command(runtime);
         command.args(args);
         Self::spawn(command)
     }
 
+    #[track_caller]
     pub fn spawn(command: Command) -> Self {
         let agent = Self::launch(command);
         agent.greet().unwrap_or_else(|why| panic!("not greeted ({}): {}", why.reason(), agent.stderr()));
@@ -171,6 +173,7 @@ impl Agent {
     }
 
     /// The result of a tool that must have one.
+    #[track_caller]
     pub fn result(&self, name: &str, arguments: &Value) -> Value {
         self.tool(name, arguments, LONG).unwrap_or_else(|why| {
             panic!("{} of {}: {name} {arguments}: {why:?}; stderr: {}", why.reason(), self.pid, self.stderr())
@@ -203,6 +206,7 @@ impl Agent {
     }
 
     /// Kills it and waits until it is gone, and its locks with it.
+    #[track_caller]
     pub fn kill(&self) {
         self.signal(Signal::KILL);
         self.ended(PATIENCE);
@@ -230,6 +234,7 @@ impl Agent {
     }
 
     /// Waits for its end; what it said on stdout was JSON.
+    #[track_caller]
     pub fn ended(&self, patience: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.pid);
         let status = wait_for(&what, patience, || locked(&self.child).try_wait().unwrap());
