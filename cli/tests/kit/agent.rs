@@ -60,6 +60,8 @@ struct Heard {
     /// `None` once stdout is closed.
     waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
     stderr: Mutex<String>,
+    /// Nothing more comes on it.
+    stderr_closed: AtomicBool,
     /// A line on stdout that is no JSON.
     nonsense: Mutex<Option<String>>,
 }
@@ -103,7 +105,10 @@ impl Agent {
     #[track_caller]
     pub fn spawn(command: Command) -> Self {
         let agent = Self::launch(command);
-        agent.greet().unwrap_or_else(|why| panic!("not greeted ({}): {}", why.reason(), agent.stderr()));
+        if let Err(why) = agent.greet() {
+            let status = matches!(why, Failure::Gone | Failure::Unsent).then(|| agent.ended(PATIENCE));
+            panic!("not greeted ({}, {status:?}): {}", why.reason(), agent.stderr());
+        }
         agent
     }
 
@@ -130,6 +135,7 @@ impl Agent {
             while let Ok(read @ 1..) = stderr.read(&mut buffer) {
                 locked(&told.stderr).push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
+            told.stderr_closed.store(true, Ordering::Release);
         });
         Self {
             pid: child.id(),
@@ -238,6 +244,8 @@ impl Agent {
     pub fn ended(&self, patience: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.pid);
         let status = wait_for(&what, patience, || locked(&self.child).try_wait().unwrap());
+        let closed = || self.heard.stderr_closed.load(Ordering::Acquire).then_some(());
+        wait_for("the end of its stderr", PATIENCE, closed);
         assert_eq!(*locked(&self.heard.nonsense), None, "stdout carries something else than JSON");
         status
     }
