@@ -138,7 +138,7 @@ fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
     let Some(folder) = on_a_small_disk("a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing") else {
         return;
     };
-    let mut session = Session::empty(&folder.join("run"), &[]);
+    let mut session = Session::at(&folder.join("run"), &[]);
     session.fill(2);
     for round in 0..2 {
         let (ballast, mut acknowledged) = full(&session, &folder);
@@ -178,7 +178,7 @@ fn a_primary_that_dies_on_a_full_disk_is_followed_once_there_is_space() {
     let Some(folder) = on_a_small_disk("a_primary_that_dies_on_a_full_disk_is_followed_once_there_is_space") else {
         return;
     };
-    let mut session = Session::empty(&folder.join("run"), &[]);
+    let mut session = Session::at(&folder.join("run"), &[]);
     session.fill(2);
     let (ballast, mut acknowledged) = full(&session, &folder);
     let first = session.primary(|_| true).pid;

@@ -33,8 +33,7 @@ fn of_fifty_that_start_at_once_one_is_primary_and_all_are_served() {
 }
 
 fn one_round(number: usize) {
-    let home = kit::home();
-    let session = Session::empty(&home.path().join("run"), &[]);
+    let session = Session::empty(&[]);
     let agents: Vec<_> = (0..AGENTS).map(|_| Agent::launch(session.command())).collect();
     let pids: Vec<_> = agents.iter().map(|agent| agent.pid).collect();
     let (all_set, over) = (Barrier::new(AGENTS), AtomicBool::new(false));

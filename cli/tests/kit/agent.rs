@@ -60,6 +60,8 @@ struct Heard {
     /// `None` once stdout is closed.
     waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
     stderr: Mutex<String>,
+    /// Nothing more comes on it.
+    stderr_closed: AtomicBool,
     /// A line on stdout that is no JSON.
     nonsense: Mutex<Option<String>>,
 }
@@ -93,15 +95,20 @@ impl Pending {
 
 impl Agent {
     /// Starts one and greets it, so that it serves somebody.
+    #[track_caller]
     pub fn start(runtime: &Path, args: &[&str]) -> Self {
         let mut command = super::command(runtime);
         command.args(args);
         Self::spawn(command)
     }
 
+    #[track_caller]
     pub fn spawn(command: Command) -> Self {
         let agent = Self::launch(command);
-        agent.greet().unwrap_or_else(|why| panic!("not greeted ({}): {}", why.reason(), agent.stderr()));
+        if let Err(why) = agent.greet() {
+            let status = matches!(why, Failure::Gone | Failure::Unsent).then(|| agent.ended(PATIENCE));
+            panic!("not greeted ({}, {status:?}): {}", why.reason(), agent.stderr());
+        }
         agent
     }
 
@@ -128,6 +135,7 @@ impl Agent {
             while let Ok(read @ 1..) = stderr.read(&mut buffer) {
                 locked(&told.stderr).push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
+            told.stderr_closed.store(true, Ordering::Release);
         });
         Self {
             pid: child.id(),
@@ -171,6 +179,7 @@ impl Agent {
     }
 
     /// The result of a tool that must have one.
+    #[track_caller]
     pub fn result(&self, name: &str, arguments: &Value) -> Value {
         self.tool(name, arguments, LONG).unwrap_or_else(|why| {
             panic!("{} of {}: {name} {arguments}: {why:?}; stderr: {}", why.reason(), self.pid, self.stderr())
@@ -203,6 +212,7 @@ impl Agent {
     }
 
     /// Kills it and waits until it is gone, and its locks with it.
+    #[track_caller]
     pub fn kill(&self) {
         self.signal(Signal::KILL);
         self.ended(PATIENCE);
@@ -230,9 +240,12 @@ impl Agent {
     }
 
     /// Waits for its end; what it said on stdout was JSON.
+    #[track_caller]
     pub fn ended(&self, patience: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.pid);
         let status = wait_for(&what, patience, || locked(&self.child).try_wait().unwrap());
+        let closed = || self.heard.stderr_closed.load(Ordering::Acquire).then_some(());
+        wait_for("the end of its stderr", PATIENCE, closed);
         assert_eq!(*locked(&self.heard.nonsense), None, "stdout carries something else than JSON");
         status
     }

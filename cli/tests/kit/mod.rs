@@ -27,6 +27,7 @@ use tempfile::TempDir;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Polls until `probe` gives something.
+#[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {

@@ -46,6 +46,7 @@ impl Raw {
     }
 
     /// The result of a call that must have one.
+    #[track_caller]
     pub fn result(&mut self, method: &str, params: &Value) -> Value {
         self.call(method, params, None).unwrap_or_else(|why| panic!("{}: {method} {params}: {why:?}", why.reason()))
     }

@@ -32,20 +32,27 @@ pub struct Session {
 
 impl Session {
     /// The first agent is PRIMARY.
+    #[track_caller]
     pub fn start(proxies: usize) -> Self {
         Self::with(&[], proxies)
     }
 
+    #[track_caller]
     pub fn with(variables: &[(&str, &str)], proxies: usize) -> Self {
-        let home = super::home();
-        let mut session = Self::empty(&home.path().join("run"), variables);
-        session.home = Some(home);
+        let mut session = Self::empty(variables);
         session.fill(proxies);
         session
     }
 
     /// Nobody belongs to it yet.
-    pub fn empty(runtime: &Path, variables: &[(&str, &str)]) -> Self {
+    pub fn empty(variables: &[(&str, &str)]) -> Self {
+        let home = super::home();
+        let session = Self::at(&home.path().join("run"), variables);
+        Self { home: Some(home), ..session }
+    }
+
+    /// As [`empty`](Self::empty), in a directory that the caller removes.
+    pub fn at(runtime: &Path, variables: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self {
             agents: Vec::new(),
@@ -57,6 +64,7 @@ impl Session {
     }
 
     /// Starts the PRIMARY, and then PROXYs.
+    #[track_caller]
     pub fn fill(&mut self, proxies: usize) {
         let first = self.join();
         self.primary(|file| file.pid == first.pid);
@@ -72,6 +80,7 @@ impl Session {
         command
     }
 
+    #[track_caller]
     pub fn join(&mut self) -> Arc<Agent> {
         let agent = Arc::new(Agent::spawn(self.command()));
         self.agents.push(Arc::clone(&agent));
@@ -88,12 +97,14 @@ impl Session {
     }
 
     /// What `server.pid` says, once it says what is awaited.
+    #[track_caller]
     pub fn primary(&self, awaited: impl Fn(&ServerFile) -> bool) -> ServerFile {
         let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&self.runtime)).ok());
         wait_for("server.pid", LONG, || dir.read_server_file().filter(|file| awaited(file)))
     }
 
     /// The PRIMARY that comes after another.
+    #[track_caller]
     pub fn next_primary(&self, last: u32) -> ServerFile {
         let file = self.primary(|file| file.pid != last);
         self.agent(file.pid);
@@ -114,6 +125,7 @@ impl Session {
     }
 
     /// Kills whoever is PRIMARY; the next.
+    #[track_caller]
     pub fn kill_primary(&self) -> ServerFile {
         let last = self.primary(|_| true).pid;
         self.agent(last).kill();
@@ -121,6 +133,7 @@ impl Session {
     }
 
     /// `nudge stop`, and all end; how long that took.
+    #[track_caller]
     pub fn end(&self) -> Duration {
         let begun = Instant::now();
         let output = self.nudge(&["stop"]);
@@ -135,6 +148,7 @@ impl Session {
 }
 
 /// Nothing of a session that is over stays, except locks and logs.
+#[track_caller]
 pub fn assert_nothing_left(runtime: &Path) {
     let left: Vec<_> = names(runtime).into_iter().filter(|name| !STAYS.contains(&&**name)).collect();
     assert!(left.is_empty(), "{left:?} are left");
@@ -221,6 +235,7 @@ pub fn get(key: &str) -> Value {
 }
 
 /// The values of all hints of the component `c`, by an agent of the session.
+#[track_caller]
 pub fn shown(agent: &Agent) -> Vec<(String, String)> {
     let found = agent.result("nudge_query", &json!({"component": "c", "limit": 1000}));
     hints(&found)
