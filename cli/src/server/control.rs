@@ -38,11 +38,13 @@ impl Control {
         Self { dir, recorder, stop }
     }
 
-    /// Empties the journal first (contract section 8), so that nobody can go on with it, and says that
-    /// the session is over: every PROXY ends when the lock comes to it.
+    /// From here on nothing is acknowledged, every PROXY ends when the lock comes to it, and nobody can go
+    /// on with the journal (contract section 8: emptied first).
     fn end_session(&self) {
-        let emptied = self.recorder.close().map_or(Ok(()), |journal| journal.clear());
-        if let Err(error) = emptied.and(self.dir.stop_session()) {
+        let journal = self.recorder.close();
+        let marked = self.dir.stop_session();
+        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
+        if let Err(error) = marked.and(emptied) {
             tracing::error!(error = error.message(), "the session was not ended cleanly");
         }
     }

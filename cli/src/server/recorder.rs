@@ -9,10 +9,11 @@ use nudge_client::Journal;
 
 use super::history::History;
 
-/// A journal below this is never written anew.
-const SHORT_BYTES: u64 = 1 << 20;
+/// A journal below this is never written anew. What is longer would be felt when the next PRIMARY reads
+/// it: callers wait meanwhile.
+const SHORT_BYTES: u64 = 256 << 10;
 /// How many times as long as after the last time it may become until it is written anew.
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 
 /// The log of a PRIMARY.
 pub struct Recorder {
