@@ -1,0 +1,298 @@
+//! What each process does next.
+
+use super::world::{At, Knows, Member, Process, Session, World};
+
+/// A mistake, to see that it is found. The last three were found so in the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    None,
+    /// Joins when the lock is held, whether or not the PRIMARY answers.
+    JoinsUnanswered,
+    /// Joins before it asks.
+    JoinsFirst,
+    /// Takes every start for a new session.
+    NeverAsks,
+    /// Acknowledges before it records.
+    AcknowledgesFirst,
+    /// Clears the journal at the end when the lock is released already.
+    ClearsUnlocked,
+    /// Becomes PRIMARY when `server.pid` names nobody who answers.
+    IgnoresTheLock,
+    /// Ends without a last try.
+    NoLastTry,
+    /// Gives up the last try whenever the lock is held.
+    OneLastTry,
+    /// Removes the session file of a stopped session while others belong to it.
+    RemovesTheMark,
+    /// A PROXY that wins does not look at the session file.
+    NeverLooks,
+    /// `nudge stop` only empties the journal.
+    NeverMarks,
+    /// Removes the session file before the journal.
+    ForgetsFirst,
+    /// A PROXY takes the session file for its session's although another PRIMARY may have won since.
+    BelievesTheFile,
+    /// The last try removes `server.pid` only after it has asked.
+    AsksFirst,
+    /// The thread of a PROXY that ends, and has left, becomes PRIMARY when it wins.
+    StaysInLine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Step(usize),
+    /// Of the thread of a PROXY that ends.
+    Line(usize),
+    Write(usize),
+    /// Opening the journal fails for want of descriptors.
+    CannotRead(usize),
+    End(usize),
+    /// `nudge stop`
+    Stop(usize),
+    Die(usize),
+}
+
+pub struct Protocol(pub Flaw);
+
+impl Protocol {
+    fn is_locked(&self, world: &World) -> bool {
+        world.is_locked(self.0 == Flaw::ClearsUnlocked)
+    }
+
+    /// The next step of a process; `None` when it has to wait.
+    pub fn step(&self, world: &World, name: usize) -> Option<World> {
+        let mut next = *world;
+        let process = world.processes[name];
+        let own = &mut next.processes[name];
+        let at = match process.at {
+            At::Off if !self.is_locked(world) || (self.0 == Flaw::IgnoresTheLock && !world.answers()) => At::Won,
+            At::Off if world.answers() || self.0 == Flaw::JoinsUnanswered => {
+                (own.part, own.unchanged) = (world.answers(), true);
+                At::Answered
+            }
+            At::Answered | At::Joining if world.is_asked() => return None,
+            At::Off | At::Serving => return None,
+            At::Answered => {
+                own.member = Member::OfLatest;
+                At::Joined
+            }
+            At::Joined => {
+                own.knows = if world.session == Session::Lives { Knows::Last } else { Knows::Nothing };
+                At::Looked
+            }
+            At::Looked => {
+                if !process.unchanged && self.0 != Flaw::BelievesTheFile {
+                    own.knows = Knows::Nothing;
+                }
+                own.unchanged = false;
+                At::Proxy
+            }
+            At::Proxy if self.is_locked(world) => return None,
+            At::Proxy => At::Won,
+            At::Won if self.0 == Flaw::JoinsFirst => {
+                own.member = Member::OfLatest;
+                self.promote(&mut next, &process, At::Won)
+            }
+            At::Won | At::Opening(true) | At::Describing if process.is_member() => {
+                let at = self.promote(&mut next, &process, process.at);
+                if at == At::Describing {
+                    (next.processes[name].store, next.processes[name].part) = (next.journal.unwrap_or(0), true);
+                }
+                at
+            }
+            At::TurnedAway => At::LeavingTheLine,
+            At::Recorded => {
+                let last = 1 << (world.written.count_ones() - 1);
+                next.journal = Some(world.journal.unwrap_or(0) | last);
+                next.owed |= last;
+                own.store |= last;
+                At::Serving
+            }
+            At::Closed => {
+                if self.0 != Flaw::NeverMarks {
+                    next.session = Session::Stopped;
+                }
+                (next.owed, next.over, next.stopped) = (0, world.written, true);
+                At::Marked
+            }
+            At::Marked => {
+                next.journal = world.journal.map(|_| 0);
+                own.store = 0;
+                At::Ending
+            }
+            at if at < At::Serving => self.start(&mut next, name),
+            _ => self.end(&mut next, name)?,
+        };
+        next.processes[name].at = at;
+        if at == At::Off {
+            next.processes[name] = Process::default();
+        }
+        next.account();
+        Some(next)
+    }
+
+    /// The next step of one that has won the lock and is no member.
+    fn start(&self, next: &mut World, name: usize) -> At {
+        match next.processes[name].at {
+            At::Won => {
+                next.name(None);
+                At::Asking
+            }
+            At::Asking if next.has_members() && next.session != Session::Stopped && self.0 != Flaw::NeverAsks => {
+                next.processes[name].part = true;
+                At::Opening(true)
+            }
+            At::Asking if next.has_members() => self.begin(next),
+            At::Asking => At::Asked,
+            At::Asked => self.begin(next),
+            At::RemovingJournal => {
+                next.journal = None;
+                if self.0 == Flaw::ForgetsFirst { At::Opening(false) } else { At::RemovingSession }
+            }
+            At::RemovingSession => {
+                next.forget_session();
+                if self.0 == Flaw::ForgetsFirst { At::RemovingJournal } else { At::Opening(false) }
+            }
+            At::Opening(keep) => {
+                let kept = next.journal.filter(|_| keep).unwrap_or(0);
+                next.journal = Some(kept);
+                (next.processes[name].store, next.processes[name].part) = (kept, true);
+                At::Describing
+            }
+            At::Describing => {
+                next.describe();
+                At::Joining
+            }
+            At::Joining => {
+                next.processes[name].member = Member::OfLatest;
+                At::Ready
+            }
+            _ => {
+                next.name(Some(name));
+                At::Serving
+            }
+        }
+    }
+
+    fn begin(&self, next: &mut World) -> At {
+        next.begin();
+        if self.0 == Flaw::ForgetsFirst { At::RemovingSession } else { At::RemovingJournal }
+    }
+
+    /// The next step of a PROXY's thread that has won the lock.
+    fn promote(&self, next: &mut World, process: &Process, at: At) -> At {
+        match at {
+            At::Won => {
+                next.name(None);
+                let over = match next.session {
+                    Session::Unknown => false,
+                    Session::Stopped => true,
+                    Session::Lives => process.knows == Knows::Older,
+                };
+                if over && self.0 != Flaw::NeverLooks { At::TurnedAway } else { At::Opening(true) }
+            }
+            At::Opening(_) => {
+                next.journal = Some(next.journal.unwrap_or(0));
+                At::Describing
+            }
+            _ => {
+                next.describe();
+                At::Ready
+            }
+        }
+    }
+
+    /// The next step of the thread of a PROXY that ends meanwhile.
+    pub fn line(&self, world: &World, name: usize) -> Option<World> {
+        let mut next = *world;
+        let process = world.processes[name];
+        let line = match process.line {
+            At::Off => return None,
+            At::Proxy if self.is_locked(world) => return None,
+            At::Proxy => At::Won,
+            // The lock is given back.
+            At::Ready | At::TurnedAway => At::Off,
+            at => self.promote(&mut next, &process, at),
+        };
+        next.processes[name].line = line;
+        Some(next)
+    }
+
+    /// The next step of one that ends.
+    fn end(&self, next: &mut World, name: usize) -> Option<At> {
+        let process = next.processes[name];
+        Some(match process.at {
+            At::Ending => {
+                next.name(None);
+                At::Leaving
+            }
+            At::Leaving | At::LeavingTheLine => {
+                next.processes[name].leave();
+                if process.at == At::Leaving { At::AskingAtTheEnd } else { At::LastTry }
+            }
+            At::AskingAtTheEnd if !next.has_members() => At::AskedAtTheEnd,
+            At::AskingAtTheEnd if next.session != Session::Stopped => At::Unlocking,
+            // The others are to find the mark.
+            At::AskingAtTheEnd => At::ClearingJournal(self.0 == Flaw::RemovesTheMark),
+            At::AskedAtTheEnd => {
+                next.stopped = false;
+                At::ClearingJournal(true)
+            }
+            At::ClearingJournal(all) => {
+                if all && self.0 == Flaw::AsksFirst {
+                    next.name(None);
+                }
+                next.journal = None;
+                if all { At::ClearingSession } else { At::Unlocking }
+            }
+            At::ClearingSession => {
+                next.forget_session();
+                At::Unlocking
+            }
+            At::Unlocking if !process.last && self.0 != Flaw::NoLastTry => At::LastTry,
+            At::LastTry if self.0 == Flaw::NoLastTry => At::Off,
+            At::LastTry if !self.is_locked(next) => {
+                next.processes[name].last = true;
+                // There is one when a PRIMARY has died.
+                if self.0 != Flaw::AsksFirst {
+                    next.name(None);
+                }
+                At::AskingAtTheEnd
+            }
+            At::LastTry if next.is_served() || self.0 == Flaw::OneLastTry => exit(process),
+            At::LastTry => return None,
+            At::Unlocking => exit(process),
+            _ => At::Off,
+        })
+    }
+
+    /// Begins to write: recorded, not acknowledged.
+    pub fn write(&self, world: &World, name: usize) -> Option<World> {
+        let write = world.next_write()?;
+        let mut next = *world;
+        next.written |= write;
+        if self.0 == Flaw::AcknowledgesFirst {
+            next.owed |= write;
+        } else {
+            next.journal = Some(world.journal.unwrap_or(0) | write);
+        }
+        next.processes[name].at = At::Recorded;
+        Some(next)
+    }
+
+    /// A PROXY is told to end, perhaps when its thread has the lock already.
+    pub fn end_proxy(&self, world: &World, name: usize) -> World {
+        let mut next = *world;
+        let process = &mut next.processes[name];
+        // A thread that has left gives the lock back at once when it wins, which is as a probe.
+        let waits = process.at == At::Proxy && self.0 != Flaw::StaysInLine;
+        process.store = 0;
+        (process.line, process.at) = (if waits { At::Off } else { process.at }, At::LeavingTheLine);
+        next
+    }
+}
+
+/// An end takes time only where a thread is there to use it.
+fn exit(process: Process) -> At {
+    if process.line == At::Off { At::Off } else { At::Exiting }
+}
