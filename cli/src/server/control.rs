@@ -1,13 +1,14 @@
 //! `nudge.shutdown`, which exists on HTTP alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nudge::{Caller, ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
 use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, leaving};
 
 /// Ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
@@ -30,23 +31,14 @@ pub struct Control {
     dir: RuntimeDir,
     recorder: Arc<Recorder>,
     stop: watch::Sender<bool>,
+    /// The session is over, so that a second call finds nothing to do.
+    ended: AtomicBool,
 }
 
 impl Control {
     /// `stop` becomes true when the method is called.
     pub fn new(dir: RuntimeDir, recorder: Arc<Recorder>, stop: watch::Sender<bool>) -> Self {
-        Self { dir, recorder, stop }
-    }
-
-    /// From here on nothing is acknowledged, every PROXY ends when the lock comes to it, and nobody can go
-    /// on with the journal (contract section 8: emptied first).
-    fn end_session(&self) {
-        let journal = self.recorder.close();
-        let marked = self.dir.stop_session();
-        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
-        if let Err(error) = marked.and(emptied) {
-            tracing::error!(error = error.message(), "the session was not ended cleanly");
-        }
+        Self { dir, recorder, stop, ended: AtomicBool::new(false) }
     }
 }
 
@@ -60,7 +52,13 @@ impl Service for Control {
             return Err(unknown_method());
         }
         no_params(params)?;
-        self.end_session();
+        match self.recorder.end_session(&self.dir) {
+            // This process only leaves, and the session may go on elsewhere.
+            None if !self.ended.load(Ordering::Relaxed) => return Err(leaving()),
+            Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
+            None | Some(Ok(())) => {}
+        }
+        self.ended.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
         object("{\"stopping\":true}")
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Applied, Entry, Error, ErrorKind, Log, Result};
-use nudge_client::Journal;
+use nudge_client::{Journal, RuntimeDir};
 
 use super::history::History;
 
@@ -47,6 +47,26 @@ impl Recorder {
         }
     }
 
+    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock
+    /// comes to it, and nobody can go on with the journal (contract section 8: emptied first).
+    ///
+    /// `None` when nothing was acknowledged before already: the session may be another's by now.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the files cannot be emptied.
+    pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
+        // Held to the end: who leaves waits here before the lock of the session is given back.
+        let mut keeping = self.keeping();
+        let journal = match std::mem::replace(&mut *keeping, Keeping::NoMore) {
+            Keeping::In(journal) => Some(journal),
+            Keeping::Nothing => None,
+            Keeping::NoMore => return None,
+        };
+        let marked = dir.stop_session();
+        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
+        Some(marked.and(emptied))
+    }
+
     /// Refuses every change from now on, and gives the journal back.
     pub fn close(&self) -> Option<Journal> {
         match std::mem::replace(&mut *self.keeping(), Keeping::NoMore) {
@@ -61,15 +81,18 @@ impl Recorder {
     }
 }
 
+/// A client that knows of sessions asks the next PRIMARY then.
+pub(super) fn leaving() -> Error {
+    let message = "The server is ending and changes nothing any more; try again.";
+    Error::new(ErrorKind::Unavailable, message).with("ending", true)
+}
+
 impl Log for Recorder {
     fn append(&self, entry: &Entry<'_>) -> Result<()> {
         match &*self.keeping() {
             Keeping::Nothing => Ok(()),
             Keeping::In(journal) => journal.append(&entry.to_json()),
-            Keeping::NoMore => {
-                let message = "The server is ending and changes nothing any more; try again.";
-                Err(Error::new(ErrorKind::Unavailable, message).with("ending", true))
-            }
+            Keeping::NoMore => Err(leaving()),
         }
     }
 

@@ -100,7 +100,9 @@ pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
             && dir.is_held()
         {
             let member = dir.join()?;
-            return Ok(Role::Proxy(Proxy { member, first, session: lives(dir) }));
+            // It is that of `first` only if nobody has won since; whoever does removes `server.pid`.
+            let session = lives(dir).filter(|_| dir.read_server_file().as_ref() == Some(&first));
+            return Ok(Role::Proxy(Proxy { member, first, session }));
         }
         if Instant::now() > deadline {
             let named = dir.read_server_file().map(|first| format!(" (server.pid names pid {})", first.pid));
@@ -255,22 +257,31 @@ struct Line {
 
 impl Line {
     fn wait(self, sender: oneshot::Sender<Turn>) {
-        let turn = loop {
-            match self.try_once() {
-                Ok(turn) => break turn,
-                Err(error) => tracing::error!(error = error.message(), "cannot become PRIMARY"),
+        let cannot = |error: &Error| tracing::error!(error = error.message(), "cannot become PRIMARY");
+        loop {
+            match self.settings.dir.lock() {
+                Err(error) => cannot(&error),
+                Ok(lock) => {
+                    // Held until the turn is told: who leaves waits for it, and ends what it finds.
+                    let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+                    if *left {
+                        return;
+                    }
+                    match self.take(lock) {
+                        Err(error) => cannot(&error),
+                        Ok(turn) => {
+                            let _ = sender.send(turn);
+                            return;
+                        }
+                    }
+                }
             }
             sleep(PROMOTION_PAUSE);
-        };
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*left {
-            let _ = sender.send(turn);
         }
     }
 
-    fn try_once(&self) -> Result<Turn> {
+    fn take(&self, lock: PrimaryLock) -> Result<Turn> {
         let dir = &self.settings.dir;
-        let lock = dir.lock()?;
         dir.remove_server_file(&lock)?;
         let over = match dir.session() {
             SessionState::Stopped => true,

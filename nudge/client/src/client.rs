@@ -157,7 +157,8 @@ impl Client {
                     Failed { error: refusal(&answer), sent: true, lasting: false }
                 }
                 Ok((_, answer)) => match read_answer(&answer) {
-                    Err(error) if is_ending(&error) => Failed { error, sent: true, lasting: false },
+                    // It has done nothing, so even what is sent once is sent to the next.
+                    Err(error) if is_ending(&error) => Failed { error, sent: false, lasting: false },
                     answer => return answer,
                 },
                 Err(failed) => failed,

@@ -16,28 +16,34 @@
 //! **As PRIMARY**, in this order:
 //! 1. [`RuntimeDir::remove_server_file`];
 //! 2. [`RuntimeDir::session_is_over`]; when it is, [`RuntimeDir::remove_session`];
-//! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and start
-//!    begins again;
-//! 4. [`RuntimeDir::join`];
-//! 5. the store is filled, the port bound, [`RuntimeDir::write_session`],
-//!    [`RuntimeDir::write_server_file`], and only now calls are answered.
+//! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and the
+//!    start fails;
+//! 4. the store is filled, the port bound, [`RuntimeDir::write_session`];
+//! 5. [`RuntimeDir::join`];
+//! 6. [`RuntimeDir::write_server_file`], and only now calls are answered.
 //!
 //! **As PROXY**: [`RuntimeDir::join`], then serve. Never before a PRIMARY has answered: whoever joins
-//! earlier makes a PRIMARY that is just deciding take a dead session for a living one.
+//! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads which
+//! session that is, and believes it only while `server.pid` names the one that answered: else somebody
+//! has won since, and the file may still speak of a session before.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::try_lock`]; when [`RuntimeDir::session`] says that the session
-//! was stopped, or is another by now, it ends instead; 1, then 3 with `keep` (it is a member itself, so
-//! the session lives), then 5. It keeps its [`Member`].
+//! **Promotion** of a PROXY: [`RuntimeDir::lock`]; 1; when [`RuntimeDir::session`] says that the session
+//! was stopped, or is another by now, it ends instead; else 3 with `keep` (it is a member itself, so
+//! the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
+//! [`Member`].
 //!
 //! **End**: answer nothing more, then [`RuntimeDir::end`]. Of the PRIMARY: 1, leave, ask 2 again, and when
 //! over remove the journal and the session file, so that nothing stays on the disk; then release the
-//! lock. Of a PROXY: leave. Then, both alike, try for the lock once more, for a moment; won, ask 2 again
-//! and remove the same. So whoever is last removes it, in whatever order they leave and ask. When the
+//! lock. Of a PROXY: step out of the line for the lock, and leave. Then, both alike, try for the lock once
+//! more, for a moment; won, 1, ask 2 again and remove the same. So whoever is last removes it, in whatever order they leave and ask. When the
 //! session was stopped and others still belong to it, the empty session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** anywhere is an end without the other steps: what stays on the disk is removed by the next
 //! start.
+//!
+//! One limit: a member of a stopped session that sleeps (SIGSTOP) belongs to the next one too until it
+//! wakes up, so that one may outlive its last process.
 //!
 //! `tests/tests/protocol.rs` takes these steps in every order.
 //!
@@ -132,8 +138,9 @@ impl RuntimeDir {
 
     /// Removes what a session that is over leaves. Whether it is over.
     fn remove_if_over(&self, lock: &PrimaryLock) -> Result<bool> {
+        // Before it asks: who joins from here on sees that somebody has won.
+        let unnamed = self.remove_server_file(lock);
         if !self.has_members(lock)? {
-            let unnamed = self.remove_server_file(lock);
             self.remove_session(lock)?;
             return unnamed.map(|()| true);
         }
