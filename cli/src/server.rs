@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge::{Error, ErrorKind, Result, Service, Services};
-use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile};
+use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile, Session, SessionState};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -66,14 +66,22 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 /// # Errors
 /// When `server.pid` cannot be written, or the MCP client does not speak MCP.
 pub fn run(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| failed("start the event loop", &error))?;
-    let served = runtime.block_on(serve(role, settings, history, stdio));
-    // A thread may sit in a read of stdin for ever; it must not hold up the end.
-    runtime.shutdown_background();
-    served
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
+    let EventLoop(Some(runtime)) = &mut event_loop else { return Ok(()) };
+    runtime.block_on(serve(role, settings, history, stdio))
+}
+
+/// A thread may sit in a read of stdin for ever; it must hold up the end neither of a server nor of one
+/// that panics.
+struct EventLoop(Option<tokio::runtime::Runtime>);
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
@@ -98,8 +106,8 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
                     "standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"
                 ));
             }
-            let client = Arc::new(Client::new(&settings.dir, NAME));
-            (surroundings.stand_by(proxy), Arc::new(Backend::there(client)))
+            let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
+            (surroundings.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
         }
     };
     let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
@@ -109,6 +117,7 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
             turn = place.turn(&settings.dir) => match (turn, place) {
                 (Turn::Primary(primary), Place::Proxy { member, feed, .. }) => {
                     feed.abort();
+                    history.begin();
                     let service = service(&primary.local, history);
                     backend.promote(Arc::clone(&service));
                     // Nobody counts what changed in between.
@@ -178,12 +187,14 @@ enum Place {
 
 /// A PRIMARY that answers.
 struct Office {
-    lock: PrimaryLock,
-    member: Member,
-    local: Arc<Local>,
-    file: ServerFile,
     http: http::Http,
     housekeeping: JoinHandle<()>,
+    local: Arc<Local>,
+    file: ServerFile,
+    session: Session,
+    member: Member,
+    /// Last, so that it is given back last.
+    lock: PrimaryLock,
 }
 
 /// What answers the methods of a PRIMARY.
@@ -195,7 +206,7 @@ fn service(local: &Arc<Local>, history: &Arc<History>) -> Arc<dyn Service> {
 impl Surroundings<'_> {
     /// Opens the door of a PRIMARY.
     fn open(&self, primary: Primary, member: Option<Member>, service: Arc<dyn Service>) -> Result<Office> {
-        let Primary { lock, member: joined, listener, door, local, file } = primary;
+        let Primary { lock, member: joined, listener, door, local, file, session } = primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -227,7 +238,7 @@ impl Surroundings<'_> {
         tracing::info!(port = file.port, pid = file.pid, "serving");
         let http = http::spawn(listener, house, stopped);
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&local)));
-        Ok(Office { lock, member, local, file, http, housekeeping })
+        Ok(Office { http, housekeeping, local, file, session, member, lock })
     }
 
     /// Waits for the lock, and hears of changes meanwhile.
@@ -236,7 +247,9 @@ impl Surroundings<'_> {
         let pid = std::process::id();
         tracing::info!(pid, primary = proxy.first.pid, "standing by");
         let client = Client::new(&self.settings.dir, NAME).with_header(http::PROXY_HEADER, pid.to_string());
-        let feed = tokio::spawn(changes::relay(client, self.history.touched().clone()));
+        let (client, dir, id) = (client.of_session(proxy.id()), self.settings.dir.clone(), proxy.id());
+        let is_over = move || id.as_ref().is_some_and(|id| dir.is_over(id));
+        let feed = tokio::spawn(changes::relay(client, self.history.touched().clone(), is_over));
         Place::Proxy { member: proxy.member, waiting, feed }
     }
 }
@@ -253,9 +266,17 @@ impl Place {
     /// Resolves when a PROXY's wait is over. A PRIMARY's never is: it sees to it that it can be found.
     async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
-            Self::Proxy { waiting, .. } => waiting.turn().await,
-            Self::Primary(Office { lock, file, .. }) => loop {
+            Self::Proxy { waiting, feed, .. } => tokio::select! {
+                turn = waiting.turn() => turn,
+                // Whoever has the lock by now belongs to another session.
+                _ = feed => Turn::SessionOver,
+            },
+            Self::Primary(Office { lock, file, session, .. }) => loop {
                 let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
+                if dir.session() == SessionState::Unknown {
+                    // Cleaned away; the next look will tell whether it could be written.
+                    let _ = dir.write_session(lock, session);
+                }
                 sleep(if named { SWEEP } else { NAMING_PAUSE }).await;
             },
         }

@@ -1,12 +1,19 @@
 //! `nudge stop`
 
-use nudge::Result;
+use nudge::{ErrorKind, Result};
+use nudge_client::RuntimeDir;
 
 use super::{Done, connect};
 use crate::args::Global;
 
 /// By a call to the server, never by a signal to a pid that a file names.
 pub fn run(global: &Global) -> Result<Done> {
-    connect(global)?.shutdown()?;
+    if let Err(error) = connect(global).and_then(|remote| remote.shutdown()) {
+        let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
+        // Of a session without a PRIMARY nobody can be asked.
+        if error.kind() != ErrorKind::Unavailable || !dir.end_forsaken()? {
+            return Err(error);
+        }
+    }
     Ok(if global.json { "{\"stopping\":true}\n" } else { "stopped\n" }.to_owned().into())
 }

@@ -195,8 +195,8 @@ impl Feed {
     }
 }
 
-/// Hears from the PRIMARY what changes, for as long as this process is a PROXY.
-pub async fn relay(client: Client, touched: broadcast::Sender<Touched>) {
+/// Hears from the PRIMARY what changes, for as long as this process is a PROXY of a session that goes on.
+pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
     struct Told {
         changes: Vec<Change>,
@@ -214,6 +214,10 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>) {
         let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
         let Ok(params) = to_raw_value(&params) else { return };
         let told = client.call(Caller::default(), CHANGES, &params).await;
+        // A PRIMARY that ends answers everybody who waits.
+        if is_over() {
+            return;
+        }
         let Some(told) = told.ok().and_then(|told| serde_json::from_str::<Told>(told.get()).ok()) else {
             sleep(RELAY_PAUSE).await;
             continue;

@@ -62,6 +62,11 @@ impl Token {
         Err(Error::new(ErrorKind::Invalid, message))
     }
 
+    /// For the files that hold it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }

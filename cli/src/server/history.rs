@@ -50,9 +50,6 @@ static METHOD: Method = Method {
 
 /// The store's last changes.
 pub struct History {
-    /// The number of the first change. It comes from the time, so that numbers of a PRIMARY that went
-    /// before are lower, and are known to be another's.
-    first: u64,
     state: Mutex<State>,
     /// Tells those who wait the number of the next change; none once nobody waits any more.
     news: watch::Sender<Option<u64>>,
@@ -62,11 +59,9 @@ pub struct History {
 
 impl Default for History {
     fn default() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let first = u64::try_from(since_1970.as_millis()).unwrap_or_default() * NUMBERS_OF_A_MS;
+        let first = first_number();
         Self {
-            first,
-            state: Mutex::new(State { events: VecDeque::new(), next: first }),
+            state: Mutex::new(State { events: VecDeque::new(), first, next: first }),
             news: watch::Sender::new(Some(first)),
             watchers: Semaphore::new(MAX_WATCHERS),
             touched: broadcast::channel(TOUCHED_CAPACITY).0,
@@ -76,8 +71,16 @@ impl Default for History {
 
 struct State {
     events: VecDeque<Arc<Event>>,
+    /// The number of the first change. It comes from the time, so that numbers of a PRIMARY that went
+    /// before are lower, and are known to be another's.
+    first: u64,
     /// Number of the next event.
     next: u64,
+}
+
+fn first_number() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_millis()).unwrap_or_default() * NUMBERS_OF_A_MS
 }
 
 /// One change, as it is told.
@@ -133,6 +136,15 @@ impl History {
         &self.touched
     }
 
+    /// This process has become PRIMARY: its numbers come after those of the one before.
+    pub fn begin(&self) {
+        let mut state = self.lock();
+        let next = first_number();
+        (state.first, state.next) = (next, next);
+        drop(state);
+        self.news.send_replace(Some(next));
+    }
+
     /// Lets everybody who waits go; nobody waits from now on.
     pub fn close(&self) {
         self.news.send_replace(None);
@@ -162,13 +174,13 @@ impl History {
     }
 
     fn since(&self, since: Option<u64>) -> Answer {
-        let State { events, next } = &*self.lock();
-        let next = *next;
+        let State { events, first, next } = &*self.lock();
+        let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
         // A number of another server's is no place in this one's changes.
         let (from, missed) = match since {
-            ours if (self.first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
+            ours if (first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
             _ => (oldest, None),
         };
         let known = usize::try_from(from - oldest).unwrap_or(usize::MAX);

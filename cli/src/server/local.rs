@@ -56,13 +56,13 @@ impl Local {
         }
     }
 
-    /// Takes the identity of the session, and what its journal says.
+    /// Takes the identity of the session, and what its journal says, unless `given_up` becomes true.
     #[must_use]
-    pub fn of_session(mut self, session: Option<&Session>, records: &[Vec<u8>]) -> Self {
+    pub fn of_session(mut self, session: Option<&Session>, records: &[Vec<u8>], given_up: impl Fn() -> bool) -> Self {
         if let Some(session) = session {
             self.nudge = self.nudge.with_identity(session.id.clone(), session.created_at);
         }
-        let unreadable = self.nudge.restore(records.iter().map(Vec::as_slice));
+        let unreadable = self.nudge.restore(records.iter().take_while(|_| !given_up()).map(Vec::as_slice));
         if unreadable > 0 {
             tracing::warn!(unreadable, "records of the journal were passed over");
         }
@@ -70,9 +70,9 @@ impl Local {
     }
 
     /// The store's identity, for those who come after this process.
-    pub fn session(&self, port: u16, token: Option<&str>) -> Session {
+    pub fn session(&self, port: u16, token: &str) -> Session {
         let (id, created_at) = (self.nudge.session_id().to_owned(), self.nudge.created_at());
-        Session { id, created_at, port, token: token.map(ToOwned::to_owned) }
+        Session { id, created_at, port, token: Some(token.to_owned()) }
     }
 
     /// The port on which this process answers, for the status.

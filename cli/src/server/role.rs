@@ -3,12 +3,13 @@
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::{Config, Error, ErrorKind, Result};
-use nudge_client::{Journal, Member, PrimaryLock, Remote, RuntimeDir, ServerFile, SessionState};
+use nudge_client::{Member, PrimaryLock, Remote, RuntimeDir, ServerFile, Session, SessionState};
 use tokio::sync::oneshot;
 
 use super::door::{Door, Token};
@@ -18,6 +19,8 @@ use super::recorder::Recorder;
 
 /// How long to try for the lock while nobody answers: a server may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the members of a session that was stopped have, to notice.
+const FAREWELL: Duration = Duration::from_millis(500);
 const LOCK_POLL: Duration = Duration::from_millis(10);
 /// Until a PROXY that could not become PRIMARY tries again; another may have more luck meanwhile.
 const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +63,6 @@ pub enum Role {
 
 /// The lock, held, a port, bound, and the store as the session left it.
 pub struct Primary {
-    pub(super) lock: PrimaryLock,
     /// None where the process was a member before.
     pub(super) member: Option<Member>,
     pub(super) listener: TcpListener,
@@ -68,6 +70,10 @@ pub struct Primary {
     pub(super) local: Arc<Local>,
     /// What `server.pid` is to say.
     pub(super) file: ServerFile,
+    /// What the session file is to say.
+    pub(super) session: Session,
+    /// Last, so that it is given back last.
+    pub(super) lock: PrimaryLock,
 }
 
 /// A member of the session that waits for its turn.
@@ -75,8 +81,15 @@ pub struct Proxy {
     pub(super) member: Member,
     /// The PRIMARY that answered.
     pub(super) first: ServerFile,
-    /// The session that it belongs to.
-    session: Option<String>,
+    /// The session that it belongs to, where its file says.
+    pub(super) session: Option<Session>,
+}
+
+impl Proxy {
+    /// The id of its session, where that is known.
+    pub fn id(&self) -> Option<String> {
+        self.session.as_ref().map(|session| session.id.clone())
+    }
 }
 
 /// Becomes PRIMARY, or the PROXY of one that answers.
@@ -86,13 +99,19 @@ pub struct Proxy {
 /// cannot be used.
 pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
     let dir = &settings.dir;
-    let deadline = Instant::now() + LOCK_TIMEOUT;
+    let begun = Instant::now();
     loop {
         if let Some(lock) = dir.try_lock()? {
             // It speaks of a server that is gone.
             dir.remove_server_file(&lock)?;
+            if dir.session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
+                // They end as soon as they see it, and belong to no other session then.
+                drop(lock);
+                sleep(LOCK_POLL);
+                continue;
+            }
             let goes_on = !dir.session_is_over(&lock)?;
-            let taken = take_over(settings, history, lock, goes_on)?;
+            let taken = take_over(settings, history, lock, goes_on, None, || false)?;
             return Ok(Role::Primary(Box::new(Primary { member: Some(dir.join()?), ..taken })));
         }
         // A failed try is no verdict: the holder may be ending, or a client only probing.
@@ -100,11 +119,17 @@ pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
             && dir.is_held()
         {
             let member = dir.join()?;
+            let session = match dir.session() {
+                SessionState::Lives(session) => Some(session),
+                _ => None,
+            };
             // It is that of `first` only if nobody has won since; whoever does removes `server.pid`.
-            let session = lives(dir).filter(|_| dir.read_server_file().as_ref() == Some(&first));
-            return Ok(Role::Proxy(Proxy { member, first, session }));
+            if dir.read_server_file().as_ref() == Some(&first) {
+                return Ok(Role::Proxy(Proxy { member, first, session }));
+            }
+            continue;
         }
-        if Instant::now() > deadline {
+        if begun.elapsed() > LOCK_TIMEOUT {
             let named = dir.read_server_file().map(|first| format!(" (server.pid names pid {})", first.pid));
             return Err(Error::new(
                 ErrorKind::Unavailable,
@@ -119,76 +144,83 @@ pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
     }
 }
 
-/// The id of the session, if it lives.
-fn lives(dir: &RuntimeDir) -> Option<String> {
-    match dir.session() {
-        SessionState::Lives(session) => Some(session.id),
-        SessionState::Unknown | SessionState::Stopped => None,
-    }
-}
-
-/// Fills the store and binds the port; `server.pid` comes last, when calls are answered.
-fn take_over(settings: &Settings, history: &Arc<History>, lock: PrimaryLock, goes_on: bool) -> Result<Primary> {
+/// Fills the store and binds the port; `server.pid` comes last, when calls are answered. `known` is the
+/// session that goes on, where its file is gone. Fails when `given_up` becomes true.
+fn take_over(
+    settings: &Settings,
+    history: &Arc<History>,
+    lock: PrimaryLock,
+    goes_on: bool,
+    known: Option<&Session>,
+    given_up: impl Fn() -> bool,
+) -> Result<Primary> {
     let dir = &settings.dir;
     if !goes_on {
         dir.remove_session(&lock)?;
     }
     let before = match dir.session() {
         SessionState::Lives(session) => Some(session),
-        SessionState::Unknown | SessionState::Stopped => None,
+        SessionState::Unknown | SessionState::Stopped => known.cloned(),
+        SessionState::Unreadable => return Err(unreadable(dir)),
     };
-    let (journal, records) = journal(settings, &lock, goes_on)?;
+    // What others have recorded is taken over even where nothing is to be recorded from now on.
+    let (journal, records) = if settings.journal || goes_on {
+        let (journal, restored) = dir.open_journal(&lock, goes_on)?;
+        if let Some(notice) = restored.notice {
+            tracing::warn!(notice, "the journal");
+        }
+        (settings.journal.then_some(journal), restored.records)
+    } else {
+        (None, Vec::new())
+    };
     let recorder = Arc::new(Recorder::new(Arc::clone(history), journal));
-    let local = Local::new(settings.config.clone(), recorder);
-    let local = local.of_session(before.as_ref(), &records);
+    let local = Local::new(settings.config.clone(), recorder).of_session(before.as_ref(), &records, &given_up);
     drop(records);
+    if given_up() {
+        return Err(Error::new(ErrorKind::Unavailable, "This process ends and takes nothing over."));
+    }
 
-    let listener = bind(before.as_ref().map_or(settings.port, |session| session.port), settings.port)?;
+    let listener = bind(before.as_ref().map(|session| session.port), settings.port)?;
     let unusable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, format!("The port fails: {error}."));
     listener.set_nonblocking(true).map_err(unusable)?;
     let port = listener.local_addr().map_err(unusable)?.port();
     local.listens_on(port);
 
-    let token = match (&settings.asks, &before) {
-        (Asks::Nothing, _) => None,
-        (Asks::For(token), _) => Some(token.clone()),
-        (Asks::ForTheSessions, Some(session)) => session.token.clone().map(Token::fixed).transpose()?,
-        (Asks::ForTheSessions, None) => Some(Token::random()?),
+    // The session's token stays what it is, whatever this PRIMARY asks for.
+    let token = before.as_ref().and_then(|session| session.token.clone());
+    let token = token.map_or_else(Token::random, Token::fixed)?;
+    let session = local.session(port, token.text());
+    let door = match &settings.asks {
+        Asks::Nothing => None,
+        Asks::For(token) => Some(token.clone()),
+        Asks::ForTheSessions => Some(token),
     };
-    let door = Door::new(port, token, &settings.allow_host, dir.server_file_path())?;
-    let session = local.session(port, door.token());
+    let door = Door::new(port, door, &settings.allow_host, dir.server_file_path())?;
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // Whoever comes next makes a new token and takes another port; no hint depends on it.
-        tracing::warn!(error = error.message(), "the session is not described");
+        // It is written as soon as it can be; the other members know it.
+        tracing::warn!(error = error.message(), "the session is not described yet");
     }
-    let token = session.token;
+    if !settings.journal {
+        // It will not be true for long. Nothing can fail from here on.
+        dir.remove_journal(&lock)?;
+    }
+    let token = door.token().map(ToOwned::to_owned);
     let file = ServerFile { pid: std::process::id(), port, started: local.started(), token };
-    Ok(Primary { lock, member: None, listener, door, local: Arc::new(local), file })
+    Ok(Primary { member: None, listener, door, local: Arc::new(local), file, session, lock })
 }
 
-/// The journal to record in, if any, and what is in it. Without one of its own a PRIMARY still takes
-/// over what others have recorded, and removes it: it will not be true for long.
-fn journal(settings: &Settings, lock: &PrimaryLock, goes_on: bool) -> Result<(Option<Journal>, Vec<Vec<u8>>)> {
-    if !settings.journal && !goes_on {
-        return Ok((None, Vec::new()));
-    }
-    let (journal, restored) = settings.dir.open_journal(lock, goes_on)?;
-    if let Some(notice) = restored.notice {
-        tracing::warn!(notice, "the journal");
-    }
-    if settings.journal {
-        return Ok((Some(journal), restored.records));
-    }
-    drop(journal);
-    settings.dir.remove_journal(lock)?;
-    Ok((None, restored.records))
+fn unreadable(dir: &RuntimeDir) -> Error {
+    let message = format!("The file session in {} cannot be read now; try again.", dir.path().display());
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 /// Binds the port that the session has, else `first`, else one of the next.
-fn bind(before: u16, first: u16) -> Result<TcpListener> {
-    if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, before)) {
+fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
+    if let Some(before) = before
+        && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, before))
+    {
         return Ok(listener);
     }
     let last = if first == 0 { first } else { first.saturating_add(NEXT_PORTS) };
@@ -217,14 +249,32 @@ pub enum Turn {
 /// A PROXY's place in the line for the lock.
 pub struct Waiting {
     turn: oneshot::Receiver<Turn>,
-    left: Arc<Mutex<bool>>,
+    left: Arc<Left>,
+}
+
+/// Whether a process has left the line.
+#[derive(Default)]
+struct Left {
+    asked: AtomicBool,
+    /// Held while a turn is taken, until it is told.
+    turn: Mutex<()>,
+}
+
+impl Left {
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Waiting {
     /// Waits on a thread of its own, until the lock comes or the process ends.
     pub fn begin(settings: &Arc<Settings>, history: &Arc<History>, proxy: &Proxy) -> Self {
         let (sender, turn) = oneshot::channel();
-        let left = Arc::new(Mutex::new(false));
+        let left = Arc::<Left>::default();
         let line = Line {
             settings: Arc::clone(settings),
             history: Arc::clone(history),
@@ -241,9 +291,10 @@ impl Waiting {
         (&mut self.turn).await.unwrap_or(Turn::SessionOver)
     }
 
-    /// Steps out of the line. What comes back had come already.
+    /// Steps out of the line. What comes back had come already; what is just coming is given up.
     pub fn leave(mut self) -> Option<Turn> {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.left.asked.store(true, Ordering::SeqCst);
+        drop(self.left.turn());
         self.turn.try_recv().ok()
     }
 }
@@ -251,23 +302,31 @@ impl Waiting {
 struct Line {
     settings: Arc<Settings>,
     history: Arc<History>,
-    session: Option<String>,
-    left: Arc<Mutex<bool>>,
+    session: Option<Session>,
+    left: Arc<Left>,
 }
 
 impl Line {
     fn wait(self, sender: oneshot::Sender<Turn>) {
-        let cannot = |error: &Error| tracing::error!(error = error.message(), "cannot become PRIMARY");
+        let mut said = String::new();
+        // Once, however often it is tried.
+        let mut cannot = |error: &Error| {
+            if said != error.message() {
+                tracing::error!(error = error.message(), "cannot become PRIMARY");
+                error.message().clone_into(&mut said);
+            }
+        };
         loop {
             match self.settings.dir.lock() {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // Held until the turn is told: who leaves waits for it, and ends what it finds.
-                    let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-                    if *left {
+                    // Who leaves waits for it, and ends what it finds.
+                    let _turn = self.left.turn();
+                    if self.left.is_asked() {
                         return;
                     }
                     match self.take(lock) {
+                        Err(_) if self.left.is_asked() => return,
                         Err(error) => cannot(&error),
                         Ok(turn) => {
                             let _ = sender.send(turn);
@@ -283,14 +342,15 @@ impl Line {
     fn take(&self, lock: PrimaryLock) -> Result<Turn> {
         let dir = &self.settings.dir;
         dir.remove_server_file(&lock)?;
-        let over = match dir.session() {
-            SessionState::Stopped => true,
-            SessionState::Lives(session) => self.session.as_ref().is_some_and(|own| *own != session.id),
-            SessionState::Unknown => false,
+        let over = match (dir.session(), &self.session) {
+            (SessionState::Lives(session), Some(own)) => own.id != session.id,
+            (state, _) => state == SessionState::Stopped,
         };
         if over {
             return Ok(Turn::SessionOver);
         }
-        Ok(Turn::Primary(Box::new(take_over(&self.settings, &self.history, lock, true)?)))
+        let taken =
+            take_over(&self.settings, &self.history, lock, true, self.session.as_ref(), || self.left.is_asked())?;
+        Ok(Turn::Primary(Box::new(taken)))
     }
 }

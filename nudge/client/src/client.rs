@@ -26,14 +26,14 @@ pub const ENV_HEADER: &str = "nudge-env";
 pub const KEY_HEADER: &str = "idempotency-key";
 
 /// From the first byte to the last try, so that a caller is told within 10 seconds.
-const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+const CALL_TIMEOUT: Duration = Duration::from_secs(7);
 /// For the call after one that was not answered: a caller that makes two in a row, such as `nudge get`,
 /// is told within 10 seconds too.
 const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long [`Client::connect`] tries while a server is there and no connection can be opened.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server may take from winning its lock to writing `server.pid`.
-const START_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a server may take from winning its lock to writing `server.pid`: it may have much to read.
+const START_TIMEOUT: Duration = CALL_TIMEOUT;
 /// How long nobody may be PRIMARY of a session that lives: a PROXY waits for the lock to be free.
 const GAP_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(2);
@@ -46,7 +46,7 @@ const SHUTDOWN: &str = "nudge.shutdown";
 /// The session's PRIMARY, found through the runtime directory whenever a connection has to be opened, and
 /// called by any number of tasks of one tokio runtime at a time.
 ///
-/// A call takes 8 seconds at the most (2 when the one before was not answered in that time), then it is
+/// A call takes 7 seconds at the most (2 when the one before was not answered in that time), then it is
 /// `E_UNAVAILABLE`. When its connection breaks, the PRIMARY may have died: it is sent again, to whoever is
 /// PRIMARY then, as long as the session lives. What may change something carries a key by which the
 /// PRIMARY knows it again, so that it is made once. `nudge.shutdown` is sent once.
@@ -56,6 +56,8 @@ pub struct Client {
     name: HeaderValue,
     /// What every request carries besides.
     headers: HeaderMap,
+    /// The only session whose PRIMARYs are called, if not whichever there is.
+    session: Option<String>,
     idle: Mutex<Vec<Connection>>,
     last_id: AtomicU64,
     /// The last call was given all its time and not answered.
@@ -75,6 +77,7 @@ impl Client {
             dir: dir.clone(),
             name: header(&name.into()),
             headers: HeaderMap::new(),
+            session: None,
             idle: Mutex::default(),
             last_id: AtomicU64::new(0),
             silent: AtomicBool::new(false),
@@ -95,6 +98,13 @@ impl Client {
         self.headers.insert(HeaderName::from_static(name), header(&value.into()));
         // They carry what was to be sent when they were opened.
         self.kept().clear();
+        self
+    }
+
+    /// Calls PRIMARYs of this session alone: a PROXY must not carry its client into another.
+    #[must_use]
+    pub fn of_session(mut self, id: Option<String>) -> Self {
+        self.session = id;
         self
     }
 
@@ -199,7 +209,13 @@ impl Client {
         let server = find(&self.dir).await.map_err(Failed::lasting)?;
         let connection = Connection::open(server.port, server.token.as_deref(), &self.headers).await?;
         // Had it died before the port was opened, whoever has the port now would get the token.
-        if self.dir.is_held() { Ok(connection) } else { Err(Failed::broken("it has just ended", false)) }
+        if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(&server) {
+            return Err(Failed::broken("it has just ended", false));
+        }
+        match &self.session {
+            Some(session) if self.dir.is_over(session) => Err(Failed::lasting(session_over())),
+            _ => Ok(connection),
+        }
     }
 
     fn take(&self) -> Option<Connection> {
@@ -296,12 +312,12 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
             }
             if begun.elapsed() > START_TIMEOUT {
                 return Err(unavailable(
-                    "A Nudge server is starting but does not say where; stop it and start it again.",
+                    "A Nudge server has been starting for long and does not say where it is; try again.",
                 ));
             }
         } else {
-            let lives = matches!(dir.session(), SessionState::Lives(_));
-            if !lives || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
+            let over = matches!(dir.session(), SessionState::Unknown | SessionState::Stopped);
+            if over || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
                 return Err(no_server());
             }
         }
@@ -309,13 +325,13 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     }
 }
 
-/// Whether a call may change something, and so needs a key. What is not known may.
 /// A key for a call of a method that may change something, for a caller that may make the call elsewhere
 /// too: [`Client::call`] makes one of its own where none is given.
 pub fn key_of_call(method: &str) -> Option<String> {
     changes(method).then(|| uuid::Uuid::new_v4().simple().to_string())
 }
 
+/// Whether a call may change something, and so needs a key. What is not known may.
 fn changes(method: &str) -> bool {
     static READ_ONLY: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let rows = nudge::methods().into_iter().filter(|row| row.read_only);
@@ -347,4 +363,8 @@ pub(crate) fn no_server() -> Error {
 
 pub(crate) fn unavailable(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Unavailable, message)
+}
+
+fn session_over() -> Error {
+    unavailable("The session of this server was ended with `nudge stop`; start the server again.")
 }

@@ -71,6 +71,8 @@ use crate::session::SessionState;
 const LOCK: &str = "members.lock";
 /// A PRIMARY that decides holds the lock for microseconds; more only when it is stopped in between.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to try for the lock that nobody keeps.
+const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
 const JOIN_POLL: Duration = Duration::from_millis(1);
 /// How long one that ends tries for a lock that is held.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
@@ -163,8 +165,33 @@ impl RuntimeDir {
         }
     }
 
+    /// Ends a session of which nobody can be PRIMARY although it has members, for instance because none of
+    /// them can read its journal: they end when the lock comes to them. Whether there was one.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the files cannot be emptied.
+    pub fn end_forsaken(&self) -> Result<bool> {
+        // They hold it for moments, to try.
+        let deadline = Instant::now() + FORSAKEN_TIMEOUT;
+        let lock = loop {
+            match self.try_lock()? {
+                Some(lock) => break lock,
+                None if Instant::now() < deadline => sleep(JOIN_POLL),
+                None => return Ok(false),
+            }
+        };
+        if !self.has_members(&lock)? {
+            return Ok(false);
+        }
+        self.stop_session()?;
+        self.remove_journal(&lock).map(|()| true)
+    }
+
     /// Whether anybody belongs to the session; the caller too, if it has joined.
-    fn has_members(&self, _lock: &PrimaryLock) -> Result<bool> {
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the lock file cannot be used.
+    pub fn has_members(&self, _lock: &PrimaryLock) -> Result<bool> {
         let file = self.members()?;
         match file.try_lock() {
             Ok(()) => {

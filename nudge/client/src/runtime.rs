@@ -22,7 +22,7 @@ const OLD_LOG: &str = "server.log.1";
 /// After how much the log is put aside, so that both together stay below twice this.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 /// More than any server writes; a larger file is not ours.
-const MAX_SMALL_FILE_BYTES: u64 = 4096;
+pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
 /// The directory one session of servers and their clients share.
 ///

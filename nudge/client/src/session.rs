@@ -6,7 +6,8 @@ use std::io;
 use nudge::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::{PrimaryLock, RuntimeDir};
+use crate::dir::Kind;
+use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 const NAME: &str = "session";
 
@@ -41,6 +42,8 @@ impl fmt::Debug for Session {
 pub enum SessionState {
     /// Nothing: there is none, or none that a server of ours could have written.
     Unknown,
+    /// Nobody knows just now: the system could not read it (too many open files, an error of the disk).
+    Unreadable,
     /// The session was ended on purpose (`nudge stop`).
     Stopped,
     /// A session that nobody has ended; whether anybody still belongs to it, the locks decide.
@@ -50,10 +53,23 @@ pub enum SessionState {
 impl RuntimeDir {
     /// What the session file says.
     pub fn session(&self) -> SessionState {
-        match self.read_small(NAME) {
-            None => SessionState::Unknown,
-            Some(text) if text.is_empty() => SessionState::Stopped,
-            Some(text) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
+        match (self.read_small(NAME), self.dir.look(NAME)) {
+            (Some(text), _) if text.is_empty() => SessionState::Stopped,
+            (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
+            // Of ours, as it should be, and small.
+            (None, Ok(Kind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
+            (None, Err(_)) => SessionState::Unreadable,
+            (None, Ok(_)) => SessionState::Unknown,
+        }
+    }
+
+    /// Whether the session of this id was stopped, or another one has begun since. What cannot be read does
+    /// not say so.
+    pub fn is_over(&self, id: &str) -> bool {
+        match self.session() {
+            SessionState::Stopped => true,
+            SessionState::Lives(session) => session.id != id,
+            SessionState::Unknown | SessionState::Unreadable => false,
         }
     }
 
