@@ -175,6 +175,14 @@ mod unix {
             })
         }
 
+        /// Whether a name stands for that file.
+        pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
+            match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(rustix::io::Errno::NOENT) => Ok(false),
+                stat => Ok(FileId(stat?) == *id),
+            }
+        }
+
         /// Puts one name in the place of another.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
@@ -280,6 +288,11 @@ mod windows {
                 Ok(meta) if meta.is_file() => Kind::Ours { id: FileId, bytes: meta.len() },
                 Ok(_) => Kind::Other,
             })
+        }
+
+        /// Whether a name stands for a file; which one, nobody tells.
+        pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
+            Ok(matches!(self.look(name)?, Kind::Ours { .. }))
         }
 
         /// Puts one name in the place of another.
