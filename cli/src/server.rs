@@ -56,6 +56,7 @@ pub enum Stdio {
 
 /// How often what has expired is dropped; until then it takes room but is never shown.
 const SWEEP: Duration = Duration::from_secs(5);
+const UNSEATED: &str = "Somebody has removed primary.lock, so another server may have the session; start this one again.";
 /// Until a PRIMARY that could not write `server.pid` tries again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
@@ -127,6 +128,10 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
                         say(&office.invitation(&settings.dir));
                     }
                     place = Place::Primary(office);
+                }
+                (Turn::Unseated, left) => {
+                    place = left;
+                    break Err(Error::new(ErrorKind::Unavailable, UNSEATED));
                 }
                 (_, left) => {
                     tracing::info!("the session was ended");
@@ -273,6 +278,10 @@ impl Place {
             },
             Self::Primary(Office { lock, file, session, .. }) => loop {
                 let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
+                if !lock.is_named(dir) {
+                    // Another may be PRIMARY by now; the journal takes nothing from here any more.
+                    return Turn::Unseated;
+                }
                 if dir.session() == SessionState::Unknown {
                     // Cleaned away; the next look will tell whether it could be written.
                     let _ = dir.write_session(lock, session);
@@ -289,7 +298,10 @@ impl Place {
                 housekeeping.abort();
                 http.drained(DRAIN_TIMEOUT).await;
                 let journal = local.recorder().close();
-                dir.end(Some(lock), member, journal)?;
+                if lock.is_named(dir) {
+                    dir.end(Some(lock), member, journal)?;
+                }
+                // Else what stands in the directory may be another's.
             }
             Self::Proxy { member, waiting, feed } => {
                 feed.abort();
@@ -298,7 +310,7 @@ impl Place {
                         let Primary { lock, local, .. } = *won;
                         dir.end(Some(lock), member, local.recorder().close())?;
                     }
-                    Some(Turn::SessionOver) | None => drop(dir.end(None, member, None)?),
+                    Some(Turn::SessionOver | Turn::Unseated) | None => drop(dir.end(None, member, None)?),
                 }
             }
         }

@@ -244,6 +244,8 @@ pub enum Turn {
     Primary(Box<Primary>),
     /// Somebody has ended the session.
     SessionOver,
+    /// It was PRIMARY, and the lock it holds is nobody's any more.
+    Unseated,
 }
 
 /// A PROXY's place in the line for the lock.

@@ -222,7 +222,7 @@ fn a_silent_server_is_given_up() {
     // Time passes at once while nothing happens.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let call = || runtime.block_on(client.call(Caller::default(), "nudge.bump", &params())).unwrap_err();
-    for seconds in [8, 2, 8] {
+    for seconds in [7, 2, 7] {
         let error = call();
         let expected = format!(
             "The Nudge server does not answer within {seconds} seconds and the call may still be carried out; end process 1 or try again."
