@@ -56,7 +56,8 @@ pub enum Stdio {
 
 /// How often what has expired is dropped; until then it takes room but is never shown.
 const SWEEP: Duration = Duration::from_secs(5);
-const UNSEATED: &str = "Somebody has removed primary.lock, so another server may have the session; start this one again.";
+const UNSEATED: &str =
+    "Somebody has removed primary.lock, so another server may have the session; start this one again.";
 /// Until a PRIMARY that could not write `server.pid` tries again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
 /// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
@@ -98,7 +99,7 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
             if people {
                 say(&office.invitation(&settings.dir));
             }
-            (Place::Primary(office), backend)
+            (Place::Primary(Box::new(office)), backend)
         }
         Role::Proxy(proxy) => {
             if people {
@@ -127,7 +128,7 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
                     if people {
                         say(&office.invitation(&settings.dir));
                     }
-                    place = Place::Primary(office);
+                    place = Place::Primary(Box::new(office));
                 }
                 (Turn::Unseated, left) => {
                     place = left;
@@ -186,7 +187,7 @@ struct Surroundings<'a> {
 
 /// What this process is just now.
 enum Place {
-    Primary(Office),
+    Primary(Box<Office>),
     Proxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
 }
 
@@ -276,7 +277,8 @@ impl Place {
                 // Whoever has the lock by now belongs to another session.
                 _ = feed => Turn::SessionOver,
             },
-            Self::Primary(Office { lock, file, session, .. }) => loop {
+            Self::Primary(office) => loop {
+                let Office { lock, file, session, .. } = &**office;
                 let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
                 if !lock.is_named(dir) {
                     // Another may be PRIMARY by now; the journal takes nothing from here any more.
@@ -294,7 +296,8 @@ impl Place {
     /// Answers nothing more, and then leaves the session to the others, if there are any.
     async fn leave(self, dir: &RuntimeDir) -> Result<()> {
         match self {
-            Self::Primary(Office { lock, member, local, http, housekeeping, .. }) => {
+            Self::Primary(office) => {
+                let Office { lock, member, local, http, housekeeping, .. } = *office;
                 housekeeping.abort();
                 http.drained(DRAIN_TIMEOUT).await;
                 let journal = local.recorder().close();
