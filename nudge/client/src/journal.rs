@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nudge::{Error, ErrorKind, Result};
 
 use crate::dir::{Dir, FileId, Kind};
-use crate::runtime::{PrimaryLock, RuntimeDir};
+use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, unlocked};
 
 const NAME: &str = "journal";
 /// What a compaction writes; one that was killed leaves it, and the next removes it.
@@ -49,8 +49,8 @@ impl RuntimeDir {
     /// (too many open files, an error of the disk), or that another version of Nudge has written: whoever
     /// went on without it would lose acknowledged changes, so it is left as it is and the caller gives the
     /// lock back.
-    pub fn open_journal(&self, _lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
-        Journal::open(Arc::clone(&self.dir), self.path().join(NAME), keep)
+    pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
+        Journal::open(Arc::clone(&self.dir), self.path().join(NAME), lock.id.clone(), keep)
     }
 
     /// Removes the journal of a session that is over; a directory in its place stays.
@@ -86,10 +86,13 @@ impl fmt::Debug for Restored {
 /// The open journal of the PRIMARY. Its methods may be called from any thread; they exclude each other.
 ///
 /// When the file is renamed, removed or replaced from outside, the next append puts a copy of what was
-/// written back in its place. (On Windows only a missing file is noticed.)
+/// written back in its place. When that happens to `primary.lock`, another may be PRIMARY by now: the journal
+/// is never touched again, and everything is refused. (On Windows only a missing file is noticed.)
 pub struct Journal {
     dir: Arc<Dir>,
     path: PathBuf,
+    /// The file that is locked.
+    lock: FileId,
     inner: Mutex<Inner>,
 }
 
@@ -101,6 +104,8 @@ struct Inner {
     good: u64,
     /// Somebody has shortened the file.
     damaged: bool,
+    /// `primary.lock` has stood for something else, or for nothing.
+    unlocked: bool,
     buffer: Vec<u8>,
 }
 
@@ -110,8 +115,8 @@ struct Open {
 }
 
 impl Journal {
-    fn open(dir: Arc<Dir>, path: PathBuf, keep: bool) -> Result<(Self, Restored)> {
-        let journal = Self { dir, path, inner: Mutex::default() };
+    fn open(dir: Arc<Dir>, path: PathBuf, lock: FileId, keep: bool) -> Result<(Self, Restored)> {
+        let journal = Self { dir, path, lock, inner: Mutex::default() };
         let mut inner = Inner::default();
         let _ = journal.dir.remove(TEMPORARY);
         let unreadable = |reason: Unreadable| {
@@ -142,7 +147,8 @@ impl Journal {
     /// `E_UNAVAILABLE` when it cannot be written. Then nothing of it stays in the file, or what stays is
     /// cut off before anything else is written; every call tries afresh, so it goes on by itself once
     /// the reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
-    /// Also for more than 128 MiB.
+    /// Also for more than 128 MiB; and for good once `primary.lock` was removed or replaced, where what was
+    /// being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let mut inner = self.lock();
         self.add(&mut inner, payload).map_err(|error| self.refusal(&error))
@@ -186,9 +192,10 @@ impl Journal {
     /// afterwards would be restored.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed.
+    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
     pub fn clear(&self) -> Result<()> {
         let mut inner = self.lock();
+        self.check_lock(&mut inner).map_err(|error| self.refusal(&error))?;
         inner.good = 0;
         inner.damaged = false;
         let emptied = inner.open.as_mut().map_or(Ok(()), |open| cut(&open.file, 0));
@@ -229,6 +236,14 @@ impl Journal {
 
     fn add(&self, inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
         self.prepare(inner)?;
+        let before = inner.good;
+        Self::write(inner, payload)?;
+        // Once more: whoever wins another lock from here on reads what was written. If not, it is not cut off
+        // here, where it may be another's by now; the next append does, if it may.
+        self.check_lock(inner).inspect_err(|_| inner.good = before)
+    }
+
+    fn write(inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
         let Inner { open: Some(open), good, buffer, .. } = inner else { return Err(io::Error::other("it is closed")) };
         buffer.clear();
         if *good == 0 {
@@ -251,8 +266,15 @@ impl Journal {
         Err(error)
     }
 
-    /// Sees to it that the file is in its place and holds `good` bytes.
+    /// Refuses when another may be PRIMARY, and from then on for ever: it may have been since.
+    fn check_lock(&self, inner: &mut Inner) -> io::Result<()> {
+        inner.unlocked = inner.unlocked || !self.dir.is_named(LOCK, &self.lock)?;
+        if inner.unlocked { Err(io::Error::other(Unlocked)) } else { Ok(()) }
+    }
+
+    /// Sees to it that we are PRIMARY, and that the file is in its place and holds `good` bytes.
     fn prepare(&self, inner: &mut Inner) -> io::Result<()> {
+        self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start(inner) };
         match self.dir.look(NAME)? {
             Kind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
@@ -287,19 +309,21 @@ impl Journal {
 
     /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
     fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+        self.check_lock(inner)?;
         // Left by a compaction that was killed.
         let _ = self.dir.remove(TEMPORARY);
         let new = self.dir.create_new(TEMPORARY)?;
-        let put = || -> io::Result<(u64, FileId)> {
+        let put = |inner: &mut Inner| -> io::Result<(u64, FileId)> {
             let mut buffered = BufWriter::with_capacity(64 << 10, &new);
             fill(&mut buffered)?;
             let bytes = buffered.stream_position()?;
             buffered.flush()?;
             let id = FileId::of(&new)?;
+            self.check_lock(inner)?;
             self.dir.rename(TEMPORARY, NAME)?;
             Ok((bytes, id))
         };
-        match put() {
+        match put(inner) {
             Ok((bytes, id)) => {
                 inner.open = Some(Open { file: new, id });
                 inner.good = bytes;
@@ -319,10 +343,14 @@ impl Journal {
     }
 
     fn refusal(&self, error: &io::Error) -> Error {
+        if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unlocked>) {
+            return unlocked(&self.path.with_file_name(LOCK));
+        }
         let path = self.path.display();
-        let message = match error.kind() {
-            io::ErrorKind::IsADirectory => format!("{path} is a directory, so no change can be kept; remove it."),
-            _ => format!("The journal {path} cannot be written ({error}), so no change can be kept; free some space."),
+        let message = if error.kind() == io::ErrorKind::IsADirectory {
+            format!("{path} is a directory, so no change can be kept; remove it.")
+        } else {
+            format!("The journal {path} cannot be written ({error}), so no change can be kept; free some space.")
         };
         Error::new(ErrorKind::Unavailable, message)
     }
@@ -333,6 +361,18 @@ impl fmt::Debug for Journal {
         f.debug_struct("Journal").field("path", &self.path).finish_non_exhaustive()
     }
 }
+
+/// Another may be PRIMARY.
+#[derive(Debug)]
+struct Unlocked;
+
+impl fmt::Display for Unlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("primary.lock is gone")
+    }
+}
+
+impl std::error::Error for Unlocked {}
 
 fn damage() -> io::Error {
     io::Error::other("somebody has shortened it")

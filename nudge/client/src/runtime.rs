@@ -11,10 +11,11 @@ use nudge::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::client::no_server;
-use crate::dir::{Dir, Unfit};
+use crate::dir::{Dir, FileId, Unfit};
 
-/// Held by the PRIMARY for as long as it lives; never removed, so that all lock the same file.
-const LOCK: &str = "primary.lock";
+/// Held by the PRIMARY for as long as it lives; we never remove it, so that all lock the same file. Where
+/// somebody else does, whoever holds a file without the name is PRIMARY no more.
+pub(crate) const LOCK: &str = "primary.lock";
 /// What the PRIMARY says of itself.
 const SERVER_FILE: &str = "server.pid";
 const LOG: &str = "server.log";
@@ -102,11 +103,17 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
     pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
-        let file = self.dir.open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(PrimaryLock(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
+        let error = |error| self.io("lock", LOCK, &error);
+        loop {
+            let file = self.dir.open_lock(LOCK, true).map_err(error)?;
+            match file.try_lock() {
+                Ok(()) => match self.won(file).map_err(error)? {
+                    None => {}
+                    won => return Ok(won),
+                },
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(why)) => return Err(error(why)),
+            }
         }
     }
 
@@ -115,14 +122,26 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
     pub fn lock(&self) -> Result<PrimaryLock> {
-        let file = self.dir.open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))?;
+        let error = |error| self.io("lock", LOCK, &error);
         loop {
+            let file = self.dir.open_lock(LOCK, true).map_err(error)?;
             match file.lock() {
-                Ok(()) => return Ok(PrimaryLock(file)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.io("lock", LOCK, &error)),
+                Ok(()) => {
+                    if let Some(won) = self.won(file).map_err(error)? {
+                        return Ok(won);
+                    }
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(error(why)),
             }
         }
+    }
+
+    /// A file that was locked, if it still has the name; else somebody has removed it since it was opened,
+    /// and others lock another.
+    fn won(&self, file: File) -> io::Result<Option<PrimaryLock>> {
+        let id = FileId::of(&file)?;
+        Ok(self.dir.is_named(LOCK, &id)?.then_some(PrimaryLock { _file: file, id }))
     }
 
     /// Whether a PRIMARY lives: whether its lock is held, whatever any pid says.
@@ -147,8 +166,11 @@ impl RuntimeDir {
     /// Writes `server.pid` in one step, whatever had its name before.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, for instance when a directory has that name.
-    pub fn write_server_file(&self, _lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
+    /// `E_UNAVAILABLE`, for instance when a directory has that name, or the lock has lost its own.
+    pub fn write_server_file(&self, lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
+        if !lock.is_named(self) {
+            return Err(unlocked(&self.path.join(LOCK)));
+        }
         self.write_small(SERVER_FILE, content)
     }
 
@@ -179,11 +201,15 @@ impl RuntimeDir {
         })
     }
 
-    /// Removes `server.pid`; the caller is PRIMARY, so nobody else's is removed.
+    /// Removes `server.pid`; the caller is PRIMARY, so nobody else's is removed. When its lock has lost its
+    /// name, another may be, and nothing is.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a directory has its name.
-    pub fn remove_server_file(&self, _lock: &PrimaryLock) -> Result<()> {
+    pub fn remove_server_file(&self, lock: &PrimaryLock) -> Result<()> {
+        if !lock.is_named(self) {
+            return Ok(());
+        }
         if self.dir.is_dir(SERVER_FILE) {
             let path = self.server_file_path();
             let message = format!("{} is a directory; remove it and start again.", path.display());
@@ -209,6 +235,13 @@ impl RuntimeDir {
         let message = format!("Cannot {verb} {}: {error}; remove it or set NUDGE_RUNTIME_DIR.", path.display());
         Error::new(ErrorKind::Unavailable, message)
     }
+}
+
+/// Why a PRIMARY whose lock has lost its name may do nothing more.
+pub(crate) fn unlocked(lock: &Path) -> Error {
+    let (lock, pid) = (lock.display(), std::process::id());
+    let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 fn refusal(path: &Path, unfit: Unfit) -> Error {
@@ -258,7 +291,20 @@ impl Write for LogFile {
 
 /// Being PRIMARY. Released when dropped, and by the operating system when the process dies.
 #[derive(Debug)]
-pub struct PrimaryLock(#[allow(dead_code)] File);
+pub struct PrimaryLock {
+    _file: File,
+    /// Nobody else's as long as the file is open.
+    pub(crate) id: FileId,
+}
+
+impl PrimaryLock {
+    /// Whether `primary.lock` still stands for the file that is locked. When it does not, somebody has
+    /// removed it, and another may be PRIMARY: whoever holds this one must end. What cannot be found out
+    /// counts as yes. (On Windows only a missing file is noticed.)
+    pub fn is_named(&self, dir: &RuntimeDir) -> bool {
+        dir.dir.is_named(LOCK, &self.id).unwrap_or(true)
+    }
+}
 
 /// What `server.pid` holds. Unknown keys are tolerated, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
