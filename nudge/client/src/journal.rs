@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nudge::{Error, ErrorKind, Result};
 
 use crate::dir::{Dir, FileId, Kind};
-use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, unlocked};
+use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
 
 const NAME: &str = "journal";
 /// What a compaction writes; one that was killed leaves it, and the next removes it.
@@ -350,7 +350,8 @@ impl Journal {
         let message = if error.kind() == io::ErrorKind::IsADirectory {
             format!("{path} is a directory, so no change can be kept; remove it.")
         } else {
-            format!("The journal {path} cannot be written ({error}), so no change can be kept; free some space.")
+            let advice = advice(error).unwrap_or("free some space");
+            format!("The journal {path} cannot be written ({error}), so no change can be kept; {advice}.")
         };
         Error::new(ErrorKind::Unavailable, message)
     }

@@ -232,9 +232,29 @@ impl RuntimeDir {
 
     pub(crate) fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
-        let message = format!("Cannot {verb} {}: {error}; remove it or set NUDGE_RUNTIME_DIR.", path.display());
-        Error::new(ErrorKind::Unavailable, message)
+        let advice = advice(error).unwrap_or("remove it or set NUDGE_RUNTIME_DIR");
+        Error::new(ErrorKind::Unavailable, format!("Cannot {verb} {}: {error}; {advice}.", path.display()))
     }
+}
+
+/// What to do when the system has run out of something; `None` when it has not.
+pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
+        _ => is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files"),
+    }
+}
+
+#[cfg(unix)]
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+#[cfg(not(unix))]
+fn is_out_of_descriptors(_error: &io::Error) -> bool {
+    false
 }
 
 /// Why a PRIMARY whose lock has lost its name may do nothing more.
