@@ -151,8 +151,10 @@ impl Disturbance<'_> {
                 assert!(agent.ended(PATIENCE).success(), "{}", agent.stderr());
             }
             _ => {
+                agent.signal(Signal::KILL);
+                // Not before: what the dying one still answers says nothing of the next.
                 killed.push(self.world.now());
-                agent.kill();
+                agent.ended(PATIENCE);
             }
         }
         // Sometimes it starts while nobody is PRIMARY, and may become that itself.
@@ -265,20 +267,24 @@ fn judge(world: &World, notes: Vec<Notes>, killed: &[Nanos], elapsed: Duration, 
     let rate = f64::from(u32::try_from(calls.len()).unwrap()) / elapsed.as_secs_f64();
     let mut times = fail_over(&calls, killed);
     times.sort_unstable();
-    let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1)));
+    let mut waited = in_flight(&calls, killed);
+    waited.sort_unstable();
     let ms = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1e3);
     println!(
         "survival: {:.0} s, {} kills, {} calls ({rate:.0}/s), {} sets and {} bumps acknowledged, {} unsure; \
-         fail-over median {:.0} ms, p99 {:.0} ms, max {:.0} ms; longest call {:.0} ms; seed {}",
+         fail-over median {:.0} ms, p99 {:.0} ms, max {:.0} ms; {} calls in flight at a kill, p99 {:.0} ms after it; \
+         longest call {:.0} ms; seed {}",
         elapsed.as_secs_f64(),
         killed.len(),
         calls.len(),
         count(Kind::Set, done),
         count(Kind::Bump, done),
         count(Kind::Set, unsure) + count(Kind::Bump, unsure),
-        ms(at(50)),
-        ms(at(99)),
+        ms(at(&times, 50)),
+        ms(at(&times, 99)),
         ms(times.last()),
+        waited.len(),
+        ms(at(&waited, 99)),
         ms(calls.iter().map(|(begin, end)| Duration::from_nanos(end - begin)).max().as_ref()),
         world.seed,
     );
@@ -290,12 +296,27 @@ fn judge(world: &World, notes: Vec<Notes>, killed: &[Nanos], elapsed: Duration, 
     assert!(count(Kind::Set, done) > 0 && count(Kind::Bump, done) > 0 && killed.len() > 1);
     if long {
         assert!(rate >= MIN_CALLS_A_SECOND, "{rate:.0} calls a second");
-        assert!(at(99).is_some_and(|time| *time <= MAX_FAIL_OVER_P99), "fail-over: {times:?}");
+        assert!(at(&times, 99).is_some_and(|time| *time <= MAX_FAIL_OVER_P99), "fail-over: {times:?}");
     }
 }
 
 fn first<T>(all: &[T]) -> &[T] {
     &all[..all.len().min(10)]
+}
+
+/// The percentile of what is sorted.
+fn at(times: &[Duration], part: usize) -> Option<&Duration> {
+    times.get((times.len() * part / 100).min(times.len().saturating_sub(1)))
+}
+
+/// How long after a death the calls were answered that had begun before it.
+fn in_flight(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
+    let waited = |killed: &Nanos| {
+        let killed = *killed;
+        let spans = calls.iter().filter(move |(begin, end)| *begin <= killed && *end > killed);
+        spans.map(move |(_, end)| Duration::from_nanos(end - killed))
+    };
+    killed.iter().flat_map(waited).collect()
 }
 
 /// For each death the time until a call was answered that had begun after it.
@@ -320,4 +341,12 @@ fn the_time_to_fail_over_is_that_of_the_first_call_after_it() {
     let calls = [(0, 50), (5, 12), (11, 40), (20, 30), (60, 70)];
     let times = fail_over(&calls, &[10, 40, 65]);
     assert_eq!(times, [20, 30].map(Duration::from_nanos));
+}
+
+#[test]
+fn calls_in_flight_at_a_death_wait_from_then_on() {
+    let calls = [(0, 50), (5, 10), (11, 40), (20, 30), (60, 70)];
+    let mut waited = in_flight(&calls, &[10, 25]);
+    waited.sort_unstable();
+    assert_eq!(waited, [5, 15, 25, 40].map(Duration::from_nanos));
 }
