@@ -68,20 +68,20 @@ mod unix {
 
     use super::{File, Kind, Path, Unfit, io, plain};
 
-    /// Which file something is, whatever its name.
-    #[derive(Debug, Clone)]
-    pub struct FileId(Stat);
+    /// Which file something is, whatever its name: device and inode, whose types differ between systems.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct FileId(i128, i128);
 
     impl FileId {
         /// That of an open file.
         pub fn of(file: &File) -> io::Result<Self> {
-            Ok(Self(rustix::fs::fstat(file)?))
+            Ok(Self::from(&rustix::fs::fstat(file)?))
         }
     }
 
-    impl PartialEq for FileId {
-        fn eq(&self, other: &Self) -> bool {
-            (self.0.st_dev, self.0.st_ino) == (other.0.st_dev, other.0.st_ino)
+    impl From<&Stat> for FileId {
+        fn from(stat: &Stat) -> Self {
+            Self(stat.st_dev.into(), stat.st_ino.into())
         }
     }
 
@@ -169,7 +169,7 @@ mod unix {
             Ok(match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => Kind::Directory,
                 FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1 => {
-                    Kind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId(stat) }
+                    Kind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId::from(&stat) }
                 }
                 _ => Kind::Other,
             })
@@ -179,7 +179,7 @@ mod unix {
         pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
             match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => Ok(false),
-                stat => Ok(FileId(stat?) == *id),
+                stat => Ok(FileId::from(&stat?) == *id),
             }
         }
 
