@@ -80,10 +80,10 @@ impl Service for Nudge {
             (row.run)(self, caller, params)
         };
         match caller.key {
-            Some(key) if !row.method.read_only => self.once(key, |version| {
+            Some(key) if !row.method.read_only => self.once(key, |made| {
                 // It was made before, with all that it depended on.
-                let env = caller.env && version.is_none();
-                run(Caller { env, version, ..caller })
+                let env = caller.env && made.is_none();
+                run(Caller { env, made, ..caller })
             }),
             _ => run(caller),
         }

@@ -1,0 +1,137 @@
+//! A call with a key is made once: whatever it touches, whoever else calls, and whatever it is sent for.
+
+// Each test file uses a part of it.
+#[allow(dead_code)]
+mod kit;
+
+use kit::Session;
+use nudge::ErrorKind;
+use serde_json::{Value, json};
+
+/// A hint whose value, reason and tags all hold the canary.
+fn secret(key: &str) -> Value {
+    let meta = json!({"sensitivity": "secret", "reason": "why sesame", "tags": ["sesame"], "added_by": "sesame",
+        "scope": {"branch": ["sesame"]}});
+    json!({"component": "a", "key": key, "value": "run sesame", "meta": meta})
+}
+
+fn open(key: &str, value: &str) -> Value {
+    json!({"component": "a", "key": key, "value": value})
+}
+
+fn name(key: &str) -> Value {
+    json!({"component": "a", "key": key, "variant": ""})
+}
+
+/// The open variant as it is stored.
+fn stored(session: &Session, key: &str) -> Value {
+    session.call("get_hint", &json!({"component": "a", "key": key})).unwrap()["hint"].clone()
+}
+
+#[test]
+fn what_touches_a_secret_among_others_is_not_made_again() {
+    for limit in [0, 1] {
+        let session = Session::new(limit);
+        session.call("set_hint", &secret("k")).unwrap();
+        session.call("set_hint", &open("k", "run sesame now")).unwrap();
+        session.call("set_hint", &open("o", "x")).unwrap();
+        let all = json!({"component": "a", "key": "k", "all": true});
+        session.keyed(Some("delete"), "delete_hint", &all).unwrap();
+        session.keyed(Some("undo"), "undo", &json!({})).unwrap();
+        session.call("delete_hint", &json!({"component": "a", "key": "k", "variant": ""})).unwrap();
+        let mut failing = secret("f");
+        failing["meta"]["scope"] = Value::Null;
+        session.call("set_hint", &failing).unwrap();
+        let ran = json!({"command": "run sesame", "ok": true, "context": {"branch": "sesame"}});
+        session.keyed(Some("outcome"), "outcome", &ran).unwrap();
+        let hint = json!({"value": "run sesame", "meta": {"sensitivity": "secret", "reason": "sesame"}});
+        let payload = json!({"components": {"a": {"hints": {"s": hint, "i": "imported"}}}});
+        let import = json!({"payload": payload, "mode": "replace"});
+        session.keyed(Some("import"), "import", &import).unwrap();
+        session.call("set_hint", &open("i", "later")).unwrap();
+        session.call("set_hint", &open("n", "in between")).unwrap();
+        // The open one that said the word is in the record, as it must be.
+        let recorded = session.recorded().replace("run sesame now", "");
+        assert!(!recorded.contains("sesame"), "{recorded}");
+
+        let session = session.promoted();
+        let before = session.seen();
+        let again = |key, params: &Value| {
+            let method = if key == "delete" { "delete_hint" } else { key };
+            session.keyed(Some(key), method, params).unwrap()
+        };
+        let deleted = again("delete", &all);
+        assert_eq!((&deleted["deleted_count"], &deleted["deleted"]), (&json!(2), &json!(true)));
+        let undone = again("undo", &json!({}));
+        assert_eq!((&undone["restored"], undone["hints"].as_array().unwrap().len()), (&json!(2), 1));
+        assert_eq!(again("outcome", &ran), json!({"matched": []}));
+        assert_eq!(again("import", &import)["imported"], 2);
+        assert_eq!(session.seen(), before);
+        assert_eq!(
+            (stored(&session, "i")["version"].clone(), stored(&session, "n")["version"].clone()),
+            (2.into(), 1.into())
+        );
+    }
+}
+
+#[test]
+fn an_outcome_counts_once_and_a_deleted_secret_is_deleted() {
+    for limit in [0, 1] {
+        let session = Session::new(limit);
+        session.call("set_hint", &secret("k")).unwrap();
+        session.call("set_hint", &open("o", "run sesame")).unwrap();
+        let ran = json!({"command": "run sesame", "ok": true, "context": {"branch": "sesame"}});
+        let first = session.keyed(Some("outcome"), "outcome", &ran).unwrap();
+        assert_eq!(first["matched"].as_array().unwrap().len(), 2);
+        assert_eq!(session.keyed(Some("outcome"), "outcome", &ran).unwrap(), first);
+        let delete = json!({"component": "a", "key": "k"});
+        let gone = session.keyed(Some("delete"), "delete_hint", &delete).unwrap();
+        assert_eq!(gone["previous"]["value"], "[secret]");
+        let session = session.promoted();
+        let again = session.keyed(Some("outcome"), "outcome", &ran).unwrap();
+        assert_eq!(again["matched"].as_array().unwrap().len(), 1);
+        assert_eq!(stored(&session, "o")["use_count"], 1);
+        let again = session.keyed(Some("delete"), "delete_hint", &delete).unwrap();
+        assert_eq!(again, json!({"deleted": true, "previous": null, "deleted_count": 1}));
+    }
+}
+
+#[test]
+fn a_lost_secret_is_made_again_only_where_nothing_stands() {
+    for limit in [0, 1] {
+        let session = Session::new(limit);
+        let plain = |key: &str| {
+            let mut hint = secret(key);
+            hint["meta"]["scope"] = Value::Null;
+            hint
+        };
+        session.call("set_hint", &open("k", "open")).unwrap();
+        let mut compared = plain("k");
+        compared["if_match_version"] = 1.into();
+        session.keyed(Some("compared"), "set_hint", &compared).unwrap();
+        session.call("set_hint", &open("v", "open")).unwrap();
+        let mut named = plain("v");
+        named["variant"] = "".into();
+        session.keyed(Some("named"), "set_hint", &named).unwrap();
+        session.keyed(Some("bump"), "bump", &name("k")).unwrap();
+        session.keyed(Some("before"), "set_hint", &plain("later")).unwrap();
+        session.call("set_hint", &open("later", "newer")).unwrap();
+        session.call("set_hint", &plain("b")).unwrap();
+        session.keyed(Some("other"), "bump", &json!({"component": "a", "key": "b"})).unwrap();
+        let session = session.promoted();
+        assert_eq!(session.keyed(Some("bump"), "bump", &name("k")).unwrap_err().kind(), ErrorKind::NotFound);
+        for (key, params) in [("compared", &compared), ("named", &named)] {
+            let again = session.keyed(Some(key), "set_hint", params).unwrap();
+            assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("[secret]")));
+        }
+        // What was stored after it stays, and is the answer.
+        let again = session.keyed(Some("before"), "set_hint", &plain("later")).unwrap();
+        assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("newer")));
+        assert_eq!(stored(&session, "later")["value"], "newer");
+        // A use of the secret is none of what stands there now.
+        session.call("set_hint", &open("b", "another")).unwrap();
+        let bump = json!({"component": "a", "key": "b"});
+        assert_eq!(session.keyed(Some("other"), "bump", &bump).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(stored(&session, "b").get("use_count"), None);
+    }
+}
