@@ -1,5 +1,6 @@
 //! The store with its clock, limits and writer; the verbs stand in `method`.
 
+mod in_flight;
 mod keyed;
 mod quota;
 
@@ -25,6 +26,7 @@ use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
 use crate::view::{Match, pick};
 
+use in_flight::InFlight;
 use keyed::Known;
 pub(crate) use keyed::{Answer, Keys, Made};
 
@@ -44,8 +46,7 @@ pub struct Nudge {
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// How many scopes in use have conditions on the environment.
     env_scopes: AtomicUsize,
-    /// Held while a call with a key is made, so that the same one sent twice waits for the first.
-    keyed: Mutex<()>,
+    in_flight: InFlight,
     keys: Mutex<Keys>,
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
@@ -132,7 +133,7 @@ impl Nudge {
             shown: Mutex::default(),
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
-            keyed: Mutex::default(),
+            in_flight: InFlight::default(),
             keys: Mutex::default(),
             clock,
             log,

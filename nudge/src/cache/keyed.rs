@@ -109,13 +109,14 @@ impl Keys {
 }
 
 impl Nudge {
-    /// Makes a call unless one with this key was made: then its result is given again.
+    /// Makes a call unless one with this key was made: then its result is given again. The same key
+    /// waits for the call that is being made with it; no other does.
     pub(crate) fn once(
         &self,
         key: &str,
         call: impl FnOnce(Option<Made>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
-        let _one_at_a_time = self.keyed.lock();
+        let _turn = self.in_flight.enter(key);
         let known = self.keys.lock().get(key).cloned();
         match known {
             Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
