@@ -28,7 +28,7 @@ use crate::view::{Match, pick};
 
 use in_flight::InFlight;
 use keyed::Known;
-pub(crate) use keyed::{Answer, Keys, Made};
+pub(crate) use keyed::{Answer, Call, Keys, Made};
 
 /// Compiled scopes kept by what they were given as.
 const MAX_CACHED_SCOPES: usize = 1024;
@@ -243,10 +243,10 @@ impl Nudge {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                let known = act.by.key.map(|_| Known::new(&out, &changes)).transpose()?;
+                let known = act.by.key.map(|_| Known::new(act.by.call, &out, &changes)).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
-                let (result, version) = known.as_ref().map_or((None, None), Known::recorded);
-                self.record(&writer, &Entry { applied, result, version })?;
+                let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
+                self.record(&writer, &Entry { applied, result, version, call })?;
                 if let (Some(key), Some(known)) = (act.by.key, known) {
                     self.keys.lock().insert(key, known);
                 }

@@ -26,13 +26,15 @@ pub struct Entry<'a> {
     pub result: Option<&'a RawValue>,
     /// The version of the secret that the result is about, when there is no result.
     pub(crate) version: Option<u64>,
+    /// What the call was, when the caller gave a key.
+    pub(crate) call: Option<&'a str>,
 }
 
 impl Entry<'_> {
     /// The record, for [`Nudge::restore`](crate::Nudge::restore).
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { applied, result, version } = *self;
-        let done = applied.by.key.map(|key| Done { key: key.into(), result, version });
+        let Self { applied, result, version, call } = *self;
+        let done = applied.by.key.map(|key| Done { key: key.into(), result, version, call: call.map(Into::into) });
         let mut record =
             Record { verb: applied.verb.into(), by: applied.by.name.into(), at: applied.at, ..Record::default() };
         record.done.extend(done);
@@ -97,6 +99,9 @@ pub(crate) struct Done<'a> {
     pub result: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// What it was; absent from records of before it was noted.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<std::borrow::Cow<'a, str>>,
 }
 
 /// The shape of a record as it is read.

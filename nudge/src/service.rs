@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::cache::Made;
+use crate::cache::{Call, Made};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How a front end that can infer a context treats a method's `context` (contract section 9).
@@ -63,6 +63,8 @@ pub struct Caller<'a> {
     pub key: Option<&'a str>,
     /// Wants to be told, instead of an answer, when `context.env` lacks a name that it depends on.
     pub env: bool,
+    /// What the key is used for.
+    pub(crate) call: Option<Call>,
     /// What is left of a call with this key that was made before.
     pub(crate) made: Option<Made>,
 }
@@ -70,7 +72,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name, key: None, env: false, made: None }
+        Self { name, key: None, env: false, call: None, made: None }
     }
 
     /// The same, for a call that may be sent more than once.

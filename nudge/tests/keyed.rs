@@ -135,3 +135,54 @@ fn a_lost_secret_is_made_again_only_where_nothing_stands() {
         assert_eq!(stored(&session, "b").get("use_count"), None);
     }
 }
+
+#[test]
+fn a_key_is_good_for_one_call() {
+    for limit in [0, 1] {
+        let mut session = Session::new(limit);
+        let set = open("k", "x");
+        let env = |value: &str| json!({"component": "a", "key": "k", "context": {"env": {"TOKEN": value}}});
+        let mut hidden = secret("s");
+        hidden["meta"]["scope"] = Value::Null;
+        session.keyed(Some("set"), "set_hint", &set).unwrap();
+        session.keyed(Some("env"), "bump", &env("sesame")).unwrap();
+        session.keyed(Some("secret"), "set_hint", &hidden).unwrap();
+        for _ in 0..2 {
+            let before = session.seen();
+            for (key, method, params) in [
+                ("set", "set_hint", open("k", "y")),
+                ("set", "bump", name("k")),
+                ("set", "delete_hint", name("k")),
+                ("secret", "delete_hint", name("k")),
+                ("env", "set_hint", open("k", "y")),
+            ] {
+                let refused = session.keyed(Some(key), method, &params).unwrap_err();
+                assert_eq!(refused.reason(), "E_INVALID", "{key} {method}");
+                assert!(refused.message().contains("use a new key"), "{refused:?}");
+                assert_eq!(session.seen(), before);
+            }
+            session.keyed(Some("set"), "set_hint", &set).unwrap();
+            // Nothing that could be guessed from is kept of a secret, or of the environment.
+            session.keyed(Some("env"), "bump", &env("other")).unwrap();
+            assert_eq!(session.seen(), before);
+            session = session.promoted();
+        }
+        let recorded = session.recorded();
+        assert!(recorded.contains(r#""call":"nudge.set_hint ca66f4e8df0736f0""#), "{recorded}");
+        for plain in [r#""call":"nudge.bump""#, r#""call":"nudge.set_hint""#] {
+            assert!(recorded.contains(plain), "{recorded}");
+        }
+    }
+}
+
+#[test]
+fn a_record_without_the_call_still_reads() {
+    let session = Session::new(0);
+    let set = open("k", "x");
+    session.keyed(Some("set"), "set_hint", &set).unwrap();
+    let old = session.recorded().replace(r#","call":"nudge.set_hint ca66f4e8df0736f0""#, "");
+    assert!(!old.contains("call"), "{old}");
+    *session.records.all.lock().unwrap() = vec![old.into_bytes()];
+    let session = session.promoted();
+    assert_eq!(session.keyed(Some("set"), "set_hint", &set).unwrap()["hint"]["version"], 1);
+}

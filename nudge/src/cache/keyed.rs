@@ -23,6 +23,37 @@ pub(crate) trait Answer: Serialize {
     fn open(&self) -> serde_json::Result<Option<Box<RawValue>>>;
 }
 
+/// What a key is used for: a method and a fingerprint of its params.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    method: &'static str,
+    params: u64,
+    /// Whether the params surely hold neither a secret nor a value of the environment, which could be
+    /// guessed from their fingerprint.
+    open: bool,
+}
+
+impl Call {
+    /// Looking for words errs on the safe side; a letter can be written only as itself or with `\u`.
+    pub fn new(method: &'static str, params: &str) -> Self {
+        let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
+        // FNV-1a: it is recorded, and so the same in every process and version.
+        let fnv = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self { method, params: params.bytes().fold(0xcbf2_9ce4_8422_2325, fnv), open }
+    }
+
+    /// As a record holds it: the method, and the fingerprint unless it is about secrets.
+    fn text(self, secrets: bool) -> String {
+        let Self { method, params, open } = self;
+        if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
+    }
+
+    /// Whether this is the call that a record tells of, as far as it tells.
+    fn is(self, recorded: &str) -> bool {
+        recorded == self.method || recorded == self.text(false)
+    }
+}
+
 /// What is left of a call that was made, when its result is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Made {
@@ -39,30 +70,34 @@ pub(crate) struct Known {
     open: Option<Arc<RawValue>>,
     /// Of one about a secret alone: the version it led to, which is all that is written of it.
     version: Option<u64>,
+    /// What it was, where a record told.
+    call: Option<Arc<str>>,
 }
 
 impl Known {
     /// What there is to know of a call that is about to change something.
-    pub fn new(out: &impl Answer, changes: &[Change]) -> Result<Self> {
+    pub fn new(call: Option<Call>, out: &impl Answer, changes: &[Change]) -> Result<Self> {
         let broken = |_| Error::invalid("The result cannot be written as JSON.");
         let result: Arc<RawValue> = to_raw_value(out).map_err(broken)?.into();
-        let Some(version) = version_of_secret(changes) else {
-            return Ok(Self { result: Some(Arc::clone(&result)), open: Some(result), version: None });
+        let version = version_of_secret(changes);
+        let call = call.map(|call| call.text(version.is_some()).into());
+        let Some(version) = version else {
+            return Ok(Self { result: Some(Arc::clone(&result)), open: Some(result), version: None, call });
         };
         let open: Option<Arc<RawValue>> = out.open().map_err(broken)?.map(Into::into);
         let version = open.is_none().then_some(version);
-        Ok(Self { result: Some(result), open, version })
+        Ok(Self { result: Some(result), open, version, call })
     }
 
     /// What a record says of it.
     pub fn restored(done: &Done<'_>) -> Self {
         let result: Option<Arc<RawValue>> = done.result.map(|result| result.to_owned().into());
-        Self { open: result.clone(), result, version: done.version }
+        Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
     }
 
-    /// The result and the version as a record may hold them.
-    pub fn recorded(&self) -> (Option<&RawValue>, Option<u64>) {
-        (self.open.as_deref(), self.version)
+    /// The result, the version and the call as a record may hold them.
+    pub fn recorded(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
+        (self.open.as_deref(), self.version, self.call.as_deref())
     }
 
     fn size(&self) -> usize {
@@ -102,26 +137,31 @@ impl Keys {
 
     pub fn iter(&self) -> impl Iterator<Item = Done<'_>> {
         self.calls.iter().map(|(key, known)| {
-            let (result, version) = known.recorded();
-            Done { key: (&**key).into(), result, version }
+            let (result, version, call) = known.recorded();
+            Done { key: (&**key).into(), result, version, call: call.map(Into::into) }
         })
     }
 }
 
 impl Nudge {
     /// Makes a call unless one with this key was made: then its result is given again. The same key
-    /// waits for the call that is being made with it; no other does.
+    /// waits for the call that is being made with it; no other does. Refused when that was another call.
     pub(crate) fn once(
         &self,
         key: &str,
-        call: impl FnOnce(Option<Made>) -> Result<Box<RawValue>>,
+        call: Call,
+        make: impl FnOnce(Option<Made>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
         let _turn = self.in_flight.enter(key);
         let known = self.keys.lock().get(key).cloned();
+        if known.as_ref().and_then(|known| known.call.as_deref()).is_some_and(|made| !call.is(made)) {
+            let message = "This Idempotency-Key was used for another call; use a new key for each call.";
+            return Err(Error::invalid(message));
+        }
         match known {
             Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
-            Some(Known { result: None, version, .. }) => call(version.map(Made::Lost)),
-            None => call(None),
+            Some(Known { result: None, version, .. }) => make(version.map(Made::Lost)),
+            None => make(None),
         }
     }
 }
