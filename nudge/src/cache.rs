@@ -239,6 +239,9 @@ impl Nudge {
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
+            if let Some(made) = act.by.made.filter(|_| !changes.is_empty()) {
+                made.check()?;
+            }
             if act.adds {
                 self.check_quotas(&mut writer, &changes, now)?;
             }

@@ -186,3 +186,38 @@ fn a_record_without_the_call_still_reads() {
     let session = session.promoted();
     assert_eq!(session.keyed(Some("set"), "set_hint", &set).unwrap()["hint"]["version"], 1);
 }
+
+#[test]
+fn large_results_do_not_make_keys_forgotten() {
+    for limit in [0, 1] {
+        let session = Session::new(limit);
+        let big = |key: &str, n: usize| open(key, &format!("{n} {}", "x y ".repeat(16_000)));
+        session.keyed(Some("kept"), "set_hint", &big("kept", 0)).unwrap();
+        session.keyed(Some("bump"), "bump", &name("kept")).unwrap();
+        session.keyed(Some("changed"), "set_hint", &big("changed", 0)).unwrap();
+        session.keyed(Some("gone"), "set_hint", &big("gone", 0)).unwrap();
+        session.keyed(Some("delete"), "delete_hint", &name("gone")).unwrap();
+        session.call("set_hint", &open("changed", "later")).unwrap();
+        for n in 0..80 {
+            session.keyed(Some(&n.to_string()), "set_hint", &big("k", n)).unwrap();
+        }
+        session.call("set_hint", &open("gone", "anew")).unwrap();
+        let session = session.promoted();
+        let before = session.seen();
+        let again = session.keyed(Some("kept"), "set_hint", &big("kept", 0)).unwrap();
+        assert_eq!((&again["hint"]["version"], &again["hint"]["key"]), (&json!(1), &json!("kept")));
+        let again = session.keyed(Some("bump"), "bump", &name("kept")).unwrap();
+        assert_eq!(again["hint"]["use_count"], 1);
+        let again = session.keyed(Some("changed"), "set_hint", &big("changed", 0)).unwrap();
+        assert_eq!(again["hint"]["value"], "later");
+        let refused = session.keyed(Some("delete"), "delete_hint", &name("gone")).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused:?}");
+        assert_eq!(session.keyed(Some("79"), "set_hint", &big("k", 79)).unwrap()["hint"]["version"], 80);
+        assert_eq!(session.seen(), before);
+        session.call("delete_hint", &name("kept")).unwrap();
+        let refused = session.keyed(Some("kept"), "set_hint", &big("kept", 0)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused:?}");
+        let results = session.records.all.lock().unwrap().iter().map(Vec::len).max().unwrap();
+        assert!(limit == 0 || results < 5 << 20, "{results} bytes of results");
+    }
+}

@@ -7,14 +7,17 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Nudge;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::Done;
 use crate::store::Change;
 
 /// Keys of calls remembered, so that a call that is sent again is not made again.
 const MAX_KEYS: usize = 1_024;
-/// Bytes of their results; the last is remembered whatever its size.
+/// Bytes of them and their results; beyond that the oldest large results are dropped, never a key. The
+/// last result is kept whatever its size, and so are those about a secret alone.
 const MAX_KEY_BYTES: usize = 4 << 20;
+/// What is not large: so many of them always fit.
+const SMALL_RESULT: usize = 4 << 10;
 
 /// The result of a call that changes something.
 pub(crate) trait Answer: Serialize {
@@ -59,12 +62,16 @@ impl Call {
 pub(crate) enum Made {
     /// It was about a secret of this version, which a journal has outlived.
     Lost(u64),
+    /// Its result was large, and is not kept any more. Such a call changes nothing: what stands where a
+    /// set or bump would change something is its answer, any other is refused with this.
+    Dropped,
 }
 
 /// What is known of a call that was made with a key.
 #[derive(Clone)]
 pub(crate) struct Known {
-    /// Its result; not known any more of one about a secret that a journal has outlived.
+    /// Its result; not known any more of one about a secret that a journal has outlived, or when it was
+    /// large and is dropped.
     result: Option<Arc<RawValue>>,
     /// The same as a record may hold it.
     open: Option<Arc<RawValue>>,
@@ -129,9 +136,19 @@ impl Keys {
     pub fn insert(&mut self, key: &str, known: Known) {
         self.bytes += key.len() + known.size();
         self.calls.push_back((key.into(), known));
-        while self.calls.len() > MAX_KEYS || (self.bytes > MAX_KEY_BYTES && self.calls.len() > 1) {
-            let Some((key, known)) = self.calls.pop_front() else { return };
-            self.bytes -= key.len() + known.size();
+        if self.calls.len() > MAX_KEYS {
+            let oldest = self.calls.pop_front().map_or(0, |(key, known)| key.len() + known.size());
+            self.bytes -= oldest;
+        }
+        let last = self.calls.len() - 1;
+        for (_, known) in self.calls.iter_mut().take(last) {
+            if self.bytes <= MAX_KEY_BYTES {
+                return;
+            }
+            if known.version.is_none() && known.size() > SMALL_RESULT {
+                self.bytes -= known.size();
+                (known.result, known.open) = (None, None);
+            }
         }
     }
 
@@ -140,6 +157,19 @@ impl Keys {
             let (result, version, call) = known.recorded();
             Done { key: (&**key).into(), result, version, call: call.map(Into::into) }
         })
+    }
+}
+
+impl Made {
+    /// Refuses what a call that was made would change again.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Lost(_) => Ok(()),
+            Self::Dropped => Err(Error::new(
+                ErrorKind::Conflict,
+                "This call was made before and its result is not kept any more; read what is stored now.",
+            )),
+        }
     }
 }
 
@@ -160,7 +190,7 @@ impl Nudge {
         }
         match known {
             Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
-            Some(Known { result: None, version, .. }) => make(version.map(Made::Lost)),
+            Some(Known { result: None, version, .. }) => make(Some(version.map_or(Made::Dropped, Made::Lost))),
             None => make(None),
         }
     }

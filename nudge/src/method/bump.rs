@@ -96,12 +96,16 @@ impl Nudge {
                 None => Some(Arc::clone(self.choose(&component, &key, &context, None)?.hint())),
             };
             // A use of a secret that is lost counts for no other hint.
-            let counts = |hint: &Arc<Hint>| {
-                by.made.is_none_or(|Made::Lost(version)| hint.is_secret() && hint.version() == version)
+            let counts = |hint: &Arc<Hint>| match by.made {
+                Some(Made::Lost(version)) => hint.is_secret() && hint.version() == version,
+                Some(Made::Dropped) | None => true,
             };
             let chosen = chosen
                 .filter(counts)
                 .ok_or_else(|| Error::not_found("No such hint is stored; query lists what there is."))?;
+            if by.made == Some(Made::Dropped) {
+                return Ok(Bumped { hint: chosen });
+            }
             Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
         })
     }

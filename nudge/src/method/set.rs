@@ -96,11 +96,15 @@ impl Nudge {
             let variants = plan.variants(&component, &key);
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
-            let lost = by.made.map(|Made::Lost(version)| version);
-            if let (Some(_), Some(stands)) = (lost, old) {
-                // Whatever stands here was stored later.
+            if let (Some(_), Some(stands)) = (by.made, old) {
+                // It is what this call stored, or was stored later.
                 return Ok(SetResult { variants: variants.len(), hint: Arc::clone(stands) });
             }
+            let lost = match by.made {
+                Some(Made::Lost(version)) => Some(version),
+                Some(Made::Dropped) => return Err(Error::not_found("This call stored it before; it is gone since.")),
+                None => None,
+            };
             // Of a lost secret the scope is not known, but for that of the unscoped variant.
             let again = lost.is_some() && wanted == scope.variant();
             if variant.is_some() && old.is_none() && !again {
