@@ -1,5 +1,7 @@
 //! The store with its clock, limits and writer; the verbs stand in `method`.
 
+mod in_flight;
+mod keyed;
 mod quota;
 
 use std::sync::Arc;
@@ -7,23 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::log::{Applied, Log, NoLog};
 use crate::method::{SetHint, Shown};
-use crate::record::{self, Entry, Keys, Known, Read};
+use crate::record::{self, Entry, Read};
 use crate::safety::guard;
 use crate::scope::{Scope, ScopeSpec};
 use crate::service::Caller;
 use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
 use crate::view::{Match, pick};
+
+use in_flight::InFlight;
+use keyed::Known;
+pub(crate) use keyed::{Answer, Call, Keys, Made};
 
 /// Compiled scopes kept by what they were given as.
 const MAX_CACHED_SCOPES: usize = 1024;
@@ -41,8 +46,7 @@ pub struct Nudge {
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// How many scopes in use have conditions on the environment.
     env_scopes: AtomicUsize,
-    /// Held while a call with a key is made, so that the same one sent twice waits for the first.
-    keyed: Mutex<()>,
+    in_flight: InFlight,
     keys: Mutex<Keys>,
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
@@ -129,7 +133,7 @@ impl Nudge {
             shown: Mutex::default(),
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
-            keyed: Mutex::default(),
+            in_flight: InFlight::default(),
             keys: Mutex::default(),
             clock,
             log,
@@ -228,25 +232,26 @@ impl Nudge {
     }
 
     /// Plans changes, records them, then applies them; the only way anything changes.
-    pub(crate) fn write<T: Serialize>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T: Answer>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
         let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
+            if let Some(made) = act.by.made.filter(|_| !changes.is_empty()) {
+                made.check()?;
+            }
             if act.adds {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                let result = act.by.key.map(|_| to_raw_value(&out)).transpose();
-                let result = result.map_err(|_| Error::invalid("The result cannot be written as JSON."))?;
+                let known = act.by.key.map(|_| Known::new(act.by.call, &out, &changes)).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
-                let entry = Entry { applied, result: result.as_deref() };
-                self.record(&writer, &entry)?;
-                let version = entry.version_of_secret();
-                if let Some(key) = act.by.key {
-                    self.keys.lock().insert(key, Known { result: result.map(Into::into), version });
+                let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
+                self.record(&writer, &Entry { applied, result, version, call })?;
+                if let (Some(key), Some(known)) = (act.by.key, known) {
+                    self.keys.lock().insert(key, known);
                 }
             }
             Ok(out)
@@ -318,21 +323,6 @@ impl Nudge {
         record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, &self.keys.lock(), now)
     }
 
-    /// Makes a call unless one with this key was made: then its result is given again.
-    pub(crate) fn once(
-        &self,
-        key: &str,
-        call: impl FnOnce(Option<u64>) -> Result<Box<RawValue>>,
-    ) -> Result<Box<RawValue>> {
-        let _one_at_a_time = self.keyed.lock();
-        let known = self.keys.lock().get(key).cloned();
-        match known {
-            Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
-            Some(Known { result: None, version }) => call(version),
-            None => call(None),
-        }
-    }
-
     /// Brings back what records say, in their order, as if it had been there all the time: nothing is
     /// checked, recorded or told. Returns how many records could not be read; they are passed over.
     pub fn restore<'a>(&self, records: impl IntoIterator<Item = &'a [u8]>) -> usize {
@@ -364,8 +354,7 @@ impl Nudge {
         }
         let changes = plan.changes;
         for done in read.done {
-            let result = done.result.map(|result| result.to_owned().into());
-            self.keys.lock().insert(&done.key, Known { result, version: done.version });
+            self.keys.lock().insert(&done.key, Known::restored(&done));
         }
         self.change(writer, &changes);
         writer.trash.count_from(read.deletions);

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::cache::Nudge;
+use crate::cache::{Call, Nudge};
 use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service, unknown_method};
 use crate::wire;
@@ -80,11 +80,14 @@ impl Service for Nudge {
             (row.run)(self, caller, params)
         };
         match caller.key {
-            Some(key) if !row.method.read_only => self.once(key, |version| {
-                // It was made before, with all that it depended on.
-                let env = caller.env && version.is_none();
-                run(Caller { env, version, ..caller })
-            }),
+            Some(key) if !row.method.read_only => {
+                let call = Call::new(row.method.name, params.get());
+                self.once(key, call, |made| {
+                    // It was made before, with all that it depended on.
+                    let env = caller.env && made.is_none();
+                    run(Caller { env, call: Some(call), made, ..caller })
+                })
+            }
             _ => run(caller),
         }
     }

@@ -3,12 +3,12 @@
 //! A record is one JSON object. Secret hints are never in it: where one was stored, changed or deleted
 //! it says only that whatever stood there is gone, and the version it had.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::cache::Keys;
 use crate::clock::Millis;
 use crate::error::{Error, Result};
 use crate::hint::{Exported, Hint};
@@ -16,35 +16,25 @@ use crate::log::Applied;
 use crate::store::Change;
 use crate::trash::Trash;
 
-/// Keys of calls remembered, so that a call that is sent again is not made again.
-const MAX_KEYS: usize = 1_024;
-/// Bytes of their results; the last is remembered whatever its size.
-const MAX_KEY_BYTES: usize = 4 << 20;
-
 /// A write that is about to be made, as a [`Log`](crate::Log) records it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
     /// What will be told afterwards.
     pub applied: Applied<'a>,
-    /// The call's result as JSON, when the caller gave a key.
+    /// The call's result as JSON without what it tells of secrets, when the caller gave a key; `None`
+    /// when it tells of nothing else.
     pub result: Option<&'a RawValue>,
+    /// The version of the secret that the result is about, when there is no result.
+    pub(crate) version: Option<u64>,
+    /// What the call was, when the caller gave a key.
+    pub(crate) call: Option<&'a str>,
 }
 
 impl Entry<'_> {
-    /// The version of a secret among the changes, if there is one.
-    pub(crate) fn version_of_secret(&self) -> Option<u64> {
-        self.applied.changes.iter().find_map(|change| match change {
-            Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),
-            _ => None,
-        })
-    }
-
     /// The record, for [`Nudge::restore`](crate::Nudge::restore).
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { applied, result } = *self;
-        let version = self.version_of_secret();
-        let result = result.filter(|_| version.is_none());
-        let done = applied.by.key.map(|key| Done { key: key.into(), result, version });
+        let Self { applied, result, version, call } = *self;
+        let done = applied.by.key.map(|key| Done { key: key.into(), result, version, call: call.map(Into::into) });
         let mut record =
             Record { verb: applied.verb.into(), by: applied.by.name.into(), at: applied.at, ..Record::default() };
         record.done.extend(done);
@@ -109,13 +99,9 @@ pub(crate) struct Done<'a> {
     pub result: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-}
-
-impl<'a> Done<'a> {
-    fn new(key: &'a str, known: &'a Known) -> Self {
-        let result = known.result.as_deref().filter(|_| known.version.is_none());
-        Self { key: key.into(), result, version: known.version }
-    }
+    /// What it was; absent from records of before it was noted.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<std::borrow::Cow<'a, str>>,
 }
 
 /// The shape of a record as it is read.
@@ -144,45 +130,6 @@ impl<'a> Read<'a> {
         serde_json::from_slice(record)
             .map_err(|_| Error::invalid("A record of the journal is not of this version; it is passed over."))
     }
-}
-
-/// What is known of a call that was made with a key.
-#[derive(Clone)]
-pub(crate) struct Known {
-    /// Its result; not known any more of one about a secret that a journal has outlived.
-    pub result: Option<Arc<RawValue>>,
-    /// Of one about a secret: the version it led to, which is all that is written of it.
-    pub version: Option<u64>,
-}
-
-/// The last calls that were made with a key, oldest first.
-#[derive(Default)]
-pub(crate) struct Keys {
-    calls: VecDeque<(Box<str>, Known)>,
-    bytes: usize,
-}
-
-impl Keys {
-    pub fn get(&self, key: &str) -> Option<&Known> {
-        self.calls.iter().rev().find(|(known, _)| **known == *key).map(|(_, known)| known)
-    }
-
-    pub fn insert(&mut self, key: &str, known: Known) {
-        self.bytes += size(key, &known);
-        self.calls.push_back((key.into(), known));
-        while self.calls.len() > MAX_KEYS || (self.bytes > MAX_KEY_BYTES && self.calls.len() > 1) {
-            let Some((key, known)) = self.calls.pop_front() else { return };
-            self.bytes -= size(&key, &known);
-        }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = Done<'_>> {
-        self.calls.iter().map(|(key, known)| Done::new(key, known))
-    }
-}
-
-fn size(key: &str, known: &Known) -> usize {
-    key.len() + known.result.as_ref().map_or(0, |result| result.get().len())
 }
 
 /// Hints of one record of a snapshot: enough to be few, little enough to be small.

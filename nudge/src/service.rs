@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::cache::{Call, Made};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How a front end that can infer a context treats a method's `context` (contract section 9).
@@ -62,14 +63,16 @@ pub struct Caller<'a> {
     pub key: Option<&'a str>,
     /// Wants to be told, instead of an answer, when `context.env` lacks a name that it depends on.
     pub env: bool,
-    /// The version that a call about a secret is known to have led to before the secret was lost.
-    pub(crate) version: Option<u64>,
+    /// What the key is used for.
+    pub(crate) call: Option<Call>,
+    /// What is left of a call with this key that was made before.
+    pub(crate) made: Option<Made>,
 }
 
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name, key: None, env: false, version: None }
+        Self { name, key: None, env: false, call: None, made: None }
     }
 
     /// The same, for a call that may be sent more than once.

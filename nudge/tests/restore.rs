@@ -1,79 +1,12 @@
 //! A store comes back from its records as it was; secrets do not, and calls with a key are made once.
 
-use std::sync::{Arc, Mutex};
+mod kit;
 
-use nudge::{Caller, Clock, Config, Entry, Export, Import, ImportMode, Log, ManualClock, Nudge, Result, Service};
+use kit::Session;
+use nudge::{Import, ImportMode, Nudge};
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-
-const START_MS: i64 = 1_767_225_600_000;
-
-/// Keeps the records, and begins anew when told to.
-#[derive(Default)]
-struct Records {
-    all: Mutex<Vec<Vec<u8>>>,
-    /// After how many records to begin anew; 0 for never.
-    limit: usize,
-}
-
-impl Log for Records {
-    fn append(&self, entry: &Entry<'_>) -> Result<()> {
-        self.all.lock().unwrap().push(entry.to_json());
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        self.limit > 0 && self.all.lock().unwrap().len() > self.limit
-    }
-
-    fn begin_anew(&self, records: &[Vec<u8>]) {
-        *self.all.lock().unwrap() = records.to_vec();
-    }
-}
-
-struct Session {
-    store: Nudge,
-    clock: Arc<ManualClock>,
-    records: Arc<Records>,
-}
-
-impl Session {
-    fn new(limit: usize) -> Self {
-        let clock = Arc::new(ManualClock::new(START_MS));
-        let records = Arc::new(Records { limit, ..Records::default() });
-        let store = Nudge::with_log(Config::default(), clock.clone(), Box::new(Arc::clone(&records)));
-        Self { store, clock, records }
-    }
-
-    /// The process dies; another one takes over what was recorded.
-    fn promoted(self) -> Self {
-        let clock: Arc<dyn Clock> = self.clock.clone();
-        let store = Nudge::with_log(Config::default(), clock, Box::new(Arc::clone(&self.records)));
-        let records = self.records.all.lock().unwrap().clone();
-        assert_eq!(store.restore(records.iter().map(Vec::as_slice)), 0);
-        Self { store, ..self }
-    }
-
-    fn call(&self, method: &str, params: &Value) -> Result<Value> {
-        self.keyed(None, method, params)
-    }
-
-    fn keyed(&self, key: Option<&str>, method: &str, params: &Value) -> Result<Value> {
-        let caller = Caller::named("tester/1").with_key(key);
-        let answer = self.store.call_by(caller, &format!("nudge.{method}"), &to_raw_value(params).unwrap())?;
-        Ok(serde_json::from_str(answer.get()).unwrap())
-    }
-
-    /// Everything a caller can see, but for what belongs to the process.
-    fn seen(&self) -> (Value, Value) {
-        let mut export = serde_json::to_value(self.store.export(&Export::default()).unwrap()).unwrap();
-        let payload = export["payload"].as_object_mut().unwrap();
-        payload.remove("session_id");
-        payload.remove("created_at");
-        (export, self.call("deletions", &json!({})).unwrap())
-    }
-}
 
 #[test]
 fn everything_but_secrets_comes_back() {
@@ -125,8 +58,7 @@ fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
             )
             .unwrap();
         session.call("delete_hint", &json!({"component": "a", "key": "d"})).unwrap();
-        let all = session.records.all.lock().unwrap().concat();
-        assert!(!String::from_utf8(all).unwrap().contains("sesame"));
+        assert!(!session.recorded().contains("sesame"));
         let session = session.promoted();
         // Not the value it had before it became a secret either.
         assert_eq!(

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge};
+use crate::cache::{Act, Answer, Made, Nudge};
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use, check_name};
@@ -57,6 +58,13 @@ pub struct Bumped {
     pub hint: Arc<Hint>,
 }
 
+/// Of a secret nothing: it is made again.
+impl Answer for Bumped {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        Ok(None)
+    }
+}
+
 impl Nudge {
     /// Counts a use (contract section 1).
     ///
@@ -87,8 +95,17 @@ impl Nudge {
                 None if context.is_empty() => hints.first().cloned(),
                 None => Some(Arc::clone(self.choose(&component, &key, &context, None)?.hint())),
             };
-            let chosen =
-                chosen.ok_or_else(|| Error::not_found("No such hint is stored; query lists what there is."))?;
+            // A use of a secret that is lost counts for no other hint.
+            let counts = |hint: &Arc<Hint>| match by.made {
+                Some(Made::Lost(version)) => hint.is_secret() && hint.version() == version,
+                Some(Made::Dropped) | None => true,
+            };
+            let chosen = chosen
+                .filter(counts)
+                .ok_or_else(|| Error::not_found("No such hint is stored; query lists what there is."))?;
+            if by.made == Some(Made::Dropped) {
+                return Ok(Bumped { hint: chosen });
+            }
             Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
         })
     }

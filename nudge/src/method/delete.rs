@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge};
+use crate::cache::{Act, Answer, Nudge};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
@@ -55,6 +57,16 @@ pub struct Deleted {
     pub previous: Arc<Hint>,
     /// How many variants went.
     pub deleted_count: usize,
+}
+
+impl Answer for Deleted {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        if !self.previous.is_secret() {
+            return to_raw_value(self).map(Some);
+        }
+        let Self { deleted, deleted_count, .. } = self;
+        to_raw_value(&json!({"deleted": deleted, "previous": null, "deleted_count": deleted_count})).map(Some)
+    }
 }
 
 impl Nudge {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge, Plan};
+use crate::cache::{Act, Answer, Nudge, Plan};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
 use crate::safety::guard::check_json;
@@ -89,6 +89,13 @@ pub struct ImportError {
     pub key: String,
     /// `E_...`
     pub reason: &'static str,
+}
+
+/// Counts and names alone.
+impl Answer for Imported {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        to_raw_value(self).map(Some)
+    }
 }
 
 /// Checked hints by component, key and variant, in document order; of equal scopes the last.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::bump::used;
 use super::set::redacted;
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge};
+use crate::cache::{Act, Answer, Nudge};
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
@@ -71,6 +72,13 @@ pub struct Matched {
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct MatchedHint(#[serde(serialize_with = "redacted")] pub Arc<Hint>);
+
+impl Answer for Matched {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        let open = self.matched.iter().filter(|hint| !hint.0.is_secret()).cloned().collect();
+        to_raw_value(&Self { matched: open }).map(Some)
+    }
+}
 
 impl Nudge {
     /// Counts how a command ended, for the eligible hints that say it (contract section 10).

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::{Row, answer, schema};
-use crate::cache::{Act, Nudge};
+use crate::cache::{Act, Answer, Made, Nudge};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::{Hint, HintMeta, HintValue, Use};
 use crate::scope::ScopeSpec;
@@ -63,6 +64,13 @@ pub struct SetResult {
     pub variants: usize,
 }
 
+/// Of a secret nothing: it is made again.
+impl Answer for SetResult {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        Ok(None)
+    }
+}
+
 pub(super) fn redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
     hint.redacted().serialize(serializer)
 }
@@ -88,11 +96,22 @@ impl Nudge {
             let variants = plan.variants(&component, &key);
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
-            if variant.is_some() && old.is_none() {
+            if let (Some(_), Some(stands)) = (by.made, old) {
+                // It is what this call stored, or was stored later.
+                return Ok(SetResult { variants: variants.len(), hint: Arc::clone(stands) });
+            }
+            let lost = match by.made {
+                Some(Made::Lost(version)) => Some(version),
+                Some(Made::Dropped) => return Err(Error::not_found("This call stored it before; it is gone since.")),
+                None => None,
+            };
+            // Of a lost secret the scope is not known, but for that of the unscoped variant.
+            let again = lost.is_some() && wanted == scope.variant();
+            if variant.is_some() && old.is_none() && !again {
                 return Err(Error::not_found("There is no such variant; query lists the variants of a key."));
             }
             let current = old.map_or(0, |hint| hint.version);
-            if if_match_version.is_some_and(|version| version != current) {
+            if lost.is_none() && if_match_version.is_some_and(|version| version != current) {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "The hint has another version; read it again, then set it with its current version.",
@@ -101,7 +120,7 @@ impl Nudge {
             }
             let scope = old.map_or(scope, |hint| Arc::clone(&hint.scope));
             let mut hint = Hint::new(component.into(), &key, value, meta, scope, plan.now);
-            hint.version = by.version.unwrap_or(hint.version);
+            hint.version = lost.unwrap_or(hint.version);
             if let Some(old) = old {
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;

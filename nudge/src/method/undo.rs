@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::outcome::MatchedHint;
 use super::{NoParams, Row, answer, schema};
-use crate::cache::{Act, Nudge};
+use crate::cache::{Act, Answer, Nudge};
 use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
@@ -92,6 +93,14 @@ pub struct Undone {
     pub restored: usize,
     /// How many are not: expired since, or stored anew.
     pub skipped: usize,
+}
+
+impl Answer for Undone {
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        let mut open = self.clone();
+        open.deletion.hints.retain(|hint| !hint.0.is_secret());
+        to_raw_value(&open).map(Some)
+    }
 }
 
 impl Deletion {

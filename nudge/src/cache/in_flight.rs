@@ -1,0 +1,37 @@
+//! Which calls with a key are being made: the same key waits, others do not.
+
+use std::collections::HashSet;
+
+use parking_lot::{Condvar, Mutex};
+
+/// The keys of the calls that are being made.
+#[derive(Default)]
+pub(super) struct InFlight {
+    keys: Mutex<HashSet<Box<str>>>,
+    ended: Condvar,
+}
+
+impl InFlight {
+    /// Waits until no call with this key is being made; then one is, until the result is dropped.
+    pub fn enter<'a>(&'a self, key: &'a str) -> Turn<'a> {
+        let mut keys = self.keys.lock();
+        while keys.contains(key) {
+            self.ended.wait(&mut keys);
+        }
+        keys.insert(key.into());
+        Turn { all: self, key }
+    }
+}
+
+/// Held while a call is made; a panic drops it too.
+pub(super) struct Turn<'a> {
+    all: &'a InFlight,
+    key: &'a str,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.all.keys.lock().remove(self.key);
+        self.all.ended.notify_all();
+    }
+}

@@ -1,0 +1,197 @@
+//! Calls with a key: each is made once, however often it is sent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Nudge;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::Done;
+use crate::store::Change;
+
+/// Keys of calls remembered, so that a call that is sent again is not made again.
+const MAX_KEYS: usize = 1_024;
+/// Bytes of them and their results; beyond that the oldest large results are dropped, never a key. The
+/// last result is kept whatever its size, and so are those about a secret alone.
+const MAX_KEY_BYTES: usize = 4 << 20;
+/// What is not large: so many of them always fit.
+const SMALL_RESULT: usize = 4 << 10;
+
+/// The result of a call that changes something.
+pub(crate) trait Answer: Serialize {
+    /// As JSON without anything of a secret but its names; `None` when it is about a secret alone.
+    /// Asked only when a secret is among the changes.
+    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>>;
+}
+
+/// What a key is used for: a method and a fingerprint of its params.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    method: &'static str,
+    params: u64,
+    /// Whether the params surely hold neither a secret nor a value of the environment, which could be
+    /// guessed from their fingerprint.
+    open: bool,
+}
+
+impl Call {
+    /// Looking for words errs on the safe side; a letter can be written only as itself or with `\u`.
+    pub fn new(method: &'static str, params: &str) -> Self {
+        let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
+        // FNV-1a: it is recorded, and so the same in every process and version.
+        let fnv = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self { method, params: params.bytes().fold(0xcbf2_9ce4_8422_2325, fnv), open }
+    }
+
+    /// As a record holds it: the method, and the fingerprint unless it is about secrets.
+    fn text(self, secrets: bool) -> String {
+        let Self { method, params, open } = self;
+        if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
+    }
+
+    /// Whether this is the call that a record tells of, as far as it tells.
+    fn is(self, recorded: &str) -> bool {
+        recorded == self.method || recorded == self.text(false)
+    }
+}
+
+/// What is left of a call that was made, when its result is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It was about a secret of this version, which a journal has outlived.
+    Lost(u64),
+    /// Its result was large, and is not kept any more. Such a call changes nothing: what stands where a
+    /// set or bump would change something is its answer, any other is refused with this.
+    Dropped,
+}
+
+/// What is known of a call that was made with a key.
+#[derive(Clone)]
+pub(crate) struct Known {
+    /// Its result; not known any more of one about a secret that a journal has outlived, or when it was
+    /// large and is dropped.
+    result: Option<Arc<RawValue>>,
+    /// The same as a record may hold it.
+    open: Option<Arc<RawValue>>,
+    /// Of one about a secret alone: the version it led to, which is all that is written of it.
+    version: Option<u64>,
+    /// What it was, where a record told.
+    call: Option<Arc<str>>,
+}
+
+impl Known {
+    /// What there is to know of a call that is about to change something.
+    pub fn new(call: Option<Call>, out: &impl Answer, changes: &[Change]) -> Result<Self> {
+        let broken = |_| Error::invalid("The result cannot be written as JSON.");
+        let result: Arc<RawValue> = to_raw_value(out).map_err(broken)?.into();
+        let version = version_of_secret(changes);
+        let call = call.map(|call| call.text(version.is_some()).into());
+        let Some(version) = version else {
+            return Ok(Self { result: Some(Arc::clone(&result)), open: Some(result), version: None, call });
+        };
+        let open: Option<Arc<RawValue>> = out.open().map_err(broken)?.map(Into::into);
+        let version = open.is_none().then_some(version);
+        Ok(Self { result: Some(result), open, version, call })
+    }
+
+    /// What a record says of it.
+    pub fn restored(done: &Done<'_>) -> Self {
+        let result: Option<Arc<RawValue>> = done.result.map(|result| result.to_owned().into());
+        Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
+    }
+
+    /// The result, the version and the call as a record may hold them.
+    pub fn recorded(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
+        (self.open.as_deref(), self.version, self.call.as_deref())
+    }
+
+    fn size(&self) -> usize {
+        let len = |result: &Option<Arc<RawValue>>| result.as_ref().map_or(0, |result| result.get().len());
+        len(&self.result).max(len(&self.open))
+    }
+}
+
+/// The version of a secret among the changes, if there is one.
+fn version_of_secret(changes: &[Change]) -> Option<u64> {
+    changes.iter().find_map(|change| match change {
+        Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),
+        _ => None,
+    })
+}
+
+/// The last calls that were made with a key, oldest first.
+#[derive(Default)]
+pub(crate) struct Keys {
+    calls: VecDeque<(Box<str>, Known)>,
+    bytes: usize,
+}
+
+impl Keys {
+    fn get(&self, key: &str) -> Option<&Known> {
+        self.calls.iter().rev().find(|(known, _)| **known == *key).map(|(_, known)| known)
+    }
+
+    pub fn insert(&mut self, key: &str, known: Known) {
+        self.bytes += key.len() + known.size();
+        self.calls.push_back((key.into(), known));
+        if self.calls.len() > MAX_KEYS {
+            let oldest = self.calls.pop_front().map_or(0, |(key, known)| key.len() + known.size());
+            self.bytes -= oldest;
+        }
+        let last = self.calls.len() - 1;
+        for (_, known) in self.calls.iter_mut().take(last) {
+            if self.bytes <= MAX_KEY_BYTES {
+                return;
+            }
+            if known.version.is_none() && known.size() > SMALL_RESULT {
+                self.bytes -= known.size();
+                (known.result, known.open) = (None, None);
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Done<'_>> {
+        self.calls.iter().map(|(key, known)| {
+            let (result, version, call) = known.recorded();
+            Done { key: (&**key).into(), result, version, call: call.map(Into::into) }
+        })
+    }
+}
+
+impl Made {
+    /// Refuses what a call that was made would change again.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Lost(_) => Ok(()),
+            Self::Dropped => Err(Error::new(
+                ErrorKind::Conflict,
+                "This call was made before and its result is not kept any more; read what is stored now.",
+            )),
+        }
+    }
+}
+
+impl Nudge {
+    /// Makes a call unless one with this key was made: then its result is given again. The same key
+    /// waits for the call that is being made with it; no other does. Refused when that was another call.
+    pub(crate) fn once(
+        &self,
+        key: &str,
+        call: Call,
+        make: impl FnOnce(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        let _turn = self.in_flight.enter(key);
+        let known = self.keys.lock().get(key).cloned();
+        if known.as_ref().and_then(|known| known.call.as_deref()).is_some_and(|made| !call.is(made)) {
+            let message = "This Idempotency-Key was used for another call; use a new key for each call.";
+            return Err(Error::invalid(message));
+        }
+        match known {
+            Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
+            Some(Known { result: None, version, .. }) => make(Some(version.map_or(Made::Dropped, Made::Lost))),
+            None => make(None),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A session whose process may die at any time.
+
+use std::sync::{Arc, Mutex};
+
+use nudge::{Caller, Clock, Config, Entry, Export, Log, ManualClock, Nudge, Result, Service};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+pub const START_MS: i64 = 1_767_225_600_000;
+
+/// Keeps the records, and begins anew when told to.
+#[derive(Default)]
+pub struct Records {
+    pub all: Mutex<Vec<Vec<u8>>>,
+    /// After how many records to begin anew; 0 for never.
+    pub limit: usize,
+}
+
+impl Log for Records {
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        self.all.lock().unwrap().push(entry.to_json());
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        self.limit > 0 && self.all.lock().unwrap().len() > self.limit
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        *self.all.lock().unwrap() = records.to_vec();
+    }
+}
+
+pub struct Session {
+    pub store: Nudge,
+    pub clock: Arc<ManualClock>,
+    pub records: Arc<Records>,
+}
+
+impl Session {
+    pub fn new(limit: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let records = Arc::new(Records { limit, ..Records::default() });
+        let store = Nudge::with_log(Config::default(), clock.clone(), Box::new(Arc::clone(&records)));
+        Self { store, clock, records }
+    }
+
+    /// The process dies; another one takes over what was recorded.
+    pub fn promoted(self) -> Self {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let store = Nudge::with_log(Config::default(), clock, Box::new(Arc::clone(&self.records)));
+        let records = self.records.all.lock().unwrap().clone();
+        assert_eq!(store.restore(records.iter().map(Vec::as_slice)), 0);
+        Self { store, ..self }
+    }
+
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value> {
+        self.keyed(None, method, params)
+    }
+
+    pub fn keyed(&self, key: Option<&str>, method: &str, params: &Value) -> Result<Value> {
+        let caller = Caller::named("tester/1").with_key(key);
+        let answer = self.store.call_by(caller, &format!("nudge.{method}"), &to_raw_value(params).unwrap())?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    }
+
+    /// All that is recorded, as text.
+    pub fn recorded(&self) -> String {
+        String::from_utf8(self.records.all.lock().unwrap().concat()).unwrap()
+    }
+
+    /// Everything a caller can see, but for what belongs to the process.
+    pub fn seen(&self) -> (Value, Value) {
+        let mut export = serde_json::to_value(self.store.export(&Export::default()).unwrap()).unwrap();
+        let payload = export["payload"].as_object_mut().unwrap();
+        payload.remove("session_id");
+        payload.remove("created_at");
+        (export, self.call("deletions", &json!({})).unwrap())
+    }
+}
