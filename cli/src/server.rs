@@ -156,6 +156,7 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
     history.close();
     ended.and(place.leave(&settings.dir).await)
 }
+
 /// Resolves when a test wants to see how the server dies of a mistake of its own.
 #[cfg(feature = "test-clock")]
 fn panics() -> impl Future<Output = ()> {
