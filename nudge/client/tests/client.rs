@@ -284,7 +284,7 @@ fn a_connection_closed_while_idle_is_not_used() {
     let runtime = runtime();
     for count in 1..20 {
         runtime.block_on(client.call(Caller::default(), "nudge.shutdown", &params())).unwrap();
-        std::thread::sleep(Duration::from_millis(2));
+        server.wait_for_ends(count);
         assert_eq!(server.seen().len(), count);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ struct Inner {
     seen: Mutex<Vec<Request>>,
     open: Mutex<Vec<TcpStream>>,
     closed: AtomicBool,
+    /// Connections that are over, and that the client's system knows to be.
+    over: AtomicUsize,
     respond: Respond,
 }
 
@@ -75,6 +77,7 @@ impl Server {
             seen: Mutex::default(),
             open: Mutex::default(),
             closed: AtomicBool::new(false),
+            over: AtomicUsize::new(0),
             respond: Box::new(respond),
         }));
         let inner = Arc::clone(&server.0);
@@ -111,6 +114,15 @@ impl Server {
         self.die();
     }
 
+    /// Waits until so many connections are over.
+    pub fn wait_for_ends(&self, count: usize) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.0.over.load(Ordering::SeqCst) < count {
+            assert!(Instant::now() < deadline, "the connections end");
+            thread::yield_now();
+        }
+    }
+
     pub fn unlock(&self) {
         self.0.lock.lock().unwrap().take();
     }
@@ -138,6 +150,7 @@ impl Inner {
                 // What a client breaks off is no failure.
                 let _ = inner.serve(connection, &stream);
                 let _ = stream.shutdown(Shutdown::Both);
+                inner.over.fetch_add(1, Ordering::SeqCst);
             });
         }
     }
