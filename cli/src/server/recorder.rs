@@ -19,7 +19,7 @@ const GROWTH: u64 = 2;
 pub struct Recorder {
     history: Arc<History>,
     keeping: Mutex<Keeping>,
-    /// The journal's length when it was begun or written anew.
+    /// The journal's length when this process last wrote it anew.
     begun: AtomicU64,
 }
 
@@ -34,7 +34,9 @@ enum Keeping {
 impl Recorder {
     /// Records in `journal`, if there is one.
     pub fn new(history: Arc<History>, journal: Option<Journal>) -> Self {
-        let begun = AtomicU64::new(journal.as_ref().map_or(0, Journal::bytes));
+        // What another PRIMARY has left is written anew at the first change if it is long: counted from here,
+        // it would grow with every PRIMARY that dies before it has doubled.
+        let begun = AtomicU64::new(0);
         let keeping = Mutex::new(journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal))));
         Self { history, keeping, begun }
     }
