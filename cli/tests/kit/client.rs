@@ -28,8 +28,8 @@ pub struct World {
     pub slots: Vec<Mutex<Arc<Agent>>>,
     pub begun: Instant,
     pub over: AtomicBool,
-    /// When somebody was stopped for so long that calls may fail.
-    pub long_stops: Mutex<Vec<(Nanos, Nanos)>>,
+    /// When a PRIMARY was stopped.
+    pub stops: Mutex<Vec<(Nanos, Nanos)>>,
     pub seed: u64,
 }
 
