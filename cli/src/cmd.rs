@@ -26,12 +26,12 @@ use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
 use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{Remote, RuntimeDir, process_cwd};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::args::{Command, Global, Here, Name};
-use crate::context::{Inference, process_cwd};
+use crate::context::Inference;
 use crate::output;
 use crate::usage::{self, Asked};
 

@@ -11,11 +11,8 @@ use std::time::{Duration, Instant};
 use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
 use nudge::{ContextUse, EnvNames, Method};
+use nudge_client::{asked_env, process_cwd};
 use serde_json::{Map, Value};
-
-/// Limits of a context (contract section 5).
-const MAX_ENV_NAMES: usize = 256;
-const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
 
 /// How long git may take in all; what it would say stays unknown then.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -118,21 +115,8 @@ impl Inference {
 
     /// The variables that were asked for last, and no others: the value only where it matters.
     fn env(&self) -> Map<String, Value> {
-        let EnvNames { names, values } = &*self.env.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = |name: &String| match std::env::var_os(name) {
-            // Known not to be set, which is more than unknown.
-            None => Value::Null,
-            // A value that is too long for a context is too long to match.
-            Some(value) if values.contains(name) && value.len() <= MAX_ENV_VALUE_BYTES => {
-                value.to_string_lossy().into_owned().into()
-            }
-            Some(_) => "".into(),
-        };
-        // What is set first: a context has room for so many names, and those left out count as not set.
-        let mut told: Vec<_> = names.iter().map(|name| (name.clone(), value(name))).collect();
-        told.sort_by_key(|(_, value)| value.is_null());
-        told.truncate(MAX_ENV_NAMES);
-        told.into_iter().collect()
+        let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
+        asked_env(&asked, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 }
 
@@ -150,16 +134,6 @@ fn is_nothing(value: &Value) -> bool {
         Value::Object(map) => map.is_empty(),
         _ => false,
     }
-}
-
-/// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
-/// followed.
-pub fn process_cwd() -> Option<PathBuf> {
-    let real = std::env::current_dir().ok()?;
-    let logical = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
-    let same =
-        |pwd: &PathBuf| *pwd == real || matches!((pwd.canonicalize(), real.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    Some(logical.filter(same).unwrap_or(real))
 }
 
 /// The folder of a stdio client: its `_meta`, then `CLAUDE_PROJECT_DIR`, then this process.

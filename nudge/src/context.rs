@@ -113,7 +113,7 @@ impl ContextSpec {
 #[derive(Clone, Default)]
 pub struct Context(Arc<Inner>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Inner {
     cwd: Option<Subject>,
     repo: Option<Repo>,
@@ -182,6 +182,18 @@ impl Context {
         })))
     }
 
+    /// The same with `vars`, such as this process's environment, in place of the variables it had. The
+    /// limits of what a caller may send do not count: a context never travels with all of them.
+    #[must_use]
+    pub fn with_env(self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        let windows = inner.os == Some(Os::Windows);
+        let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
+        let env: HashMap<_, _, _> = vars.into_iter().map(|(key, value)| (name(key), value)).collect();
+        inner.env = Some(env).filter(|env| !env.is_empty());
+        Self(Arc::new(inner))
+    }
+
     /// The folder in normal form.
     pub fn cwd(&self) -> Option<&str> {
         self.0.cwd.as_ref().map(Subject::as_str)
@@ -208,6 +220,11 @@ impl Context {
         let value =
             if self.0.os == Some(Os::Windows) { env.get(name.to_ascii_uppercase().as_str()) } else { env.get(name) };
         value.map(String::as_str)
+    }
+
+    /// The open files.
+    pub fn files_open(&self) -> &[String] {
+        &self.0.files_open
     }
 
     /// Whether it says nothing at all.
@@ -277,6 +294,16 @@ mod tests {
         assert!(!context.is_empty());
         assert!(Context::default().is_empty());
         assert!(serde_json::from_str::<ContextSpec>("{\"env\":{},\"cwd\":[]}").unwrap().build().unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_environment_of_any_size_can_be_looked_up() {
+        let vars = |count: usize| (0..count).map(|n| (format!("N{n}"), n.to_string()));
+        let here = Context::builder().cwd("/a").env("OLD", "x").build().unwrap().with_env(vars(500));
+        assert_eq!((here.cwd(), here.env("N499"), here.env("OLD")), (Some("/a"), Some("499"), None));
+        let windows = Context::builder().os(Os::Windows).build().unwrap().with_env([("Path".into(), "x".into())]);
+        assert_eq!(windows.env("PATH"), Some("x"));
+        assert!(Context::default().with_env(vars(0)).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Why a hint matched, in contract section 3's words.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::hint::Hint;
 use crate::scoring::Parts;
 
 /// The explanation beside every hint that a read returns.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchExplain {
     /// Whether every condition of the scope is met.
     pub matched: bool,

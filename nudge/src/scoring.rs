@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 use crate::hint::Hint;
@@ -30,7 +30,7 @@ const DEFAULT_PRIORITY: u8 = 5;
 const DEFAULT_CONFIDENCE: f64 = 0.5;
 
 /// The weighted addends of a score; they sum to it. Serialized with four decimals.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Parts {
     /// Use, decayed: 0 to 0.30.
     #[serde(serialize_with = "four_decimals")]
@@ -48,7 +48,7 @@ pub struct Parts {
     #[serde(serialize_with = "four_decimals")]
     pub recency: f64,
     /// An open file of the component: at most 0.05, and the score stays at most 1.
-    #[serde(serialize_with = "four_decimals", skip_serializing_if = "is_zero")]
+    #[serde(default, serialize_with = "four_decimals", skip_serializing_if = "is_zero")]
     pub files_open: f64,
 }
 

@@ -4,7 +4,7 @@
 //! [`ServerFile`]. A [`Remote`] reads that description, believes it only while the lock is held, and
 //! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
 //! [`nudge::Service`]. A [`Client`] is the same for asynchronous callers; both go on with the next
-//! PRIMARY when one dies.
+//! PRIMARY when one dies. A [`Store`] is either of both, and what the bindings are made of.
 //!
 //! ```no_run
 //! use nudge::Service;
@@ -19,15 +19,21 @@
 mod client;
 mod connection;
 mod dir;
+mod env;
+mod here;
 mod journal;
 mod members;
 mod remote;
 mod runtime;
 mod session;
+mod store;
 
 pub use client::{Client, ENV_HEADER, KEY_HEADER, key_of_call};
+pub use env::asked_env;
+pub use here::{detect, process_cwd};
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;
 pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};
 pub use session::{Session, SessionState};
+pub use store::{Found, Store};

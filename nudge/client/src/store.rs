@@ -1,0 +1,346 @@
+//! A store in this process or the machine's running session, behind one door: what the bindings hand out.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nudge::{
+    Caller, Config, Context, EnvNames, Error, ErrorKind, HintValue, Match, MatchExplain, Method, Nudge, Parts, Result,
+    Service,
+};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use crate::env::asked_env;
+use crate::remote::Remote;
+use crate::runtime::RuntimeDir;
+
+/// A [`Nudge`] of this process's own, or the session that the machine's `nudge serve` processes share.
+/// Both answer the same methods in the same way, by name through [`Service`].
+///
+/// ```
+/// use nudge::{Context, Service};
+/// use nudge_client::Store;
+///
+/// let store = Store::new(nudge::Config::default());
+/// let hint = r#"{"component":"api","key":"build","value":"make api"}"#.to_owned();
+/// store.call("nudge.set_hint", &serde_json::value::RawValue::from_string(hint)?)?;
+/// let found = store.get("api", "build", &Context::default())?.expect("it applies everywhere");
+/// assert_eq!((found.text(), found.reasons()), ("make api", vec!["no scope: applies everywhere".to_owned()]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Store(Kind);
+
+enum Kind {
+    Own(Arc<Nudge>, Clock),
+    Session(Box<Session>),
+}
+
+struct Session {
+    dir: RuntimeDir,
+    /// Who calls, as [`Remote::named`].
+    name: String,
+    /// The process that opened the connection: its fork has to open another.
+    remote: Mutex<(u32, Arc<Remote>)>,
+    /// The environment variables that were asked for last.
+    env: Mutex<EnvNames>,
+}
+
+/// What moves the time of a store of this process's own: nothing, but for tests.
+#[cfg(not(feature = "test-clock"))]
+type Clock = nudge::SystemClock;
+#[cfg(feature = "test-clock")]
+type Clock = Arc<nudge::ManualClock>;
+
+impl Store {
+    /// An empty store in this process.
+    pub fn new(config: Config) -> Self {
+        let clock = clock();
+        Self(Kind::Own(Arc::new(Nudge::with_clock(config, as_clock(&clock))), clock))
+    }
+
+    /// The session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory. `name`
+    /// says who calls, for people who ask later who did what.
+    ///
+    /// Calls go on with the next PRIMARY when one dies. They block, and must not be made on a thread that
+    /// drives a tokio runtime. After a fork the child opens connections of its own.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no `nudge serve` runs there.
+    pub fn connect(runtime_dir: Option<&Path>, name: &str) -> Result<Self> {
+        let dir = RuntimeDir::open(runtime_dir)?;
+        let remote = Remote::connect(&dir)?.named(name);
+        let remote = Mutex::new((std::process::id(), Arc::new(remote)));
+        Ok(Self(Kind::Session(Box::new(Session { dir, name: name.into(), remote, env: Mutex::default() }))))
+    }
+
+    /// The store of this process, if it is one.
+    pub fn own(&self) -> Option<&Arc<Nudge>> {
+        match &self.0 {
+            Kind::Own(nudge, _) => Some(nudge),
+            Kind::Session(_) => None,
+        }
+    }
+
+    /// The best eligible variant of a key, or `None`.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; and what `nudge.get_hint` refuses for another reason than that nothing is found.
+    /// A store of this process's own refuses nothing.
+    pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
+        match &self.0 {
+            Kind::Own(nudge, _) => Ok(nudge.get(component, key, context).map(Found::from)),
+            Kind::Session(_) => {
+                let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
+                match self.call_in(context, "nudge.get_hint", params) {
+                    Ok(result) => Found::parse(&result).map(Some),
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
+    /// travel that the candidates' scopes mention.
+    ///
+    /// # Errors
+    /// What the method says; `E_UNAVAILABLE`.
+    pub fn call_in(&self, context: &Context, method: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
+        let none = Mutex::default();
+        let known = match &self.0 {
+            Kind::Own(..) => &none,
+            Kind::Session(session) => &session.env,
+        };
+        params.insert("context".into(), told(context, &locked(known)));
+        let refused = match self.call_by(Caller::default().asking_env(), method, &raw(&params)?) {
+            Err(refused) => refused,
+            answered => return answered,
+        };
+        let names = refused.env_names().ok_or(refused)?;
+        params.insert("context".into(), told(context, &names));
+        *locked(known) = names;
+        self.call(method, &raw(&params)?)
+    }
+}
+
+impl Service for Store {
+    fn methods(&self) -> Vec<&'static Method> {
+        nudge::methods()
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        match &self.0 {
+            #[cfg(feature = "test-clock")]
+            Kind::Own(_, clock) if method == "nudge.test_advance" => advance(clock, params),
+            Kind::Own(nudge, _) => nudge.call_by(caller, method, params),
+            Kind::Session(session) => session.remote()?.call_by(caller, method, params),
+        }
+    }
+}
+
+impl Session {
+    fn remote(&self) -> Result<Arc<Remote>> {
+        let (pid, remote) = &mut *locked(&self.remote);
+        if *pid != std::process::id() {
+            let mine = Arc::new(Remote::connect(&self.dir)?.named(self.name.as_str()));
+            // What the parent opened is the parent's to close: its event queue is the same one.
+            std::mem::forget(std::mem::replace(remote, mine));
+            *pid = std::process::id();
+        }
+        Ok(Arc::clone(remote))
+    }
+}
+
+/// A hint that fits, from a [`Store`] of either kind; reasons and parts are rendered when asked for.
+#[derive(Debug, Clone)]
+pub struct Found(Answer);
+
+#[derive(Clone)]
+enum Answer {
+    Own(Match),
+    Session(Arc<Told>),
+}
+
+/// An answer of `nudge.get_hint`.
+struct Told {
+    /// As it came.
+    hint: Box<RawValue>,
+    fields: Fields,
+    explain: MatchExplain,
+}
+
+/// What [`Found`] tells of a hint.
+#[derive(Deserialize)]
+struct Fields {
+    value: HintValue,
+    #[serde(default)]
+    variant: String,
+    version: u64,
+}
+
+impl Found {
+    /// Reads what `nudge.get_hint` answers.
+    fn parse(result: &RawValue) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Wire {
+            hint: Box<RawValue>,
+            match_explain: MatchExplain,
+        }
+        let read = || {
+            let Wire { hint, match_explain: explain } = serde_json::from_str(result.get())?;
+            let fields = serde_json::from_str(hint.get())?;
+            Ok(Self(Answer::Session(Arc::new(Told { hint, fields, explain }))))
+        };
+        read().map_err(|_: serde_json::Error| {
+            Error::new(ErrorKind::Unavailable, "The session answers in a form unknown here; upgrade this client.")
+        })
+    }
+
+    /// The value's text: see [`HintValue::text`].
+    pub fn text(&self) -> &str {
+        self.value().text()
+    }
+
+    /// The value, even when secret.
+    pub fn value(&self) -> &HintValue {
+        match &self.0 {
+            Answer::Own(found) => found.hint().value(),
+            Answer::Session(told) => &told.fields.value,
+        }
+    }
+
+    /// Digest of the scope, `""` when it applies everywhere.
+    pub fn variant(&self) -> &str {
+        match &self.0 {
+            Answer::Own(found) => found.hint().variant(),
+            Answer::Session(told) => &told.fields.variant,
+        }
+    }
+
+    /// How often it was set.
+    pub fn version(&self) -> u64 {
+        match &self.0 {
+            Answer::Own(found) => found.hint().version(),
+            Answer::Session(told) => told.fields.version,
+        }
+    }
+
+    /// 0 to 1; a session tells four decimals.
+    pub fn score(&self) -> f64 {
+        match &self.0 {
+            Answer::Own(found) => found.score(),
+            Answer::Session(told) => told.explain.score,
+        }
+    }
+
+    /// The addends of the score.
+    pub fn parts(&self) -> Parts {
+        match &self.0 {
+            Answer::Own(found) => found.parts(),
+            Answer::Session(told) => told.explain.parts,
+        }
+    }
+
+    /// Why it matched and what speaks for it.
+    pub fn reasons(&self) -> Vec<String> {
+        match &self.0 {
+            Answer::Own(found) => found.reasons(),
+            Answer::Session(told) => told.explain.reasons.clone(),
+        }
+    }
+
+    /// The hint as `nudge.get_hint` gives it.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn hint(&self) -> Result<Box<RawValue>> {
+        match &self.0 {
+            Answer::Own(found) => raw(&**found.hint()),
+            Answer::Session(told) => Ok(told.hint.clone()),
+        }
+    }
+}
+
+impl From<Match> for Found {
+    fn from(found: Match) -> Self {
+        Self(Answer::Own(found))
+    }
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn clock() -> Clock {
+    nudge::SystemClock
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn as_clock(_: &Clock) -> Arc<dyn nudge::Clock> {
+    Arc::new(nudge::SystemClock)
+}
+
+/// Stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
+#[cfg(feature = "test-clock")]
+fn clock() -> Clock {
+    Arc::new(nudge::ManualClock::new(1_767_225_600_000))
+}
+
+#[cfg(feature = "test-clock")]
+fn as_clock(clock: &Clock) -> Arc<dyn nudge::Clock> {
+    Arc::clone(clock) as _
+}
+
+/// Moves the clock of a test by `ms`.
+#[cfg(feature = "test-clock")]
+fn advance(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
+    let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
+    let ms = params["ms"].as_i64().ok_or_else(|| Error::new(ErrorKind::Invalid, "Give `ms`, a whole number."))?;
+    raw(&serde_json::json!({"now_ms": clock.advance(ms)}))
+}
+
+/// `context` as it travels, with the variables in `names`.
+fn told(context: &Context, names: &EnvNames) -> Value {
+    let mut told = Map::new();
+    let os = context.os().map(nudge::Os::as_str);
+    let fields =
+        [("cwd", context.cwd()), ("repo", context.repo().as_deref()), ("branch", context.branch()), ("os", os)]
+            .map(|(name, value)| (name, value.map(str::to_owned)));
+    for (name, value) in fields {
+        if let Some(value) = value {
+            told.insert(name.into(), value.into());
+        }
+    }
+    if !context.files_open().is_empty() {
+        told.insert("files_open".into(), context.files_open().into());
+    }
+    let env = asked_env(names, |name| context.env(name).map(str::to_owned));
+    if !env.is_empty() {
+        told.insert("env".into(), env.into());
+    }
+    told.into()
+}
+
+fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
+    to_raw_value(value).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own(..) => "own",
+            Self::Session(_) => "session",
+        })
+    }
+}
+
+/// Without the value, which may be a secret.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
