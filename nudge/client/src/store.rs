@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{
     Caller, Config, Context, EnvNames, Error, ErrorKind, HintValue, Match, MatchExplain, Method, Nudge, Parts, Result,
-    Service,
+    Service, check_name,
 };
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -87,11 +87,14 @@ impl Store {
     /// The best eligible variant of a key, or `None`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; and what `nudge.get_hint` refuses for another reason than that nothing is found.
-    /// A store of this process's own refuses nothing.
+    /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own(nudge, _) => Ok(nudge.get(component, key, context).map(Found::from)),
+            Kind::Own(nudge, _) => match nudge.get(component, key, context) {
+                Some(found) => Ok(Some(found.into())),
+                // What is stored has been checked.
+                None => check_name("component", component).and_then(|()| check_name("key", key)).map(|()| None),
+            },
             Kind::Session(_) => {
                 let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
                 match self.call_in(context, "nudge.get_hint", params) {
