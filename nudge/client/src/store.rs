@@ -34,7 +34,11 @@ use crate::runtime::RuntimeDir;
 pub struct Store(Kind);
 
 enum Kind {
-    Own(Arc<Nudge>, Clock),
+    Own {
+        nudge: Arc<Nudge>,
+        #[cfg(feature = "test-clock")]
+        clock: Arc<Clock>,
+    },
     Session(Box<Session>),
 }
 
@@ -52,13 +56,18 @@ struct Session {
 #[cfg(not(feature = "test-clock"))]
 type Clock = nudge::SystemClock;
 #[cfg(feature = "test-clock")]
-type Clock = Arc<nudge::ManualClock>;
+type Clock = nudge::ManualClock;
 
 impl Store {
     /// An empty store in this process.
     pub fn new(config: Config) -> Self {
-        let clock = clock();
-        Self(Kind::Own(Arc::new(Nudge::with_clock(config, as_clock(&clock))), clock))
+        let clock = Arc::new(clock());
+        let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
+        Self(Kind::Own {
+            nudge: Arc::new(nudge),
+            #[cfg(feature = "test-clock")]
+            clock,
+        })
     }
 
     /// The session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory. `name`
@@ -79,7 +88,7 @@ impl Store {
     /// The store of this process, if it is one.
     pub fn own(&self) -> Option<&Arc<Nudge>> {
         match &self.0 {
-            Kind::Own(nudge, _) => Some(nudge),
+            Kind::Own { nudge, .. } => Some(nudge),
             Kind::Session(_) => None,
         }
     }
@@ -90,7 +99,7 @@ impl Store {
     /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own(nudge, _) => match nudge.get(component, key, context) {
+            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
                 Some(found) => Ok(Some(found.into())),
                 // What is stored has been checked.
                 None => check_name("component", component).and_then(|()| check_name("key", key)).map(|()| None),
@@ -114,7 +123,7 @@ impl Store {
     pub fn call_in(&self, context: &Context, method: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
         let none = Mutex::default();
         let known = match &self.0 {
-            Kind::Own(..) => &none,
+            Kind::Own { .. } => &none,
             Kind::Session(session) => &session.env,
         };
         params.insert("context".into(), told(context, &locked(known)));
@@ -137,8 +146,8 @@ impl Service for Store {
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         match &self.0 {
             #[cfg(feature = "test-clock")]
-            Kind::Own(_, clock) if method == "nudge.test_advance" => advance(clock, params),
-            Kind::Own(nudge, _) => nudge.call_by(caller, method, params),
+            Kind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
+            Kind::Own { nudge, .. } => nudge.call_by(caller, method, params),
             Kind::Session(session) => session.remote()?.call_by(caller, method, params),
         }
     }
@@ -278,20 +287,10 @@ fn clock() -> Clock {
     nudge::SystemClock
 }
 
-#[cfg(not(feature = "test-clock"))]
-fn as_clock(_: &Clock) -> Arc<dyn nudge::Clock> {
-    Arc::new(nudge::SystemClock)
-}
-
 /// Stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
 #[cfg(feature = "test-clock")]
 fn clock() -> Clock {
-    Arc::new(nudge::ManualClock::new(1_767_225_600_000))
-}
-
-#[cfg(feature = "test-clock")]
-fn as_clock(clock: &Clock) -> Arc<dyn nudge::Clock> {
-    Arc::clone(clock) as _
+    nudge::ManualClock::new(1_767_225_600_000)
 }
 
 /// Moves the clock of a test by `ms`.
@@ -335,7 +334,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Own(..) => "own",
+            Self::Own { .. } => "own",
             Self::Session(_) => "session",
         })
     }
