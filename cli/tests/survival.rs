@@ -12,7 +12,6 @@ mod client;
 mod history;
 mod kit;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -51,6 +50,7 @@ fn nothing_acknowledged_is_lost_while_one_serve_lives() {
         begun: Instant::now(),
         over: AtomicBool::new(false),
         stops: Mutex::default(),
+        past: Mutex::default(),
         seed,
     };
     let duration = Duration::from_secs(seconds.unwrap_or(20));
@@ -180,7 +180,10 @@ impl Disturbance<'_> {
     }
 
     fn another(&self) -> Arc<Agent> {
-        Arc::new(Agent::spawn(self.session.command()))
+        let agent = Arc::new(Agent::spawn(self.session.command()));
+        // The number of one that is gone may be given to another.
+        locked(&self.world.past).remove(&u64::from(agent.pid));
+        agent
     }
 
     fn stop_for_a_while(&mut self, agent: &Agent) {
@@ -202,7 +205,7 @@ impl Disturbance<'_> {
 fn watch(world: &World, session: &Session, id: &Value) {
     let mut raw = session.raw();
     raw.patience = Duration::from_millis(200);
-    let (mut current, mut past) = (Value::Null, BTreeSet::new());
+    let mut current = 0;
     let lock = session.runtime.join("primary.lock");
     while !world.is_over() {
         let pids: Vec<_> = world.slots.iter().map(|slot| locked(slot).pid).collect();
@@ -215,11 +218,12 @@ fn watch(world: &World, session: &Session, id: &Value) {
         if let Ok(answer) = raw.attempt("nudge.status", &json!({}), None) {
             let status = &answer["result"];
             assert_eq!((&status["role"], &status["session_id"]), (&json!("PRIMARY"), id), "{answer}");
-            if current != status["pid"] {
-                let last = std::mem::replace(&mut current, status["pid"].clone());
-                past.insert(last.to_string());
+            let pid = status["pid"].as_u64().unwrap();
+            let mut past = locked(&world.past);
+            if current != pid {
+                past.insert(std::mem::replace(&mut current, pid));
             }
-            assert!(!past.contains(&current.to_string()), "{current} answers again");
+            assert!(!past.contains(&pid), "{pid} answers again");
         }
         thread::sleep(Duration::from_millis(100));
     }
