@@ -52,6 +52,6 @@ fn run(store: &Nudge, branch: &str, found: &Match) -> Result<()> {
 fn report(store: &Nudge, branch: &str, command: String, status: ExitStatus) -> Result<()> {
     let context = Context::builder().branch(branch);
     let exit_code = status.code().map(i64::from);
-    store.outcome(Outcome { command, ok: status.success(), exit_code, context })?;
+    store.outcome(Outcome { command, ok: status.success(), exit_code, context, ..Outcome::default() })?;
     Ok(())
 }

@@ -71,6 +71,7 @@ impl Nudge {
     pub fn get_hint(&self, params: GetHint) -> Result<GotHint> {
         let context = params.context.build()?;
         let found = self.choose(&params.component, &params.key, &context, params.variant.as_deref())?;
+        self.count_hit();
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
 
