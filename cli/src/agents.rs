@@ -1,5 +1,6 @@
 //! What reaches an agent without being asked: the hooks of coding agents.
 
+mod config;
 mod digest;
 mod event;
 pub mod hook;

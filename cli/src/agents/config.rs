@@ -1,0 +1,382 @@
+//! The configuration files of other programs, changed by libraries that keep comments, order and
+//! everything else.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use nudge::{Error, ErrorKind, Result};
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// JSON, with comments and trailing commas where they are.
+    Json,
+    /// TOML.
+    Toml,
+}
+
+/// A file as it stands, and as it is going to be.
+pub struct Config {
+    path: PathBuf,
+    /// `None` when there is no such file.
+    before: Option<String>,
+    content: Content,
+}
+
+enum Content {
+    Json(CstRootNode),
+    Toml(Box<DocumentMut>),
+}
+
+impl Config {
+    /// Reads a file; one that does not exist is empty.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID`, with the position, when it is broken.
+    pub fn read(path: &Path, form: Form) -> Result<Self> {
+        let before = match fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable(path, &error)),
+        };
+        let content = Content::parse(path, form, before.as_deref().unwrap_or_default())?;
+        Ok(Self { path: path.to_owned(), before, content })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As it was read.
+    pub fn before(&self) -> Option<&str> {
+        self.before.as_deref()
+    }
+
+    /// As it is going to be.
+    pub fn after(&self) -> String {
+        match &self.content {
+            Content::Json(root) => ended(root.to_string()),
+            Content::Toml(document) => document.to_string(),
+        }
+    }
+
+    /// Whether anything is going to change.
+    pub fn is_changed(&self) -> bool {
+        // An empty object is as good as nothing.
+        self.before.as_deref().map_or(self.value() != Value::Object(serde_json::Map::new()), |before| {
+            before != self.after()
+                && Content::parse(&self.path, self.form(), before).map(|old| old.value()).ok() != Some(self.value())
+        })
+    }
+
+    /// What is at `path`, if anything is.
+    pub fn get(&self, path: &[&str]) -> Option<Value> {
+        let mut value = self.value();
+        for name in path {
+            value = value.get_mut(*name)?.take();
+        }
+        Some(value)
+    }
+
+    /// Puts `value` at `path`; objects on the way are made. What is there already stays as it is written.
+    ///
+    /// # Errors
+    /// `E_INVALID` when something on the way is no object.
+    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<()> {
+        if self.get(path).as_ref() == Some(value) {
+            return Ok(());
+        }
+        let no_object = || no_object(&self.path, path);
+        let (last, way) = path.split_last().ok_or_else(no_object)?;
+        match &mut self.content {
+            Content::Json(root) => {
+                let object = json_object(root, way).ok_or_else(no_object)?;
+                match object.get(last) {
+                    Some(property) => property.set_value(json(value)),
+                    None => drop(object.append(last, json(value))),
+                }
+            }
+            Content::Toml(document) => {
+                let table = toml_table(document, way).ok_or_else(no_object)?;
+                table.insert(last, toml(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is at `path`, and the objects on the way that have become empty and are in `made`.
+    pub fn remove(&mut self, path: &[&str]) {
+        let Some((last, way)) = path.split_last() else { return };
+        if self.get(path).is_none() {
+            return;
+        }
+        match &mut self.content {
+            Content::Json(root) => {
+                if let Some(property) = json_object(root, way).and_then(|object| object.get(last)) {
+                    property.remove();
+                }
+            }
+            Content::Toml(document) => {
+                if let Some(table) = toml_table(document, way) {
+                    table.remove(last);
+                }
+            }
+        }
+        if self.get(way).is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty)) {
+            self.remove(way);
+        }
+    }
+
+    fn form(&self) -> Form {
+        match self.content {
+            Content::Json(_) => Form::Json,
+            Content::Toml(_) => Form::Toml,
+        }
+    }
+
+    fn value(&self) -> Value {
+        self.content.value()
+    }
+}
+
+impl Content {
+    fn parse(path: &Path, form: Form, text: &str) -> Result<Self> {
+        match form {
+            Form::Json => {
+                // A file of white space is what an editor leaves of an empty one.
+                let text = if text.trim().is_empty() { "{}\n" } else { text };
+                let root = CstRootNode::parse(text.trim_start_matches('\u{feff}'), &options());
+                let root = root.map_err(|error| {
+                    broken(path, error.line_display(), error.column_display(), &error.kind().to_string())
+                })?;
+                if root.object_value().is_none() {
+                    return Err(broken(path, 1, 1, "it holds no object"));
+                }
+                Ok(Self::Json(root))
+            }
+            Form::Toml => {
+                text.parse().map(|document| Self::Toml(Box::new(document))).map_err(|error: toml_edit::TomlError| {
+                    let at = error.span().map_or(0, |span| span.start);
+                    let (line, column) = position(text, at);
+                    broken(path, line, column, error.message())
+                })
+            }
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Json(root) => root.to_serde_value().unwrap_or_default(),
+            Self::Toml(document) => of_table(document.as_table()),
+        }
+    }
+}
+
+/// What the clients read: JSON with comments and trailing commas, nothing looser.
+fn options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+/// Line and column, from 1.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    (line, before.chars().rev().take_while(|c| *c != '\n').count() + 1)
+}
+
+fn ended(text: String) -> String {
+    if text.ends_with('\n') { text } else { text + "\n" }
+}
+
+fn json_object(root: &CstRootNode, way: &[&str]) -> Option<CstObject> {
+    way.iter().try_fold(root.object_value_or_create()?, |object, name| object.object_value_or_create(name))
+}
+
+fn json(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(yes) => CstInputValue::Bool(*yes),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(list) => CstInputValue::Array(list.iter().map(json).collect()),
+        Value::Object(map) => {
+            CstInputValue::Object(map.iter().map(|(name, value)| (name.clone(), json(value))).collect())
+        }
+    }
+}
+
+fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut dyn toml_edit::TableLike> {
+    let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+    for name in way {
+        let entry = table.entry(name).or_insert_with(|| {
+            let mut made = Table::new();
+            // `[a.b]` needs no `[a]` before it.
+            made.set_implicit(true);
+            Item::Table(made)
+        });
+        table = entry.as_table_like_mut()?;
+    }
+    Some(table)
+}
+
+/// Objects at the top become tables of their own, deeper ones stay in their line.
+fn toml(value: &Value) -> Item {
+    match value {
+        Value::Object(map) => {
+            let mut table = Table::new();
+            for (name, value) in map {
+                table.insert(name, toml_value(value).map_or(Item::None, Item::Value));
+            }
+            Item::Table(table)
+        }
+        value => toml_value(value).map_or(Item::None, Item::Value),
+    }
+}
+
+/// `None` for null, which TOML does not have.
+fn toml_value(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(yes) => (*yes).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(list) => list.iter().filter_map(toml_value).collect::<Array>().into(),
+        Value::Object(map) => {
+            let fields = map.iter().filter_map(|(name, value)| Some((name.as_str(), toml_value(value)?)));
+            fields.collect::<InlineTable>().into()
+        }
+    })
+}
+
+fn of_table(table: &dyn toml_edit::TableLike) -> Value {
+    table.iter().map(|(name, item)| (name.to_owned(), of_item(item))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn of_item(item: &Item) -> Value {
+    if let Some(table) = item.as_table_like() {
+        return of_table(table);
+    }
+    if let Some(tables) = item.as_array_of_tables() {
+        return tables.iter().map(|table| of_table(table)).collect();
+    }
+    item.as_value().map(of_value).unwrap_or_default()
+}
+
+fn of_value(value: &toml_edit::Value) -> Value {
+    match value {
+        toml_edit::Value::String(text) => text.value().as_str().into(),
+        toml_edit::Value::Integer(number) => (*number.value()).into(),
+        toml_edit::Value::Float(number) => (*number.value()).into(),
+        toml_edit::Value::Boolean(yes) => (*yes.value()).into(),
+        toml_edit::Value::Datetime(time) => time.value().to_string().into(),
+        toml_edit::Value::Array(list) => list.iter().map(of_value).collect(),
+        toml_edit::Value::InlineTable(table) => of_table(table),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("Cannot read {}: {error}; make it readable.", path.display()))
+}
+
+fn broken(path: &Path, line: usize, column: usize, why: &str) -> Error {
+    let (path, why) = (path.display(), why.lines().collect::<Vec<_>>().join(" "));
+    let message = format!("{path} is broken at line {line}, column {column}: {why}; correct it, nothing was changed.");
+    Error::new(ErrorKind::Invalid, message)
+}
+
+fn no_object(path: &Path, at: &[&str]) -> Error {
+    let message = format!("{}: {} is not where an object is expected; correct it.", path.display(), at.join("."));
+    Error::new(ErrorKind::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(form: Form, text: &str) -> Result<Config> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        fs::write(&path, text).unwrap();
+        Config::read(&path, form)
+    }
+
+    const JSONC: &str = "{\n    // mine\n    \"z\": 1, /* kept */\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\"},\n    },\n}\n";
+    const TOML: &str = "# mine\nmodel = \"x\"   # kept\n\n[mcp_servers.other]\ncommand = \"y\"\n";
+
+    #[test]
+    fn everything_else_stays() {
+        let entry = json!({"command": "/n", "args": ["serve"]});
+        let mut file = config(Form::Json, JSONC).unwrap();
+        file.set(&["mcpServers", "nudge"], &entry).unwrap();
+        let after = file.after();
+        for kept in ["    // mine\n", "\"z\": 1, /* kept */", "\"other\": {\"command\": \"x\"},"] {
+            assert!(after.contains(kept), "{after}");
+        }
+        assert_eq!(config(Form::Json, &after).unwrap().get(&["mcpServers", "nudge"]), Some(entry.clone()));
+
+        let mut file = config(Form::Toml, TOML).unwrap();
+        file.set(&["mcp_servers", "nudge"], &entry).unwrap();
+        let after = file.after();
+        assert!(after.starts_with(TOML.trim_end()), "{after}");
+        assert!(after.contains("\n[mcp_servers.nudge]\ncommand = \"/n\"\nargs = [\"serve\"]\n"), "{after}");
+        assert!(!after.contains("[mcp_servers]\n"), "{after}");
+    }
+
+    #[test]
+    fn twice_is_once_and_removed_is_as_before() {
+        let entry = json!({"command": "/n", "args": ["serve"]});
+        for (form, text) in [(Form::Json, JSONC), (Form::Toml, TOML), (Form::Json, ""), (Form::Toml, "")] {
+            let mut file = config(form, text).unwrap();
+            assert!(!file.is_changed(), "{form:?}");
+            file.set(&["mcp", "nudge"], &entry).unwrap();
+            assert!(file.is_changed());
+            let mut again = config(form, &file.after()).unwrap();
+            again.set(&["mcp", "nudge"], &entry).unwrap();
+            assert!(!again.is_changed());
+            assert_eq!(again.after(), file.after());
+            again.remove(&["mcp", "nudge"]);
+            assert_eq!(again.get(&["mcp"]), None);
+            assert_eq!(again.value(), config(form, text).unwrap().value());
+        }
+    }
+
+    #[test]
+    fn the_broken_is_refused_with_its_position() {
+        for (form, text, at) in [
+            (Form::Json, "{\n  \"a\": 1\n  \"b\": 2\n}", "line 2, column 9"),
+            (Form::Json, "{'a': 1}", "line 1, column 2"),
+            (Form::Json, "[1]", "line 1, column 1"),
+            (Form::Toml, "a = 1\nb = = 2\n", "line 2, column 5"),
+        ] {
+            let error = config(form, text).err().unwrap();
+            assert!(error.message().contains(at), "{error}");
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+        }
+        let mut file = config(Form::Json, "{\"mcp\": []}").unwrap();
+        assert!(file.set(&["mcp", "nudge"], &json!({})).is_err());
+        let mut file = config(Form::Toml, "mcp = 1").unwrap();
+        assert!(file.set(&["mcp", "nudge"], &json!({})).is_err());
+    }
+}
