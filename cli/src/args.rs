@@ -4,6 +4,7 @@
 
 mod complete;
 mod hints;
+mod init;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use hints::{
     Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
 };
+pub use init::Init;
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
 #[derive(Debug, Parser)]
@@ -178,6 +180,16 @@ Examples:
     /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
+    /// Put Nudge into the coding agents of this machine: its server, and its hooks where they have hooks.
+    #[command(after_help = "\
+Examples:
+  nudge init                 those that are found, after a look at the changes
+  nudge init claude codex --yes
+  nudge init --print         only show what would change
+  nudge init --undo          every file as it was
+Clients: claude, codex, cursor, vscode, gemini, opencode, zed. Twice changes nothing; after the binary has
+moved it corrects the paths.")]
+    Init(Init),
     /// Show what hints and suggestions were good for, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,

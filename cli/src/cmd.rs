@@ -7,6 +7,7 @@ mod edit;
 mod export;
 mod get;
 mod import;
+mod init;
 mod list;
 mod query;
 pub mod serve;
@@ -96,6 +97,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Watch(args) => watch::run(&args, &global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
+        Command::Init(args) => init::run(&args),
         Command::Stats => stats::run(&global),
         Command::Hook => hook::run(&global),
         Command::Call(args) => call::run(&args, &global),

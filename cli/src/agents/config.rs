@@ -79,7 +79,11 @@ impl Config {
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         let mut value = self.value();
         for name in path {
-            value = value.get_mut(*name)?.take();
+            let part = match &mut value {
+                Value::Array(list) => list.get_mut(name.parse::<usize>().ok()?),
+                value => value.get_mut(*name),
+            };
+            value = part?.take();
         }
         Some(value)
     }
@@ -110,26 +114,60 @@ impl Config {
         Ok(())
     }
 
-    /// Removes what is at `path`, and the objects on the way that have become empty and are in `made`.
+    /// Adds `value` to the list at `path`, which is made where there is none.
+    ///
+    /// # Errors
+    /// `E_INVALID` when something else is there.
+    pub fn append(&mut self, path: &[&str], value: &Value) -> Result<()> {
+        let no_list = || no_object(&self.path, path);
+        let (last, way) = path.split_last().ok_or_else(no_list)?;
+        let Content::Json(root) = &self.content else { return Err(no_list()) };
+        let array = json_object(root, way).and_then(|object| object.array_value_or_create(last)).ok_or_else(no_list)?;
+        array.ensure_multiline();
+        array.append(json(value));
+        Ok(())
+    }
+
+    /// Removes what is at `path`, and what has become empty around it.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((last, way)) = path.split_last() else { return };
         if self.get(path).is_none() {
             return;
         }
         match &mut self.content {
-            Content::Json(root) => {
-                if let Some(property) = json_object(root, way).and_then(|object| object.get(last)) {
-                    property.remove();
+            Content::Json(root) => match last.parse::<usize>() {
+                Ok(at) => {
+                    let array = way.split_last().and_then(|(name, way)| json_object(root, way)?.array_value(name));
+                    if let Some(element) = array.and_then(|array| array.elements().get(at).cloned()) {
+                        element.remove();
+                    }
                 }
-            }
+                Err(_) => {
+                    if let Some(property) = json_object(root, way).and_then(|object| object.get(last)) {
+                        property.remove();
+                    }
+                }
+            },
             Content::Toml(document) => {
                 if let Some(table) = toml_table(document, way) {
                     table.remove(last);
                 }
             }
         }
-        if self.get(way).is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty)) {
+        let empty = |value: &Value| match value {
+            Value::Object(map) => map.is_empty() || map.keys().eq(["matcher"]),
+            Value::Array(elements) => elements.is_empty(),
+            _ => false,
+        };
+        if !way.is_empty() && self.get(way).is_some_and(|value| empty(&value)) {
             self.remove(way);
+        }
+    }
+
+    /// Removes a name that nothing else stands beside.
+    pub fn remove_if_alone(&mut self, name: &str) {
+        if self.value().as_object().is_some_and(|map| map.keys().eq([name])) {
+            self.remove(&[name]);
         }
     }
 
@@ -205,8 +243,17 @@ fn ended(text: String) -> String {
     if text.ends_with('\n') { text } else { text + "\n" }
 }
 
+/// The object at `way`; those on the way are made. A number counts in a list that is there.
 fn json_object(root: &CstRootNode, way: &[&str]) -> Option<CstObject> {
-    way.iter().try_fold(root.object_value_or_create()?, |object, name| object.object_value_or_create(name))
+    let mut object = root.object_value_or_create()?;
+    let mut way = way.iter().peekable();
+    while let Some(name) = way.next() {
+        object = match way.next_if(|next| next.parse::<usize>().is_ok()) {
+            None => object.object_value_or_create(name)?,
+            Some(at) => object.array_value(name)?.elements().get(at.parse::<usize>().ok()?)?.as_object()?,
+        };
+    }
+    Some(object)
 }
 
 fn json(value: &Value) -> CstInputValue {

@@ -1,0 +1,305 @@
+//! The coding agents that Nudge can be put into: where each keeps its settings, and what stands there.
+//!
+//! The one place to change when a client changes its files, or a new one comes.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::config::Form;
+
+/// A coding agent.
+pub struct Client {
+    /// What `nudge init` calls it.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// Its command, if it has one that can add servers.
+    pub program: Option<&'static str>,
+    /// Where its server is registered.
+    pub server: fn(&Place) -> Server,
+    /// Where its hooks stand, if it has hooks that can tell a model something.
+    pub hooks: Option<fn(&Place) -> Hooks>,
+    /// A folder or file by which it is found when its command is not.
+    pub trace: fn(&Place) -> PathBuf,
+}
+
+/// Where files are looked for.
+pub struct Place {
+    /// The user's home.
+    pub home: PathBuf,
+    /// The project, for settings of that alone.
+    pub project: Option<PathBuf>,
+    /// What the settings call: the binary's absolute path, or its name in a project that others use too.
+    pub binary: String,
+    /// The environment, by which some clients say where their files are.
+    pub env: fn(&str) -> Option<String>,
+}
+
+/// The entry of an MCP server.
+pub struct Server {
+    pub file: PathBuf,
+    pub form: Form,
+    pub path: &'static [&'static str],
+    pub entry: Value,
+    /// The client's own command that adds it, at user scope.
+    pub command: Option<Vec<String>>,
+}
+
+/// Hooks in the form that Claude Code has set.
+pub struct Hooks {
+    pub file: PathBuf,
+    /// Event, and what it is limited to.
+    pub events: &'static [(&'static str, Option<&'static str>)],
+    /// One handler.
+    pub handler: Value,
+    /// Whether handlers stand in groups with a matcher.
+    pub grouped: bool,
+    /// What the file must say besides.
+    pub version: Option<u64>,
+}
+
+/// Every client, in the order in which they are told.
+pub const ALL: &[Client] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
+
+impl Place {
+    /// The project's file, or the user's.
+    fn file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
+        self.project.as_ref().map_or_else(user, |folder| folder.join(project))
+    }
+
+    fn folder(&self, variable: &str, default: &str) -> PathBuf {
+        (self.env)(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .unwrap_or_else(|| self.home.join(default))
+    }
+
+    /// Where programs keep their settings.
+    fn config_home(&self) -> PathBuf {
+        if cfg!(windows) {
+            self.folder("APPDATA", "AppData/Roaming")
+        } else {
+            self.folder("XDG_CONFIG_HOME", ".config")
+        }
+    }
+
+    fn words(&self, command: &[&str], rest: &[&str]) -> Option<Vec<String>> {
+        let all = command.iter().copied().chain([self.binary.as_str()]).chain(rest.iter().copied());
+        self.project.is_none().then(|| all.map(str::to_owned).collect())
+    }
+
+    /// The command of a hook where it is one string for a shell.
+    fn line(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
+        if self.binary.chars().all(plain) {
+            format!("{} hook", self.binary)
+        } else {
+            format!("\"{}\" hook", self.binary)
+        }
+    }
+
+    /// A server as most clients write it.
+    fn stdio(&self) -> Value {
+        json!({"type": "stdio", "command": self.binary, "args": ["serve"], "env": {}})
+    }
+}
+
+/// The events at which something can be told or learned. A failure and an outcome need to know how a command
+/// ended, which Claude Code alone says.
+const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
+    ("SessionStart", None),
+    ("SubagentStart", None),
+    ("UserPromptSubmit", None),
+    ("PostToolUse", Some("Bash")),
+    ("PostToolUseFailure", Some("Bash")),
+];
+
+const CLAUDE: Client = Client {
+    name: "claude",
+    title: "Claude Code",
+    program: Some("claude"),
+    server: |place| Server {
+        file: place.file(".mcp.json", || match (place.env)("CLAUDE_CONFIG_DIR") {
+            Some(folder) => PathBuf::from(folder).join(".claude.json"),
+            None => place.home.join(".claude.json"),
+        }),
+        form: Form::Json,
+        path: &["mcpServers", "nudge"],
+        entry: place.stdio(),
+        command: place.words(&["claude", "mcp", "add", "--scope", "user", "nudge", "--"], &["serve"]),
+    },
+    hooks: Some(|place| Hooks {
+        file: place
+            .file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")),
+        events: CLAUDE_EVENTS,
+        handler: json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2}),
+        grouped: true,
+        version: None,
+    }),
+    trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
+};
+
+const CODEX: Client = Client {
+    name: "codex",
+    title: "Codex",
+    program: Some("codex"),
+    server: |place| Server {
+        file: place.file(".codex/config.toml", || place.folder("CODEX_HOME", ".codex").join("config.toml")),
+        form: Form::Toml,
+        path: &["mcp_servers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"]}),
+        command: place.words(&["codex", "mcp", "add", "nudge", "--"], &["serve"]),
+    },
+    hooks: Some(|place| Hooks {
+        file: place.file(".codex/hooks.json", || place.folder("CODEX_HOME", ".codex").join("hooks.json")),
+        events: &[("SessionStart", None), ("UserPromptSubmit", None)],
+        handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
+        grouped: true,
+        version: None,
+    }),
+    trace: |place| place.folder("CODEX_HOME", ".codex"),
+};
+
+const CURSOR: Client = Client {
+    name: "cursor",
+    title: "Cursor",
+    program: None,
+    server: |place| Server {
+        file: place.file(".cursor/mcp.json", || place.home.join(".cursor/mcp.json")),
+        form: Form::Json,
+        path: &["mcpServers", "nudge"],
+        entry: place.stdio(),
+        command: None,
+    },
+    hooks: Some(|place| Hooks {
+        file: place.file(".cursor/hooks.json", || place.home.join(".cursor/hooks.json")),
+        events: &[("sessionStart", None)],
+        handler: json!({"command": place.line()}),
+        grouped: false,
+        version: Some(1),
+    }),
+    trace: |place| place.home.join(".cursor"),
+};
+
+const VSCODE: Client = Client {
+    name: "vscode",
+    title: "VS Code",
+    program: Some("code"),
+    server: |place| Server {
+        file: place.file(".vscode/mcp.json", || vscode_folder(place).join("User/mcp.json")),
+        form: Form::Json,
+        path: &["servers", "nudge"],
+        entry: json!({"type": "stdio", "command": place.binary, "args": ["serve"]}),
+        command: place.project.is_none().then(|| {
+            let entry = json!({"name": "nudge", "type": "stdio", "command": place.binary, "args": ["serve"]});
+            vec!["code".into(), "--add-mcp".into(), entry.to_string()]
+        }),
+    },
+    hooks: None,
+    trace: vscode_folder,
+};
+
+fn vscode_folder(place: &Place) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        place.home.join("Library/Application Support/Code")
+    } else {
+        place.config_home().join("Code")
+    }
+}
+
+const GEMINI: Client = Client {
+    name: "gemini",
+    title: "Gemini CLI",
+    program: Some("gemini"),
+    server: |place| Server {
+        file: gemini_settings(place),
+        form: Form::Json,
+        path: &["mcpServers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"]}),
+        command: place.words(&["gemini", "mcp", "add", "--scope", "user", "nudge"], &["serve"]),
+    },
+    hooks: Some(|place| Hooks {
+        file: gemini_settings(place),
+        events: &[("SessionStart", None), ("BeforeAgent", None)],
+        // Its time is in milliseconds.
+        handler: json!({"type": "command", "command": place.line(), "timeout": 2000}),
+        grouped: true,
+        version: None,
+    }),
+    trace: |place| place.home.join(".gemini"),
+};
+
+fn gemini_settings(place: &Place) -> PathBuf {
+    place.file(".gemini/settings.json", || place.home.join(".gemini/settings.json"))
+}
+
+const OPENCODE: Client = Client {
+    name: "opencode",
+    title: "opencode",
+    program: Some("opencode"),
+    server: |place| Server {
+        file: place.file("opencode.json", || {
+            let folder = place.folder("XDG_CONFIG_HOME", ".config").join("opencode");
+            let jsonc = folder.join("opencode.jsonc");
+            if jsonc.is_file() { jsonc } else { folder.join("opencode.json") }
+        }),
+        form: Form::Json,
+        path: &["mcp", "nudge"],
+        entry: json!({"type": "local", "command": [place.binary, "serve"], "enabled": true}),
+        // Its own command asks questions.
+        command: None,
+    },
+    hooks: None,
+    trace: |place| place.folder("XDG_CONFIG_HOME", ".config").join("opencode"),
+};
+
+const ZED: Client = Client {
+    name: "zed",
+    title: "Zed",
+    program: None,
+    server: |place| Server {
+        file: place.file(".zed/settings.json", || zed_folder(place).join("settings.json")),
+        form: Form::Json,
+        path: &["context_servers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"], "env": {}}),
+        command: None,
+    },
+    hooks: None,
+    trace: zed_folder,
+};
+
+fn zed_folder(place: &Place) -> PathBuf {
+    if cfg!(windows) { place.config_home().join("Zed") } else { place.folder("XDG_CONFIG_HOME", ".config").join("zed") }
+}
+
+/// Whether a handler of a hook is ours, wherever its binary was.
+pub fn is_ours(handler: &Value) -> bool {
+    let Some(command) = handler["command"].as_str() else { return false };
+    let is_nudge = |path: &str| {
+        let name = path.trim_matches('"').rsplit(['/', '\\']).next().unwrap_or_default();
+        Path::new(name).file_stem().is_some_and(|stem| stem == "nudge")
+    };
+    match command.strip_suffix(" hook") {
+        Some(path) => is_nudge(path),
+        None => is_nudge(command) && handler["args"] == json!(["hook"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_handlers_are_known_wherever_the_binary_is() {
+        for command in ["nudge hook", "/a/b/nudge hook", "\"/a b/nudge\" hook", "\"C:\\x\\nudge.exe\" hook"] {
+            assert!(is_ours(&json!({"command": command})), "{command}");
+        }
+        assert!(is_ours(&json!({"command": "/x/nudge", "args": ["hook"]})));
+        for other in
+            [json!({"command": "nudge"}), json!({"command": "/x/nudger hook"}), json!({"command": "hook"}), json!({})]
+        {
+            assert!(!is_ours(&other), "{other}");
+        }
+    }
+}

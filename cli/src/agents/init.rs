@@ -1,0 +1,229 @@
+//! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use nudge::{Error, ErrorKind, Result};
+
+use super::clients::{self, Client, Place};
+use super::plan::{File, Plan, shell_line};
+use super::record::{Change, Record, remove, write};
+use super::{agents_md, login};
+use crate::args::Init;
+
+/// Does what the flags say; what people read meanwhile goes to stderr, what was done is the result.
+///
+/// # Errors
+/// `E_INVALID` when nobody can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be
+/// written.
+pub fn run(args: &Init) -> Result<String> {
+    let here = Here::find(args.project)?;
+    let chosen = here.choose(&args.clients, args.all)?;
+    if args.undo {
+        return undo(&here, &chosen, args);
+    }
+    let (mut plans, mut broken) = (Vec::new(), Vec::new());
+    for client in chosen {
+        let program = client.program.filter(|program| !args.project && which::which(program).is_ok());
+        match Plan::new(client, &here.place, program.is_some()) {
+            Ok(plan) => plans.push(plan),
+            Err(error) => broken.push(format!("{}: {}", client.name, error.message())),
+        }
+    }
+    let block = if args.agents_md { agents_md::plan()? } else { None };
+    let at_login = if args.login { login::plan(&here.place)? } else { None };
+    let extra: Vec<_> = block.into_iter().chain(at_login).collect();
+    for plan in &plans {
+        tell(&format!("{}{}", plan.client.title, if plan.is_empty() { ": nothing to change" } else { "" }));
+        tell(plan.tell().trim_end());
+    }
+    for file in &extra {
+        tell(file.diff().trim_end());
+    }
+    for line in &broken {
+        tell(line);
+    }
+    plans.retain(|plan| !plan.is_empty());
+    if args.print || (plans.is_empty() && extra.is_empty()) {
+        return refused_or(&broken, if args.print { String::new() } else { "nothing to change\n".into() });
+    }
+    agree(args.yes, "Make these changes?")?;
+    let mut record = Record::open(&here.record)?;
+    let mut done = String::new();
+    for plan in plans {
+        carry_out(&plan, &mut record)?;
+        let _ = writeln!(done, "{}: ready; restart it", plan.client.title);
+    }
+    for file in extra {
+        let _ = writeln!(done, "{}: written", file.path.display());
+        apply("nudge", file, &mut record)?;
+    }
+    if args.login {
+        done += &login::start();
+    }
+    if done.contains("Codex") {
+        done += "Codex asks once whether it may run the hooks.\n";
+    }
+    refused_or(&broken, done)
+}
+
+/// Where everything is.
+struct Here {
+    place: Place,
+    record: PathBuf,
+}
+
+impl Here {
+    fn find(project: bool) -> Result<Self> {
+        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let home = home.ok_or_else(|| Error::new(ErrorKind::Invalid, "Set HOME to your folder."))?;
+        let failed = |error| {
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("Cannot tell where this binary is: {error}; call it by its path."),
+            )
+        };
+        let binary = std::env::current_exe().map_err(failed)?;
+        let state = match env("XDG_STATE_HOME").or_else(|| env("LOCALAPPDATA")) {
+            Some(folder) => PathBuf::from(folder),
+            None => home.join(".local/state"),
+        };
+        let record = state.join("nudge/init.json");
+        let folder =
+            || nudge_client::process_cwd().ok_or_else(|| Error::new(ErrorKind::Invalid, "Go to the project's folder."));
+        let project = project.then(folder).transpose()?;
+        // A project's files are shared, and everybody's binary is somewhere else.
+        let binary = if project.is_some() { "nudge".into() } else { binary.to_string_lossy().into_owned() };
+        Ok(Self { place: Place { home, project, binary, env }, record })
+    }
+
+    /// The clients that were named, or those that are there.
+    fn choose(&self, names: &[String], all: bool) -> Result<Vec<&'static Client>> {
+        if all {
+            return Ok(clients::ALL.iter().collect());
+        }
+        let find = |name: &String| {
+            clients::ALL.iter().find(|client| client.name == *name).ok_or_else(|| {
+                let known: Vec<_> = clients::ALL.iter().map(|client| client.name).collect();
+                Error::new(ErrorKind::Invalid, format!("There is no such client; name some of {}.", known.join(", ")))
+            })
+        };
+        if !names.is_empty() {
+            return names.iter().map(find).collect();
+        }
+        let is_there = |client: &&Client| {
+            client.program.is_some_and(|program| which::which(program).is_ok()) || (client.trace)(&self.place).exists()
+        };
+        let found: Vec<_> = clients::ALL.iter().filter(is_there).collect();
+        if found.is_empty() {
+            let message = "No coding agent is found here; name one, such as `nudge init claude`.";
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        Ok(found)
+    }
+}
+
+/// What could not be done fails the whole, after the rest was.
+fn refused_or(broken: &[String], done: String) -> Result<String> {
+    if broken.is_empty() {
+        return Ok(done);
+    }
+    tell(done.trim_end());
+    Err(Error::new(ErrorKind::Invalid, broken.join(" ")))
+}
+
+fn tell(text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(std::io::stderr(), "{}", crate::output::visible_lines(text));
+    }
+}
+
+/// Asks, where somebody can be asked.
+fn agree(yes: bool, question: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Error::new(ErrorKind::Invalid, "Nobody can be asked here; add --yes to make these changes."));
+    }
+    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    let mut answer = String::new();
+    let _ = stdin.lock().read_line(&mut answer);
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Error::new(ErrorKind::Invalid, "Nothing was changed.")),
+    }
+}
+
+fn carry_out(plan: &Plan, record: &mut Record) -> Result<()> {
+    if let Some((words, file)) = &plan.command {
+        let before = fs::read_to_string(file).ok();
+        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+        let failed = |why: String| {
+            let line = shell_line(words);
+            Error::new(ErrorKind::Unavailable, format!("`{line}` failed: {why}; run it by hand."))
+        };
+        let output = output.map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ")));
+        }
+        if let Ok(after) = fs::read_to_string(file) {
+            note(plan.client.name, File { path: file.clone(), before, after }, record)?;
+        }
+    }
+    plan.files.iter().try_for_each(|file| apply(plan.client.name, file.clone(), record))
+}
+
+/// Writes a file; how it was before is on record first.
+fn apply(client: &str, file: File, record: &mut Record) -> Result<()> {
+    let (path, after) = (file.path.clone(), file.after.clone());
+    // The client's own command may have written it since the plan was made.
+    note(client, file, record)?;
+    write(&path, &after)
+}
+
+fn note(client: &str, file: File, record: &mut Record) -> Result<()> {
+    let File { path, before, after } = file;
+    record.changes.push(Change { client: client.to_owned(), path, before, after });
+    record.save()
+}
+
+/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours.
+fn undo(here: &Here, chosen: &[&'static Client], args: &Init) -> Result<String> {
+    let mut record = Record::open(&here.record)?;
+    let concerns = |change: &Change| {
+        chosen.iter().any(|client| client.name == change.client)
+            || (args.clients.is_empty() && change.client == "nudge")
+    };
+    let mut done = String::new();
+    let mut kept = Vec::new();
+    agree(args.yes, "Take Nudge out again?")?;
+    for change in record.changes.drain(..).rev().collect::<Vec<_>>() {
+        let now = fs::read_to_string(&change.path).ok();
+        if !concerns(&change) {
+            kept.push(change);
+        } else if now.as_deref() == Some(&change.after) {
+            match &change.before {
+                Some(before) => write(&change.path, before)?,
+                None => remove(&change.path)?,
+            }
+            let _ = writeln!(done, "{}: as it was", change.path.display());
+        }
+    }
+    kept.reverse();
+    record.changes = kept;
+    record.save()?;
+    // What was changed since, or was put there by hand.
+    for client in chosen {
+        for file in Plan::removal(client, &here.place)?.files {
+            write(&file.path, &file.after)?;
+            let _ = writeln!(done, "{}: taken out", file.path.display());
+        }
+    }
+    Ok(if done.is_empty() { "nothing to undo\n".into() } else { done })
+}

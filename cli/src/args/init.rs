@@ -1,0 +1,35 @@
+//! `nudge init`
+
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+
+/// `nudge init`
+#[derive(Debug, ClapArgs)]
+// Independent switches, each a flag.
+#[allow(clippy::struct_excessive_bools)]
+pub struct Init {
+    /// Which ones; those that are found when left out.
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(crate::agents::names()))]
+    pub clients: Vec<String>,
+    /// Every client that is known, found or not.
+    #[arg(long, conflicts_with = "clients")]
+    pub all: bool,
+    /// In the settings of this folder, for everybody who works on it.
+    #[arg(long)]
+    pub project: bool,
+    /// Show the changes, make none.
+    #[arg(long, conflicts_with_all = ["undo", "yes"])]
+    pub print: bool,
+    /// Take it out again, byte for byte where nobody has changed the file since.
+    #[arg(long)]
+    pub undo: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Add five lines about Nudge to AGENTS.md (or CLAUDE.md) of this folder.
+    #[arg(long, conflicts_with = "undo")]
+    pub agents_md: bool,
+    /// Start a server at login, so that hints outlive the agents.
+    #[arg(long, conflicts_with = "undo")]
+    pub login: bool,
+}
