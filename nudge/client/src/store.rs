@@ -92,15 +92,26 @@ impl Store {
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
             Kind::Own(nudge, _) => Ok(nudge.get(component, key, context).map(Found::from)),
-            Kind::Session(_) => {
-                let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
-                match self.call_in(context, "nudge.get_hint", params) {
-                    Ok(result) => Found::parse(&result).map(Some),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
-                }
-            }
+            Kind::Session(_) => match self.find(component, key, context) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                found => found.map(Some),
+            },
         }
+    }
+
+    /// The best eligible variant of a key, or why there is none.
+    ///
+    /// # Errors
+    /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
+    /// name that no hint can have; `E_UNAVAILABLE`.
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
+        if let Kind::Own(nudge, _) = &self.0
+            && let Some(found) = nudge.get(component, key, context)
+        {
+            return Ok(found.into());
+        }
+        let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
+        Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
     }
 
     /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
