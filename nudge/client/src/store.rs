@@ -105,13 +105,16 @@ impl Store {
     /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
     /// name that no hint can have; `E_UNAVAILABLE`.
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
-        if let Kind::Own(nudge, _) = &self.0
-            && let Some(found) = nudge.get(component, key, context)
-        {
-            return Ok(found.into());
+        match &self.0 {
+            Kind::Own(nudge, _) => match nudge.get(component, key, context) {
+                Some(found) => Ok(found.into()),
+                None => nudge.find(component, key, context).map(Found::from),
+            },
+            Kind::Session(_) => {
+                let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
+                Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
+            }
         }
-        let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
-        Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
     }
 
     /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
