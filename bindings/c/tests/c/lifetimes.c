@@ -72,7 +72,7 @@ int main(int count, char **words) {
   long after = resident();
   printf("%zu lives, %ld KiB resident, %+ld KiB since the first tenth\n", turns,
          after * (sysconf(_SC_PAGESIZE) / 1024), (after - before) * (sysconf(_SC_PAGESIZE) / 1024));
-  /* One leaked byte in each life would be a megabyte in a million. */
-  CHECK((after - before) * sysconf(_SC_PAGESIZE) < 512 * 1024);
+  /* One leaked byte in each life would be a megabyte in a million; few lives say nothing. */
+  CHECK(turns < 100000 || (after - before) * sysconf(_SC_PAGESIZE) < 512 * 1024);
   return 0;
 }
