@@ -187,23 +187,17 @@ pub unsafe extern "C" fn nudge_view_get(
         // SAFETY: as the header says.
         let key = unsafe { key.text("key") }?;
         let out = place(out, "out")?;
-        let found = view.0.get(component, key)?;
+        let found = match &view.0 {
+            Seen::Own(view, store) => match view.get(component, key) {
+                Some(found) => found.into(),
+                None => store.find(component, key, view.context())?,
+            },
+            Seen::Session(store, context) => store.find(component, key, context)?,
+        };
         // SAFETY: a place.
         unsafe { hand_over(out, nudge_match::new(found)) };
         Ok(())
     })
-}
-
-impl Seen {
-    fn get(&self, component: &str, key: &str) -> Result<Found> {
-        match self {
-            Self::Own(view, store) => match view.get(component, key) {
-                Some(found) => Ok(found.into()),
-                None => store.find(component, key, view.context()),
-            },
-            Self::Session(store, context) => store.find(component, key, context),
-        }
-    }
 }
 
 /// Frees a view; NULL is fine.

@@ -16,6 +16,9 @@ use crate::table::{Line, Scale, versus};
 /// `bindings/c/bench.c` with the shared library.
 pub const PROGRAMS: &[&str] = &["nudge-c"];
 
+/// Lookups before the clock starts.
+const WARM: usize = 2_000;
+
 /// The C side, filled with what the Rust side holds.
 struct Client(Lines);
 
@@ -38,6 +41,8 @@ impl Client {
     }
 }
 
+// Lookups in 5 ms are few enough.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 /// Both sides in turn, nanoseconds a lookup: the median of each, and of their ratios.
 fn turns(scale: &Scale, client: &mut Client, what: &str, mut rust: impl FnMut(usize)) -> [f64; 3] {
     let mut step = 0;
@@ -49,11 +54,11 @@ fn turns(scale: &Scale, client: &mut Client, what: &str, mut rust: impl FnMut(us
         }
         watch.ns()
     };
-    let slice = scale.turns.slice.as_nanos() as f64;
-    let mut times = 1;
-    while ours(times) < slice && times < 1 << 24 {
-        times *= 2;
-    }
+    // Long enough that what a change of processes takes from the caches counts little.
+    let slice = scale.turns.slice.as_nanos() as f64 * 10.0;
+    ours(WARM);
+    let times = (slice / (ours(WARM) / WARM as f64)).ceil().max(1.0) as usize;
+    client.ns(what, WARM);
     let per = times as f64;
     let turns: Vec<_> = (0..scale.turns.rounds).map(|_| (client.ns(what, times) / per, ours(times) / per)).collect();
     let c = turns.iter().map(|(c, _)| *c).collect();
