@@ -104,13 +104,27 @@ impl Store {
                 // What is stored has been checked.
                 None => check_name("component", component).and_then(|()| check_name("key", key)).map(|()| None),
             },
+            Kind::Session(_) => match self.find(component, key, context) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                found => found.map(Some),
+            },
+        }
+    }
+
+    /// The best eligible variant of a key, or why there is none.
+    ///
+    /// # Errors
+    /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
+    /// name that no hint can have; `E_UNAVAILABLE`.
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
+        match &self.0 {
+            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
+                Some(found) => Ok(found.into()),
+                None => nudge.find(component, key, context).map(Found::from),
+            },
             Kind::Session(_) => {
                 let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
-                match self.call_in(context, "nudge.get_hint", params) {
-                    Ok(result) => Found::parse(&result).map(Some),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
-                }
+                Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
             }
         }
     }
