@@ -19,7 +19,7 @@ use crate::json::parse;
 /// 'make api'
 /// >>> found.reasons
 /// ('no scope: applies everywhere', 'priority 9/10')
-/// >>> found.parts["priority"]
+/// >>> round(found.parts["priority"], 4)
 /// 0.18
 #[pyclass(frozen, name = "Match", module = "nudge")]
 pub struct PyMatch(pub Found);

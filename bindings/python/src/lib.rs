@@ -43,6 +43,14 @@ mod _nudge {
         nudge::methods().into_iter().map(|method| method.name).collect()
     }
 
+    /// The JSON Schema of a method's params.
+    #[pyfunction]
+    fn params_schema<'py>(py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+        let row = nudge::methods().into_iter().find(|row| row.name == method);
+        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method()))?;
+        crate::json::parse(py, &(row.params)().to_string())
+    }
+
     /// Every kind of refusal: the name of its class, its code, its reason.
     #[pyfunction]
     fn error_kinds() -> Vec<(String, i32, &'static str)> {

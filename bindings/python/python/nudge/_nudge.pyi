@@ -4,7 +4,26 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NoReturn, Self, final
 
+from typing_extensions import disjoint_base
+
 from nudge._types import ContextLike, GetResult, Hint, Value
+
+__all__ = [
+    "Backend",
+    "Context",
+    "Match",
+    "NativeStore",
+    "NativeView",
+    "__version__",
+    "after_fork_in_child",
+    "after_fork_in_parent",
+    "before_fork",
+    "error_kinds",
+    "methods",
+    "own",
+    "params_schema",
+    "session",
+]
 
 __version__: str
 
@@ -14,7 +33,9 @@ def before_fork() -> None: ...
 def error_kinds() -> list[tuple[str, int, str]]: ...
 def methods() -> list[str]: ...
 def own(options: dict[str, Any], from_env: bool) -> Backend: ...
+def params_schema(method: str) -> dict[str, Any]: ...
 def session(runtime_dir: str | PathLike[str] | None, name: str) -> Backend: ...
+
 @final
 class Backend: ...
 
@@ -70,6 +91,7 @@ class Match:
     def __deepcopy__(self, _memo: object) -> Self: ...
     def __reduce__(self) -> NoReturn: ...
 
+@disjoint_base
 class NativeStore:
     def __new__(cls, backend: Backend) -> Self: ...
     def get(
@@ -81,6 +103,7 @@ class NativeStore:
     @property
     def closed(self) -> bool: ...
 
+@disjoint_base
 class NativeView:
     def __new__(cls, store: NativeStore, context: ContextLike | None = None) -> Self: ...
     def get(self, component: str, key: str) -> Match | None: ...

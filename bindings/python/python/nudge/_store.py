@@ -413,14 +413,19 @@ class View(NativeView):
     ('make dev', None)
     """
 
-    __slots__ = ("store",)
+    __slots__ = ("_store",)
 
-    store: Store
+    _store: Store
 
     def __new__(cls, store: Store, context: ContextLike | None = None) -> Self:
         view = super().__new__(cls, store, context)
-        view.store = store
+        view._store = store
         return view
+
+    @property
+    def store(self) -> Store:
+        """The store it looks at."""
+        return self._store
 
     @property
     def components(self) -> Components:
@@ -428,7 +433,7 @@ class View(NativeView):
         return Components(self)
 
     def __repr__(self) -> str:
-        return f"<nudge.View of {self.store!r} from {self.context!r}>"
+        return f"<nudge.View of {self._store!r} from {self.context!r}>"
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a View cannot be copied; share it, also between threads")
