@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import nudge
@@ -46,10 +47,8 @@ class Hammer:
         assert 1 <= stored["variants"] <= 2
 
     def delete(self) -> None:
-        try:
+        with suppress(nudge.NotFoundError):
             assert self.store.delete("api", self.key(), all=True)["deleted"]
-        except nudge.NotFoundError:
-            pass
 
     def query(self) -> None:
         rows = self.store.query(component="api", tags=["t"], context=self.here, limit=50)["hints"]
@@ -77,7 +76,8 @@ class Hammer:
     def run(self, end: float) -> None:
         """Until `end`."""
         acts: list[Callable[[], None]] = [
-            self.get, self.get, self.set, self.set, self.delete, self.query, self.bump, self.look, self.carry, self.new_view
+            self.get, self.get, self.set, self.set, self.delete,
+            self.query, self.bump, self.look, self.carry, self.new_view,
         ]  # fmt: skip
         while time.monotonic() < end:
             act = self.random.choice(acts)

@@ -17,6 +17,10 @@ NO_TEXT: list[Any] = [None, 5, 1.5, True, b"bytes", [], {}, object(), nudge.Stor
 NO_NAME = ["", "a\0b", "a\nb", "x" * 257, "x" * 10_000_000, "\ud800", "a\udfffb"]
 
 
+#: Options of a store that count something.
+COUNTS = ("max_components", "max_hints_per_component", "max_hints", "max_bytes", "suggest_max")
+
+
 class Odd(Mapping[str, Any]):
     """A mapping that says what it is told to."""
 
@@ -153,12 +157,20 @@ def test_a_dict_that_changes_while_it_is_read(filled: nudge.Store) -> None:
 
 
 def test_numbers(filled: nudge.Store) -> None:
-    for option, wrong in [
-        ("priority", 0), ("priority", 11), ("priority", -1), ("priority", 5.0), ("priority", True), ("priority", "5"),
-        ("confidence", -0.1), ("confidence", 1.1), ("confidence", "1"), ("if_match_version", -1), ("if_match_version", 0.5),
-        ("allow_secret", 1), ("allow_secret", "yes"), ("tags", "t"), ("tags", [1]), ("tags", ["x"] * 33), ("reason", "x" * 3000),
-        ("scope", {"cwd": "/"}), ("scope", "dev"), ("sensitivity", "top"), ("source", "me"), ("variant", 5), ("added_by", "x" * 300),
-    ]:  # fmt: skip
+    wrongs: dict[str, list[Any]] = {
+        "priority": [0, 11, -1, 5.0, True, "5"],
+        "confidence": [-0.1, 1.1, "1"],
+        "if_match_version": [-1, 0.5],
+        "allow_secret": [1, "yes"],
+        "tags": ["t", [1], ["x"] * 33, [""]],
+        "reason": ["x" * 3000, 1],
+        "scope": [{"cwd": "/"}, "dev"],
+        "sensitivity": ["top"],
+        "source": ["me"],
+        "variant": [5],
+        "added_by": ["x" * 300],
+    }
+    for option, wrong in [(option, wrong) for option, values in wrongs.items() for wrong in values]:
         options: dict[str, Any] = {option: wrong}
         with pytest.raises(nudge.InvalidError):
             filled.set("api", "k", "v2", **options)
@@ -205,9 +217,10 @@ def test_text_that_is_no_json(filled: nudge.Store) -> None:
 
 @pytest.mark.parametrize(
     ("option", "wrong"),
-    [(name, wrong) for name in ("max_components", "max_hints_per_component", "max_hints", "max_bytes", "suggest_max") for wrong in (-1, 1.0, "1", True, 2**70, float("nan"))]
-    + [("secret_guard", 1), ("secret_guard", "no"), ("default_ttl", ""), ("default_ttl", "soon"), ("default_ttl", "\ud800")],
-)  # fmt: skip
+    [(name, wrong) for name in COUNTS for wrong in (-1, 1.0, "1", True, 2**70, float("nan"))]
+    + [("secret_guard", 1), ("secret_guard", "no")]
+    + [("default_ttl", wrong) for wrong in ("", "soon", "\ud800")],
+)
 def test_options_of_a_store(option: str, wrong: Any) -> None:
     options: dict[str, Any] = {option: wrong}
     with pytest.raises(nudge.InvalidError):
@@ -217,7 +230,7 @@ def test_options_of_a_store(option: str, wrong: Any) -> None:
 def test_calls_that_do_not_fit_a_signature(filled: nudge.Store) -> None:
     attempts: list[Any] = [
         lambda: filled.get(),  # type: ignore[call-arg]
-        lambda: filled.get("api", "k", None, ""),  # type: ignore[misc]
+        lambda: filled.get("api", "k", None, ""),  # type: ignore[call-arg]
         lambda: filled.set("api", "k"),  # type: ignore[call-arg]
         lambda: filled.set("api", "k", "v", priorty=3),  # type: ignore[call-arg]
         lambda: filled.get("api", "k", variant=5),  # type: ignore[arg-type]
