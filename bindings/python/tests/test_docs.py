@@ -78,9 +78,11 @@ def test_the_readme_lists_what_there_is() -> None:
     for name in dir(nudge.Store):
         if not name.startswith("_"):
             assert f"`{name}" in text or f".{name}(" in text, f"Store.{name} is missing"
-    for name in nudge.__all__:
-        if name.endswith("Error"):
-            assert f"| `{name}` |" in text, f"{name} is missing"
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for name, code, reason in _nudge.error_kinds():
+        bases = [f"`{base.__name__}`" for base in getattr(nudge, name).__bases__ if base is not nudge.NudgeError]
+        row = " | ".join([f"| `{name}`", ", ".join(bases), str(code), f"`{reason}` |"]).replace("|  |", "| |")
+        assert row in rows, f"{row} is missing"
 
 
 @pytest.mark.skipif(REPOSITORY is None, reason="the examples are in the repository alone")
