@@ -10,6 +10,7 @@ pub mod http;
 pub mod mcp;
 pub mod memory;
 pub mod proxy;
+pub mod python;
 pub mod query;
 pub mod set;
 pub mod start;
@@ -43,4 +44,5 @@ pub const ALL: &[Row] = &[
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
 ];
