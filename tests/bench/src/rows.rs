@@ -11,6 +11,7 @@ pub mod http;
 pub mod mcp;
 pub mod memory;
 pub mod proxy;
+pub mod python;
 pub mod query;
 pub mod set;
 pub mod start;
@@ -45,4 +46,5 @@ pub const ALL: &[Row] = &[
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
     Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
 ];
