@@ -45,8 +45,8 @@ export type OsName = Os | 'macos' | 'win32'
 /** What a hint holds, at most 64 KiB of text. A plain string is the commonest. */
 export type Value =
   | string
-  | { readonly type: 'command'; readonly cmd: string; readonly shell?: 'bash' | 'zsh' | 'pwsh' | 'cmd' }
-  | { readonly type: 'path'; readonly abs: string; readonly os?: Os }
+  | { readonly type: 'command'; readonly cmd: string; readonly shell?: Shell }
+  | { readonly type: 'path'; readonly abs: string; readonly os?: Os | readonly Os[] }
   | {
       readonly type: 'template'
       readonly format: TemplateFormat
@@ -237,7 +237,10 @@ export interface SetOptions {
   readonly allow_secret?: boolean | null
 }
 
-export type TemplateFormat = 'mustache' | 'gotmpl' | 'handlebars' | 'text'
+export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd'
+export type TemplateFormat = 'mustache' | 'handlebars' | 'jinja' | 'interpolate'
+export type SuggestEvent = 'start' | 'prompt' | 'failure'
+export type ImportMode = 'merge' | 'replace'
 export type Sensitivity = 'secret' | 'normal'
 export type Source = 'user' | 'agent' | 'tool-output' | 'file-import'
 
@@ -259,7 +262,7 @@ export interface QueryParams {
 
 /** Params of {@link Store.suggest}. */
 export interface SuggestParams {
-  readonly event: 'start' | 'prompt' | 'failure'
+  readonly event: SuggestEvent
   readonly context?: ContextLike
   /** What the user asked, for `prompt`. */
   readonly prompt?: string | null
@@ -343,7 +346,7 @@ export class Store {
   /** Takes an export in: `merge` (the later `updated_at` wins) or `replace`. */
   import(
     payload: { readonly [name: string]: Json },
-    options?: { readonly mode?: 'merge' | 'replace' | null; readonly allow_secret?: boolean | null } | null
+    options?: { readonly mode?: ImportMode | null; readonly allow_secret?: boolean | null } | null
   ): {
     readonly imported: number
     readonly skipped: number

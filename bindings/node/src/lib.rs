@@ -135,6 +135,14 @@ pub fn test_panic() {
     panic!("as the test asked");
 }
 
+/// The schema of each method's params, by which the tests compare `index.d.ts` with the table.
+#[cfg(feature = "test-clock")]
+#[napi(catch_unwind)]
+pub fn test_schemas() -> String {
+    let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
+    Value::Object(all.collect()).to_string()
+}
+
 fn call_in(store: u32, view: u32, method: &str, params: String) -> nudge::Result<Box<RawValue>> {
     let (store, context) =
         with_handle(store, |handle| (handle.store(), handle.view(view).map(|view| view.context().clone())))?;
