@@ -28,9 +28,9 @@ pub fn open(config: String, name: Option<String>) -> Result<u32> {
     let config = named::Settings::read(&config).map_err(refused)?;
     let store = match name {
         None => config.create(),
-        Some(name) => named::open(&name, &config),
+        Some(name) => named::open(&name, &config).map_err(refused)?,
     };
-    Ok(handles::open(store.map_err(refused)?))
+    Ok(handles::open(store))
 }
 
 /// Forgets a named store; those who have it open keep it. Whether there was one.
@@ -129,6 +129,9 @@ pub fn errors() -> String {
 }
 
 /// Shows that a panic is caught.
+///
+/// # Panics
+/// Always.
 #[cfg(feature = "test-clock")]
 #[napi(catch_unwind)]
 pub fn test_panic() {
@@ -166,13 +169,13 @@ fn check_names(component: &str, key: &str) -> nudge::Result<()> {
 
 /// Reads a context as the table's methods do, so that the same things are refused in the same words.
 fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
-    let context = raw(context)?;
     #[derive(serde::Serialize)]
     struct Asked<'a> {
         component: &'a str,
         key: &'a str,
         context: &'a RawValue,
     }
+    let context = raw(context)?;
     checked(&Asked { component: "x", key: "x", context: &context })?;
     let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
     let context = spec.unwrap_or_default().build()?;

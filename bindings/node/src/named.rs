@@ -65,8 +65,8 @@ impl Settings {
     }
 
     /// A store of its own.
-    pub fn create(self) -> Result<Arc<Store>> {
-        Ok(Store::new(self.config).into())
+    pub fn create(self) -> Arc<Store> {
+        Store::new(self.config).into()
     }
 }
 

@@ -35,8 +35,9 @@ blocks.forEach((block, at) => {
       env.NUDGE_RUNTIME_DIR = runtimeDir(test)
       await serve(test, env.NUDGE_RUNTIME_DIR)
     }
-    const file = join(project(test), `example-${at + 1}.mjs`)
+    const cwd = project(test)
+    const file = join(cwd, `example-${at + 1}.mjs`)
     writeFileSync(file, block)
-    assert.equal(execFileSync(process.execPath, [file], { env, encoding: 'utf8' }), expected)
+    assert.equal(execFileSync(process.execPath, [file], { cwd, env, encoding: 'utf8' }), expected)
   })
 })

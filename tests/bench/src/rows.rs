@@ -9,6 +9,7 @@ pub mod guard;
 pub mod http;
 pub mod mcp;
 pub mod memory;
+pub mod node;
 pub mod proxy;
 pub mod query;
 pub mod set;
@@ -43,4 +44,5 @@ pub const ALL: &[Row] = &[
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },
 ];
