@@ -26,14 +26,14 @@ pub struct Own {
     view: nudge::View<Arc<Nudge>>,
     /// By pair.
     given: Vec<Option<Given>>,
-    /// How many different ones.
-    count: u32,
+    /// The last token: whole numbers from 1, which JavaScript has up to 2^53.
+    last: f64,
 }
 
 /// An answer that JavaScript was given.
 struct Given {
     /// How JavaScript knows it.
-    token: u32,
+    token: f64,
     /// Held, so that no other hint can be taken for it.
     hint: Arc<Hint>,
     /// When it last was the same.
@@ -49,7 +49,7 @@ impl View {
             None => Self::Session(context),
             Some(nudge) => {
                 let view = nudge::View::new(Arc::clone(nudge), context);
-                Self::Own(Box::new(Own { nudge: Arc::clone(nudge), view, given: Vec::new(), count: 0 }))
+                Self::Own(Box::new(Own { nudge: Arc::clone(nudge), view, given: Vec::new(), last: 0.0 }))
             }
         }
     }
@@ -70,7 +70,7 @@ impl View {
         let now = own.nudge.now();
         Some(match own.view.get(component, key) {
             None => 0.0,
-            Some(found) => own.token(pair as usize, found, now).into(),
+            Some(found) => own.token(pair as usize, found, now),
         })
     }
 
@@ -90,29 +90,28 @@ impl View {
 }
 
 impl Own {
-    fn token(&mut self, pair: usize, found: Match, now: Millis) -> u32 {
+    fn token(&mut self, pair: usize, found: Match, now: Millis) -> f64 {
         if pair >= self.given.len() {
             self.given.resize_with(pair + 1, || None);
         }
         let slot = &mut self.given[pair];
-        let same_hint = slot.as_ref().filter(|given| Arc::ptr_eq(&given.hint, found.hint()));
-        if let Some(given) = same_hint
+        let same = slot.as_mut().filter(|given| Arc::ptr_eq(&given.hint, found.hint()));
+        if let Some(given) = &same
             && given.at == now
         {
             return given.token;
         }
         // Numbers and booleans alone besides strings: this cannot fail.
         let explain = to_raw_value(&found.explain()).unwrap_or_default();
-        if let Some(given) = slot
-            && Arc::ptr_eq(&given.hint, found.hint())
+        if let Some(given) = same
             && given.explain.get() == explain.get()
         {
             given.at = now;
             return given.token;
         }
-        self.count = self.count.wrapping_add(1).max(1);
-        *slot = Some(Given { token: self.count, hint: Arc::clone(found.hint()), at: now, explain });
-        self.count
+        self.last += 1.0;
+        *slot = Some(Given { token: self.last, hint: Arc::clone(found.hint()), at: now, explain });
+        self.last
     }
 }
 

@@ -1,5 +1,6 @@
 // One store, shared by name between the threads of a process.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 
@@ -52,6 +53,20 @@ test('a named store outlives whoever has made it, and ends when it is forgotten'
   assert.equal(Store.forget('left'), false)
   assert.equal(again.get('api', 'build').value, 'make', 'who has it open keeps it')
   assert.equal(new Store({ name: 'left' }).get('api', 'build'), null)
+})
+
+test('a named store stays when no thread is left that has loaded the package', () => {
+  // Node then unloads what only workers had loaded.
+  const script = `
+    import { Worker } from 'node:worker_threads'
+    const run = (body) => new Promise((resolve, reject) => {
+      const code = 'import(' + JSON.stringify(${JSON.stringify(module)}) + ').then(({ Store }) => { const store = new Store({ name: "n" }); ' + body + ' })'
+      new Worker(code, { eval: true }).on('exit', resolve).on('error', reject)
+    })
+    await run('store.set("api", "build", "make")')
+    await run('console.log(store.get("api", "build").value)')
+  `
+  assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }), 'make\n')
 })
 
 test('threads hammer one store', { timeout: (seconds + 120) * 1000 }, async (context) => {
