@@ -30,7 +30,7 @@ fn files() -> Vec<String> {
 }
 
 fn is_source(name: &str) -> bool {
-    [".rs", ".py", ".mjs", ".sh"].iter().any(|ending| name.ends_with(ending))
+    [".rs", ".py", ".js", ".mjs", ".ts", ".mts", ".cts", ".sh"].iter().any(|ending| name.ends_with(ending))
 }
 
 #[test]
@@ -52,8 +52,14 @@ fn source_files_are_short_and_finished() {
 #[test]
 fn no_crate_allows_unsafe_code() {
     assert!(read("Cargo.toml").contains("unsafe_code = \"forbid\""));
-    // The benchmarks count allocations, which takes a global allocator; users never build them.
-    for name in files().iter().filter(|name| name.ends_with("/Cargo.toml") && *name != "tests/bench/Cargo.toml") {
+    // The benchmarks count allocations, which takes a global allocator; users never build them. A binding
+    // crosses a boundary that takes `unsafe`, and says where.
+    let apart = |name: &str| name == "tests/bench/Cargo.toml" || name.starts_with("bindings/");
+    for name in files().iter().filter(|name| name.ends_with("/Cargo.toml")) {
+        if apart(name) {
+            assert!(read(name).contains("unsafe_code = \"deny\""), "{name} allows unsafe code everywhere");
+            continue;
+        }
         assert!(read(name).contains("[lints]\nworkspace = true"), "{name} does not take the workspace's lints");
     }
 }
