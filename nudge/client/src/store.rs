@@ -289,6 +289,8 @@ fn clock() -> Clock {
     nudge::SystemClock
 }
 
+// As the other takes it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 #[cfg(not(feature = "test-clock"))]
 fn as_clock(_: &Clock) -> Arc<dyn nudge::Clock> {
     Arc::new(nudge::SystemClock)
