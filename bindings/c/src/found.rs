@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nudge::{Context, HintValue, MatchExplain, Nudge, Result, View};
+use nudge::{Context, HintValue, MatchExplain, Nudge, View};
 use nudge_client::{Found, Store};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,6 +34,8 @@ unsafe impl Growing for nudge_get_params {
 /// `nudge_view_free`.
 pub struct nudge_view(Seen);
 
+// It lives in a box of its own, the handle.
+#[allow(clippy::large_enum_variant)]
 enum Seen {
     /// Remembers what the context makes of each scope.
     Own(View<Arc<Nudge>>, Arc<Store>),

@@ -153,6 +153,9 @@ pub(crate) unsafe trait Growing: Copy {
     const NAME: &str;
 }
 
+/// No struct of any version is longer: what says so was never set.
+const MOST_BYTES: usize = 4096;
+
 /// Reads such a struct, however old or new the caller is.
 ///
 /// # Safety
@@ -165,7 +168,7 @@ pub(crate) unsafe fn read<T: Growing>(given: *const T) -> Result<T> {
     }
     // SAFETY: begins with its size.
     let size = unsafe { given.cast::<usize>().read() };
-    if size < size_of::<T>() || size > isize::MAX as usize {
+    if !(size_of::<T>()..=MOST_BYTES).contains(&size) {
         return Err(invalid(format!("Set `struct_size` of the {name} to its sizeof.")));
     }
     // SAFETY: `size` bytes, as the caller promises.

@@ -60,9 +60,10 @@ impl nudge_config {
     /// # Safety
     /// Its texts are as the header says.
     unsafe fn config(&self) -> Result<Config> {
-        let mut config = match flag(self.from_env, "from_env")? {
-            true => Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?,
-            false => Config::default(),
+        let mut config = if flag(self.from_env, "from_env")? {
+            Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?
+        } else {
+            Config::default()
         };
         for (given, field) in [
             (self.max_components, &mut config.max_components),
@@ -96,10 +97,13 @@ pub unsafe extern "C" fn nudge_store_new(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        let config = match config.is_null() {
-            true => Config::default(),
+        let config = if config.is_null() {
+            Config::default()
+        } else {
             // SAFETY: as the header says.
-            false => unsafe { read(config)?.config() }?,
+            let config = unsafe { read(config) }?;
+            // SAFETY: as the header says.
+            unsafe { config.config() }?
         };
         let out = place(out, "out")?;
         // SAFETY: a place.

@@ -330,10 +330,13 @@ impl nudge_set_params {
         let ttl = unsafe { self.ttl.given("ttl") }?;
         // SAFETY: the caller's promise.
         let added_by = unsafe { self.added_by.given("added_by") }?;
-        let scope = match self.scope.is_null() {
-            true => None,
+        let scope = if self.scope.is_null() {
+            None
+        } else {
             // SAFETY: the caller's promise.
-            false => Some(unsafe { read(self.scope)?.read() }?),
+            let scope = unsafe { read(self.scope) }?;
+            // SAFETY: the caller's promise.
+            Some(unsafe { scope.read() }?)
         };
         Ok(Meta {
             reason,
@@ -392,7 +395,9 @@ pub unsafe extern "C" fn nudge_set(
         // SAFETY: as the header says.
         let store = unsafe { alive(store, "store") }?;
         // SAFETY: as the header says.
-        let params = unsafe { read(params)?.read() }?;
+        let params = unsafe { read(params) }?;
+        // SAFETY: as the header says.
+        let params = unsafe { params.read() }?;
         let params = to_raw_value(&params).map_err(|_| invalid("The params cannot be written as JSON."))?;
         let result = store.0.call("nudge.set_hint", &params)?;
         // SAFETY: NULL or a place.

@@ -258,8 +258,8 @@ static void numbers_are_checked(void) {
 
 static void structs_grow(void) {
   nudge_set_params set = plain_set();
-  const size_t sizes[] = {0, 1, sizeof set - 1, SIZE_MAX};
-  for (size_t at = 0; at < 4; at++) {
+  const size_t sizes[] = {0, 1, sizeof set - 1, 4097, SIZE_MAX};
+  for (size_t at = 0; at < 5; at++) {
     set.struct_size = sizes[at];
     CHECK(set_refused(&set, NUDGE_E_INVALID, "`struct_size` of the nudge_set_params"));
   }

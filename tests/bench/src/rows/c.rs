@@ -30,7 +30,9 @@ impl Client {
         lines.send(&format!("{}\n", json!({"payload": whole["payload"], "allow_secret": true})));
         let names = stores.names.all_asked();
         lines.send(&format!("{}\n", names.len()));
-        names.iter().for_each(|(component, key)| lines.send(&format!("{component} {key}\n")));
+        for (component, key) in names {
+            lines.send(&format!("{component} {key}\n"));
+        }
         Some(Self(lines))
     }
 

@@ -2,6 +2,8 @@
 // The outer `None` is "cannot be said", the inner one "is not given".
 #![allow(clippy::option_option)]
 
+use std::fmt::Write as _;
+
 use crate::json::Json;
 
 /// The enumerations of `nudge.h`, whose numbers begin with 1.
@@ -32,7 +34,8 @@ impl Message {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut out = format!("{} {}\n", self.verb, self.fields.len());
         for (name, value) in &self.fields {
-            out.push_str(&format!("{name} {}\n{value}\n", value.len()));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{name} {}\n{value}\n", value.len());
         }
         out.into_bytes()
     }
