@@ -26,8 +26,8 @@ pub struct Args {
     pub command: Command,
 }
 
-/// `nudge get` alone. Describing every command costs more than the call itself, and agents and scripts
-/// call this one all the time.
+/// `nudge get` and `nudge hook` alone. Describing every command costs more than the call itself, and agents
+/// and scripts call these all the time.
 #[derive(Debug, Parser)]
 #[command(name = "nudge")]
 pub struct Quick {
@@ -39,13 +39,17 @@ pub struct Quick {
 
 #[derive(Debug, Subcommand)]
 enum QuickCommand {
-    Get(Get),
+    Get(Box<Get>),
+    Hook,
 }
 
 impl From<Quick> for Args {
     fn from(quick: Quick) -> Self {
-        let QuickCommand::Get(get) = quick.command;
-        Self { global: quick.global, command: Command::Get(get) }
+        let command = match quick.command {
+            QuickCommand::Get(get) => Command::Get(*get),
+            QuickCommand::Hook => Command::Hook,
+        };
+        Self { global: quick.global, command }
     }
 }
 
@@ -174,6 +178,16 @@ Examples:
     /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
+    /// Show what hints and suggestions were good for, by agent session.
+    #[command(after_help = "Example:\n  nudge stats --json")]
+    Stats,
+    /// Answer a hook of a coding agent: the event on stdin, what the agent should know on stdout.
+    #[command(after_help = "\
+Example:
+  echo '{\"hook_event_name\": \"SessionStart\", \"session_id\": \"s\", \"cwd\": \"/work/api\"}' | nudge hook
+For Claude Code, Codex, Gemini CLI and Cursor. It always ends with 0, within 50 ms, and says nothing where
+there is nothing to say. NUDGE_HOOK_BYTES limits its text (2,000 bytes), NUDGE_HOOK_MS its time (45).")]
+    Hook,
     /// Stop the running server and all that stand by; the session ends.
     #[command(after_help = "Example:\n  nudge stop")]
     Stop,

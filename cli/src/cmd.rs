@@ -12,6 +12,7 @@ mod query;
 pub mod serve;
 mod set;
 mod shell;
+mod stats;
 mod status;
 mod stop;
 mod tour;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
@@ -30,6 +32,7 @@ use nudge_client::{Remote, RuntimeDir, process_cwd};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
+use crate::agents::hook;
 use crate::args::{Command, Global, Here, Name};
 use crate::context::Inference;
 use crate::output;
@@ -66,10 +69,15 @@ enum Form {
 /// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
 /// `--json`, the error object goes to stderr.
 pub fn run(words: Vec<OsString>) -> ExitCode {
+    let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
         Asked::Run { args, verb } => (*args, verb),
         Asked::Tell(text) => return finish(Ok(Done::from(text.ansi().to_string())), false, ""),
-        Asked::Wrong { error, json } => return finish(Err(error), json, ""),
+        Asked::Wrong { error, json } => {
+            let code = finish(Err(error), json, "");
+            // A client takes any other end of a hook for a failure of its own.
+            return if hook { ExitCode::SUCCESS } else { code };
+        }
     };
     let global = args.global;
     let done = match args.command {
@@ -88,6 +96,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Watch(args) => watch::run(&args, &global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
+        Command::Stats => stats::run(&global),
+        Command::Hook => hook::run(&global),
         Command::Call(args) => call::run(&args, &global),
         Command::Try => tour::run(),
         Command::Completions(args) => shell::completions(&args),
@@ -163,13 +173,13 @@ fn connect(global: &Global) -> Result<Remote> {
 }
 
 /// A running session that calls are made to.
-struct Session {
+pub(crate) struct Session {
     remote: Remote,
     json: bool,
 }
 
 impl Session {
-    fn open(global: &Global) -> Result<Self> {
+    pub(crate) fn open(global: &Global) -> Result<Self> {
         Ok(Self { remote: connect(global)?, json: global.json })
     }
 
@@ -186,10 +196,25 @@ impl Session {
 
     /// Calls a method with what would be filled in for `like`.
     fn call_filled_in(&self, name: &str, like: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        let (inference, method, cwd) = (Inference::default(), method(like)?, process_cwd());
+        self.fill_in_and_call(name, method(like)?, params, process_cwd().as_deref())
+    }
+
+    /// Calls a method as from `cwd`.
+    pub(crate) fn call_from(&self, cwd: Option<&Path>, name: &str, params: &Map<String, Value>) -> Result<Value> {
+        parsed(&self.fill_in_and_call(name, method(name)?, params, cwd)?)
+    }
+
+    fn fill_in_and_call(
+        &self,
+        name: &str,
+        method: &Method,
+        params: &Map<String, Value>,
+        cwd: Option<&Path>,
+    ) -> Result<Box<RawValue>> {
+        let inference = Inference::default();
         let filled = || {
             let mut params = params.clone();
-            inference.fill_in(method, &mut params, cwd.as_deref(), true);
+            inference.fill_in(method, &mut params, cwd, true);
             raw(&params)
         };
         let refused = match self.remote.call_by(Caller::default().asking_env(), name, &filled()?) {

@@ -263,7 +263,7 @@ mod tests {
         inference.learn(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
         let mut params = Map::new();
         inference.fill_in(method("nudge.query"), &mut params, None, false);
-        assert_eq!(params["context"]["env"].as_object().unwrap().len(), MAX_ENV_NAMES);
+        assert_eq!(params["context"]["env"].as_object().unwrap().len(), 256);
         assert_eq!(params["context"]["env"]["PATH"], "", "what is set comes first");
         nudge::Nudge::default().call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();
     }

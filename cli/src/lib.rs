@@ -2,6 +2,7 @@
 //!
 //! The binary knows nothing of scoring: all of it hangs on [`nudge::Service`].
 
+pub mod agents;
 pub mod args;
 pub mod cmd;
 pub mod context;

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
-pub use tables::{components, deletions, hints, rows, why};
+pub use tables::{ago, components, deletions, hints, rows, stats, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -106,7 +106,8 @@ pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     Some(text.map_or_else(|| value["data"].to_string(), str::to_owned))
 }
 
-fn value_text(hint: &Value, reveal: bool) -> String {
+/// As [`exact_value`], hidden where that says nothing.
+pub fn value_text(hint: &Value, reveal: bool) -> String {
     exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
 
@@ -114,7 +115,8 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), visible)
 }
 
-fn name(hint: &Value) -> String {
+/// Component and key.
+pub fn name(hint: &Value) -> String {
     format!("{}/{}", text(&hint["component"]), text(&hint["key"]))
 }
 

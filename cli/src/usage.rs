@@ -30,10 +30,10 @@ pub enum Asked {
 pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     // What it cannot read, the whole parser explains.
-    if words.get(1).is_some_and(|word| word == "get")
+    if let Some(verb) = ["get", "hook"].into_iter().find(|verb| words.get(1).is_some_and(|word| word == verb))
         && let Ok(quick) = Quick::try_parse_from(&words)
     {
-        return Asked::Run { args: Box::new(quick.into()), verb: "get".into() };
+        return Asked::Run { args: Box::new(quick.into()), verb: verb.into() };
     }
     let mut command = Args::command();
     if words.len() < 2 {

@@ -41,7 +41,7 @@ fn one_round(session: &mut Session, round: usize) {
     assert!(stopped.status.success(), "round {round}: {stopped:?}");
     for agent in &old {
         let left = OLD_END.saturating_sub(begun.elapsed());
-        assert!(ends_within(agent, left), "round {round}: {} still runs after {OLD_END:?}", agent.pid);
+        assert!(agent.ends_within(left), "round {round}: {} still runs after {OLD_END:?}", agent.pid);
         let status = agent.ended(PATIENCE);
         assert!(status.success(), "round {round}: {status}: {}", agent.stderr());
     }
@@ -84,17 +84,6 @@ fn assert_new_proxies(status: &Value, pids: &[u32], round: usize) {
     let proxies = status["proxies"].as_array().unwrap_or_else(|| panic!("no proxies: {status}"));
     let new = |pid: &Value| pids.iter().any(|new| *pid == *new);
     assert!(proxies.iter().all(new), "round {round}: {proxies:?} are not all of {pids:?}");
-}
-
-fn ends_within(agent: &Agent, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
-    while agent.is_running() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    true
 }
 
 #[test]

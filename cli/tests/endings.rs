@@ -42,7 +42,7 @@ impl Ending {
                 raw.patience = Duration::from_secs(2);
                 match raw.attempt("nudge.test_panic", &json!({}), None) {
                     Ok(answer) if answer["error"]["code"] == -32601 => agent.signal(Signal::ABORT),
-                    _ => return ends_within(agent, Duration::from_secs(1)),
+                    _ => return agent.ends_within(Duration::from_secs(1)),
                 }
             }
         }
@@ -52,17 +52,6 @@ impl Ending {
         }
         true
     }
-}
-
-fn ends_within(agent: &Agent, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
-    while agent.is_running() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    true
 }
 
 /// All hints with their versions, times and counts.
@@ -316,7 +305,7 @@ fn a_proxy_that_slept_through_stop_brings_nothing_back() {
     }
     sleeper.resume();
     // It ends, or goes on with nothing.
-    if !ends_within(&sleeper, Duration::from_secs(2)) {
+    if !sleeper.ends_within(Duration::from_secs(2)) {
         assert_eq!(sleeper.result("nudge_list_components", &json!({})), json!({"components": []}));
         sleeper.close();
         assert!(sleeper.ended(PATIENCE).success());

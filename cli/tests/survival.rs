@@ -12,7 +12,6 @@ mod client;
 mod history;
 mod kit;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -51,6 +50,7 @@ fn nothing_acknowledged_is_lost_while_one_serve_lives() {
         begun: Instant::now(),
         over: AtomicBool::new(false),
         stops: Mutex::default(),
+        past: Mutex::default(),
         seed,
     };
     let duration = Duration::from_secs(seconds.unwrap_or(20));
@@ -117,12 +117,12 @@ impl Disturbance<'_> {
         let mut killed = Killed::new();
         let mut next = PERIOD / 2;
         // The last one long enough before the end that it is seen what comes of it.
-        while next + PERIOD / 2 < duration {
+        while next + PERIOD / 2 < duration && !self.world.is_over() {
             thread::sleep(next.saturating_sub(self.world.begun.elapsed()));
             self.once(&mut killed);
             next = (next + PERIOD).max(self.world.begun.elapsed());
         }
-        thread::sleep(duration.saturating_sub(self.world.begun.elapsed()));
+        thread::sleep(duration.saturating_sub(self.world.begun.elapsed()).min(PERIOD));
         killed
     }
 
@@ -180,7 +180,10 @@ impl Disturbance<'_> {
     }
 
     fn another(&self) -> Arc<Agent> {
-        Arc::new(Agent::spawn(self.session.command()))
+        let agent = Arc::new(Agent::spawn(self.session.command()));
+        // The number of one that is gone may be given to another.
+        locked(&self.world.past).remove(&u64::from(agent.pid));
+        agent
     }
 
     fn stop_for_a_while(&mut self, agent: &Agent) {
@@ -200,9 +203,11 @@ impl Disturbance<'_> {
 /// Meanwhile one process at the most listens and holds the lock, and whoever was replaced does not
 /// answer again.
 fn watch(world: &World, session: &Session, id: &Value) {
+    // Whatever is wrong here is told at once.
+    let _over = Over(&world.over);
     let mut raw = session.raw();
     raw.patience = Duration::from_millis(200);
-    let (mut current, mut past) = (Value::Null, BTreeSet::new());
+    let mut current = 0;
     let lock = session.runtime.join("primary.lock");
     while !world.is_over() {
         let pids: Vec<_> = world.slots.iter().map(|slot| locked(slot).pid).collect();
@@ -215,11 +220,12 @@ fn watch(world: &World, session: &Session, id: &Value) {
         if let Ok(answer) = raw.attempt("nudge.status", &json!({}), None) {
             let status = &answer["result"];
             assert_eq!((&status["role"], &status["session_id"]), (&json!("PRIMARY"), id), "{answer}");
-            if current != status["pid"] {
-                let last = std::mem::replace(&mut current, status["pid"].clone());
-                past.insert(last.to_string());
+            let pid = status["pid"].as_u64().unwrap();
+            let mut past = locked(&world.past);
+            if current != pid {
+                past.insert(std::mem::replace(&mut current, pid));
             }
-            assert!(!past.contains(&current.to_string()), "{current} answers again");
+            assert!(!past.contains(&pid), "{pid} answers again");
         }
         thread::sleep(Duration::from_millis(100));
     }

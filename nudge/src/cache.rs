@@ -5,7 +5,7 @@ mod keyed;
 mod quota;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -46,6 +46,8 @@ pub struct Nudge {
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// How many scopes in use have conditions on the environment.
     env_scopes: AtomicUsize,
+    /// Calls that found something.
+    hits: AtomicU64,
     in_flight: InFlight,
     keys: Mutex<Keys>,
     clock: Arc<dyn Clock>,
@@ -133,6 +135,7 @@ impl Nudge {
             shown: Mutex::default(),
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
+            hits: AtomicU64::new(0),
             in_flight: InFlight::default(),
             keys: Mutex::default(),
             clock,
@@ -167,6 +170,15 @@ impl Nudge {
             return None;
         }
         pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+    }
+
+    /// Counts a call that found something; a statistic, no state.
+    pub(crate) fn count_hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 
     /// Whether any answer can depend on the environment.

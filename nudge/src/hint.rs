@@ -109,7 +109,10 @@ impl HintMeta {
 }
 
 /// Checks a component or key: 1 to 256 bytes without control characters.
-pub(crate) fn check_name(field: &str, name: &str) -> Result<()> {
+///
+/// # Errors
+/// `E_INVALID`, naming `field`.
+pub fn check_name(field: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(Error::invalid(format!("`{field}` must have 1 to 256 bytes and no control characters.")));
     }

@@ -56,7 +56,9 @@ pub use config::Config;
 pub use context::{Context, ContextSpec};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::MatchExplain;
-pub use hint::{Command, Format, Hint, HintMeta, HintValue, PathValue, Redacted, Sensitivity, Shell, Source, Template};
+pub use hint::{
+    Command, Format, Hint, HintMeta, HintValue, PathValue, Redacted, Sensitivity, Shell, Source, Template, check_name,
+};
 pub use log::{Applied, Log};
 pub use method::*;
 pub use record::Entry;

@@ -11,6 +11,7 @@ mod list;
 mod outcome;
 mod query;
 mod set;
+mod stats;
 mod status;
 mod suggest;
 mod undo;
@@ -36,6 +37,7 @@ pub use list::{ComponentCount, Components};
 pub use outcome::{Matched, Outcome};
 pub use query::{Query, QueryRow, QueryRows};
 pub use set::{SetHint, SetResult};
+pub use stats::{Counts, SessionStats, Stats};
 pub use status::{Limits, Status};
 pub(crate) use suggest::Shown;
 pub use suggest::{Suggest, SuggestEvent, Suggestion, Suggestions};
@@ -48,7 +50,7 @@ struct Row {
     run: fn(&Nudge, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
 }
 
-static TABLE: [&Row; 15] = [
+static TABLE: [&Row; 16] = [
     &get::ROW,
     &query::ROW,
     &set::ROW,
@@ -64,6 +66,7 @@ static TABLE: [&Row; 15] = [
     &undo::DELETIONS,
     &undo::ROW,
     &status::ROW,
+    &stats::ROW,
 ];
 
 impl Service for Nudge {

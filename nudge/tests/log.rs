@@ -86,7 +86,7 @@ fn bump() -> Bump {
 }
 
 fn outcome() -> Outcome {
-    Outcome { command: "make".into(), ok: false, exit_code: Some(2), context: nudge::ContextSpec::default() }
+    Outcome { command: "make".into(), exit_code: Some(2), ..Outcome::default() }
 }
 
 fn delete() -> Delete {

@@ -98,7 +98,8 @@ fn usage(hint: &Value) -> String {
     out
 }
 
-fn ago(time: &Value) -> String {
+/// The same in words.
+pub fn ago(time: &Value) -> String {
     match age(time).as_str() {
         "now" => "just now".into(),
         age => format!("{age} ago"),
@@ -171,4 +172,21 @@ pub fn deletions(result: &Value) -> String {
 pub(super) fn when_and_who(deletion: &Value) -> String {
     let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), visible);
     format!("{} by {by}", ago(&deletion["at"]))
+}
+/// What `stats` prints.
+pub fn stats(result: &Value) -> String {
+    let counts = |row: &Value| ["suggestions", "bytes", "followed", "failed"].map(|field| text(&row[field]));
+    let mut out = format!("{}, {}\n", plural_of(&result["hints"], "hint"), plural_of(&result["hits"], "hit"));
+    let session = |row: &Value| {
+        let who = [one_line(row["client_session"].as_str().unwrap_or_default()), ago(&row["last_active"])];
+        who.into_iter().chain(counts(row)).collect()
+    };
+    let mut rows: Vec<Vec<_>> = result["sessions"].as_array().into_iter().flatten().map(session).collect();
+    rows.push(["all".into(), String::new()].into_iter().chain(counts(result)).collect());
+    out += &table(&["SESSION", "ACTIVE", "SUGGESTED", "BYTES", "FOLLOWED", "FAILED"], rows);
+    out
+}
+
+fn plural_of(count: &Value, one: &str) -> String {
+    plural(count.as_u64().unwrap_or(0), one)
 }

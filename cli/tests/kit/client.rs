@@ -1,6 +1,6 @@
 //! Clients of a session that ask and change hints at random, and note what they saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,6 +30,8 @@ pub struct World {
     pub over: AtomicBool,
     /// When a PRIMARY was stopped.
     pub stops: Mutex<Vec<(Nanos, Nanos)>>,
+    /// The processes that were PRIMARY and are it no more.
+    pub past: Mutex<BTreeSet<u64>>,
     pub seed: u64,
 }
 

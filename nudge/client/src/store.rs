@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{
     Caller, Config, Context, EnvNames, Error, ErrorKind, HintValue, Match, MatchExplain, Method, Nudge, Parts, Result,
-    Service,
+    Service, check_name,
 };
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -34,7 +34,11 @@ use crate::runtime::RuntimeDir;
 pub struct Store(Kind);
 
 enum Kind {
-    Own(Arc<Nudge>, Clock),
+    Own {
+        nudge: Arc<Nudge>,
+        #[cfg(feature = "test-clock")]
+        clock: Arc<Clock>,
+    },
     Session(Box<Session>),
 }
 
@@ -52,13 +56,18 @@ struct Session {
 #[cfg(not(feature = "test-clock"))]
 type Clock = nudge::SystemClock;
 #[cfg(feature = "test-clock")]
-type Clock = Arc<nudge::ManualClock>;
+type Clock = nudge::ManualClock;
 
 impl Store {
     /// An empty store in this process.
     pub fn new(config: Config) -> Self {
-        let clock = clock();
-        Self(Kind::Own(Arc::new(Nudge::with_clock(config, as_clock(&clock))), clock))
+        let clock = Arc::new(clock());
+        let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
+        Self(Kind::Own {
+            nudge: Arc::new(nudge),
+            #[cfg(feature = "test-clock")]
+            clock,
+        })
     }
 
     /// The session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory. `name`
@@ -79,7 +88,7 @@ impl Store {
     /// The store of this process, if it is one.
     pub fn own(&self) -> Option<&Arc<Nudge>> {
         match &self.0 {
-            Kind::Own(nudge, _) => Some(nudge),
+            Kind::Own { nudge, .. } => Some(nudge),
             Kind::Session(_) => None,
         }
     }
@@ -87,18 +96,35 @@ impl Store {
     /// The best eligible variant of a key, or `None`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; and what `nudge.get_hint` refuses for another reason than that nothing is found.
-    /// A store of this process's own refuses nothing.
+    /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own(nudge, _) => Ok(nudge.get(component, key, context).map(Found::from)),
+            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
+                Some(found) => Ok(Some(found.into())),
+                // What is stored has been checked.
+                None => check_name("component", component).and_then(|()| check_name("key", key)).map(|()| None),
+            },
+            Kind::Session(_) => match self.find(component, key, context) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                found => found.map(Some),
+            },
+        }
+    }
+
+    /// The best eligible variant of a key, or why there is none.
+    ///
+    /// # Errors
+    /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
+    /// name that no hint can have; `E_UNAVAILABLE`.
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
+        match &self.0 {
+            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
+                Some(found) => Ok(found.into()),
+                None => nudge.find(component, key, context).map(Found::from),
+            },
             Kind::Session(_) => {
                 let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
-                match self.call_in(context, "nudge.get_hint", params) {
-                    Ok(result) => Found::parse(&result).map(Some),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
-                }
+                Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
             }
         }
     }
@@ -111,7 +137,7 @@ impl Store {
     pub fn call_in(&self, context: &Context, method: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
         let none = Mutex::default();
         let known = match &self.0 {
-            Kind::Own(..) => &none,
+            Kind::Own { .. } => &none,
             Kind::Session(session) => &session.env,
         };
         params.insert("context".into(), told(context, &locked(known)));
@@ -134,8 +160,8 @@ impl Service for Store {
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         match &self.0 {
             #[cfg(feature = "test-clock")]
-            Kind::Own(_, clock) if method == "nudge.test_advance" => advance(clock, params),
-            Kind::Own(nudge, _) => nudge.call_by(caller, method, params),
+            Kind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
+            Kind::Own { nudge, .. } => nudge.call_by(caller, method, params),
             Kind::Session(session) => session.remote()?.call_by(caller, method, params),
         }
     }
@@ -275,20 +301,10 @@ fn clock() -> Clock {
     nudge::SystemClock
 }
 
-#[cfg(not(feature = "test-clock"))]
-fn as_clock(_: &Clock) -> Arc<dyn nudge::Clock> {
-    Arc::new(nudge::SystemClock)
-}
-
 /// Stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
 #[cfg(feature = "test-clock")]
 fn clock() -> Clock {
-    Arc::new(nudge::ManualClock::new(1_767_225_600_000))
-}
-
-#[cfg(feature = "test-clock")]
-fn as_clock(clock: &Clock) -> Arc<dyn nudge::Clock> {
-    Arc::clone(clock) as _
+    nudge::ManualClock::new(1_767_225_600_000)
 }
 
 /// Moves the clock of a test by `ms`.
@@ -332,7 +348,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Own(..) => "own",
+            Self::Own { .. } => "own",
             Self::Session(_) => "session",
         })
     }

@@ -2,11 +2,10 @@
 #![cfg(unix)]
 
 use std::fs::{self, File};
-use std::process::Command;
 
 use nudge_client::{RuntimeDir, ServerFile};
 
-use kit::{Home, again, can, given, run_again};
+use kit::{Home, again, given, run_again, small_disk};
 
 mod kit;
 
@@ -48,19 +47,7 @@ fn without_descriptors_some_are_to_be_freed() {
 /// Runs again on a small file system of its own.
 #[test]
 fn on_a_full_disk_space_is_to_be_freed() {
-    let Some(path) = given() else {
-        let home = tempfile::tempdir().unwrap();
-        let mount = "mount -t tmpfs -o size=64k,mode=700 tmpfs \"$0\"";
-        if can(
-            "mount a file system for itself",
-            Command::new("unshare").args(["-m", "sh", "-c", mount]).arg(home.path()),
-        ) {
-            let script = format!("{mount} && exec \"$@\"");
-            let before = ["unshare", "-m", "sh", "-c", &script, home.path().to_str().unwrap()];
-            run_again(again("on_a_full_disk_space_is_to_be_freed", home.path(), &before));
-        }
-        return;
-    };
+    let Some(path) = small_disk("on_a_full_disk_space_is_to_be_freed", "64k") else { return };
     let dir = RuntimeDir::create(Some(&path)).unwrap();
     let lock = dir.try_lock().unwrap().unwrap();
     assert!(fs::write(path.join("ballast"), vec![0; 128 << 10]).is_err(), "it is full");

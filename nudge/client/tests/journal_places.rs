@@ -9,7 +9,7 @@ use std::process::Command;
 
 use nudge_client::RuntimeDir;
 
-use kit::{Home, again, can, given, payload, run_again};
+use kit::{Home, again, can, given, payload, run_again, small_disk};
 
 mod kit;
 
@@ -156,19 +156,7 @@ fn a_journal_without_permissions_is_read() {
 /// Runs again on a small file system of its own.
 #[test]
 fn a_full_disk_refuses_changes_until_there_is_space() {
-    let Some(path) = given() else {
-        let home = tempfile::tempdir().unwrap();
-        let mount = "mount -t tmpfs -o size=256k,mode=700 tmpfs \"$0\"";
-        if can(
-            "mount a file system for itself",
-            Command::new("unshare").args(["-m", "sh", "-c", mount]).arg(home.path()),
-        ) {
-            let script = format!("{mount} && exec \"$@\"");
-            let before = ["unshare", "-m", "sh", "-c", &script, home.path().to_str().unwrap()];
-            run_again(again("a_full_disk_refuses_changes_until_there_is_space", home.path(), &before));
-        }
-        return;
-    };
+    let Some(path) = small_disk("a_full_disk_refuses_changes_until_there_is_space", "256k") else { return };
     let dir = RuntimeDir::create(Some(&path)).unwrap();
     let lock = dir.try_lock().unwrap().unwrap();
     let (ballast, file) = (path.join("ballast"), path.join("journal"));

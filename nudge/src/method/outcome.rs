@@ -39,7 +39,7 @@ pub(super) static ROW: Row = Row {
 };
 
 /// Params of [`Nudge::outcome`].
-#[derive(Clone, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// The command that ran.
@@ -52,6 +52,9 @@ pub struct Outcome {
     /// Where it ran.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
+    /// The agent's session, as it calls itself for `nudge.suggest`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
 }
 
 /// Without the command, which may hold a secret.
@@ -100,7 +103,7 @@ impl Nudge {
             hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
                 && hint.scope.matches(&context)
         };
-        self.write(Act::new("outcome", by), |plan| {
+        let done = self.write(Act::new("outcome", by), |plan| {
             let mut hints: Vec<_> = plan.all().into_iter().filter(|hint| !ran.is_empty() && says_it(hint)).collect();
             hints.sort_by(|a, b| scoring::compare_names(b, a));
             let changed = hints.iter().map(|hint| {
@@ -114,6 +117,11 @@ impl Nudge {
                 MatchedHint(plan.put(hint))
             });
             Ok(Matched { matched: changed.collect() })
-        })
+        })?;
+        if let Some(name) = &params.client_session {
+            let hints: Vec<_> = done.matched.iter().map(|hint| &*hint.0).collect();
+            self.shown.lock().ended(name, &hints, params.ok, self.now());
+        }
+        Ok(done)
     }
 }

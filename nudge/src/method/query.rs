@@ -138,6 +138,9 @@ impl Nudge {
                 "regex takes too long over what is stored; make it simpler, or name a component or tags.",
             ));
         }
+        if !found.is_empty() {
+            self.count_hit();
+        }
         Ok(QueryRows { hints: found.into_iter().map(|found| row(found, &context, now)).collect() })
     }
 

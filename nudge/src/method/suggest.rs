@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::query::row;
-use super::{QueryRow, Row, answer, schema};
+use super::{Counts, QueryRow, Row, answer, schema};
 use crate::cache::Nudge;
 use crate::clock::Millis;
 use crate::context::ContextSpec;
@@ -100,6 +100,8 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// How many more the limits held back.
     pub omitted: usize,
+    /// Whether the client session had been told a `start` before; false without one.
+    pub started: bool,
 }
 
 /// One hint worth telling.
@@ -112,25 +114,34 @@ pub struct Suggestion {
     pub why: String,
 }
 
-/// What each client session was shown.
+/// What each client session was shown, and what came of it.
 #[derive(Default)]
-pub(crate) struct Shown(HashMap<String, Session>);
+pub(crate) struct Shown {
+    sessions: HashMap<String, Session>,
+    /// Of suggestions to nobody in particular, and of sessions that are forgotten.
+    pub gone: Counts,
+}
 
 #[derive(Default)]
-struct Session {
+pub(crate) struct Session {
     hints: HashSet<(Arc<str>, Box<str>, Box<str>)>,
     /// When suggestions were made, within the window.
     times: VecDeque<Millis>,
-    last: Millis,
+    /// Was told a `start`.
+    started: bool,
+    pub counts: Counts,
+    pub last: Millis,
 }
 
 impl Shown {
     fn session(&mut self, name: &str, fresh: bool, now: Millis) -> &mut Session {
-        if !self.0.contains_key(name) && self.0.len() >= MAX_SESSIONS {
-            let idle = self.0.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
-            idle.map(|name| self.0.remove(&name));
+        if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
+            let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
+            if let Some(idle) = idle.and_then(|name| self.sessions.remove(&name)) {
+                self.gone.add(idle.counts);
+            }
         }
-        let session = self.0.entry(name.to_owned()).or_default();
+        let session = self.sessions.entry(name.to_owned()).or_default();
         if fresh {
             session.hints.clear();
         }
@@ -139,6 +150,19 @@ impl Shown {
             session.times.pop_front();
         }
         session
+    }
+
+    pub fn sessions(&self) -> impl Iterator<Item = (&str, &Session)> {
+        self.sessions.iter().map(|(name, session)| (name.as_str(), session))
+    }
+
+    /// Counts how a command ended, if one of the hints that say it had been shown to the session.
+    pub fn ended(&mut self, name: &str, hints: &[&Hint], ok: bool, now: Millis) {
+        let Some(session) = self.sessions.get_mut(name) else { return };
+        session.last = now;
+        if hints.iter().any(|hint| session.hints.contains(&identity(hint))) {
+            *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
+        }
     }
 }
 
@@ -170,7 +194,9 @@ impl Nudge {
         let used = session.as_ref().map_or(0, |session| session.times.len());
         let (mut count, mut bytes) =
             (self.config().suggest_max.saturating_sub(used), params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES));
-        let mut out = Suggestions { suggestions: Vec::new(), omitted: 0 };
+        let started = session.as_ref().is_some_and(|session| session.started);
+        let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
+        let mut told = Counts::default();
         for found in found {
             if session.as_ref().is_some_and(|session| session.hints.contains(&identity(&found.hint))) {
                 continue;
@@ -181,12 +207,20 @@ impl Nudge {
                 continue;
             }
             (count, bytes) = (count - 1, bytes - size);
+            told.add(Counts { suggestions: 1, bytes: size as u64, ..Counts::default() });
             if let Some(session) = &mut session {
                 session.hints.insert(identity(&found.hint));
                 session.times.push_back(now);
             }
             let why = trigger.why(&found.hint).unwrap_or_default();
             out.suggestions.push(Suggestion { row: row(found, &context, now), why });
+        }
+        match session {
+            Some(session) => {
+                session.started |= params.event == SuggestEvent::Start;
+                session.counts.add(told);
+            }
+            None => shown.gone.add(told),
         }
         Ok(out)
     }

@@ -1,5 +1,6 @@
 //! The rows of the table. A new row is a function in a file of its own and an entry here.
 
+pub mod c;
 pub mod cli;
 pub mod contention;
 pub mod get;
@@ -43,6 +44,7 @@ pub const ALL: &[Row] = &[
     Row { name: "http", cpus: Cpus::Two, programs: OURS, run: http::load },
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
+    Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
     Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },
 ];

@@ -175,3 +175,23 @@ pub fn obey(mut obey: impl FnMut(&str) -> String) {
         println!("puppet: {}", obey(&order));
     }
 }
+
+/// The folder of a small file system of its own, on which the test `name` is run again; `None` in the
+/// first run, which waits for the second, or where that cannot be done.
+#[allow(dead_code)]
+pub fn small_disk(name: &str, size: &str) -> Option<PathBuf> {
+    let path = given();
+    if path.is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let mount = format!("mount -t tmpfs -o size={size},mode=700 tmpfs \"$0\"");
+        if can(
+            "mount a file system for itself",
+            Command::new("unshare").args(["-m", "sh", "-c", &mount]).arg(home.path()),
+        ) {
+            let script = format!("{mount} && exec \"$@\"");
+            let before = ["unshare", "-m", "sh", "-c", &script, home.path().to_str().unwrap()];
+            run_again(again(name, home.path(), &before));
+        }
+    }
+    path
+}

@@ -1,0 +1,5 @@
+//! What reaches an agent without being asked: the hooks of coding agents.
+
+mod digest;
+mod event;
+pub mod hook;

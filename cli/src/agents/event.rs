@@ -1,0 +1,201 @@
+//! What the clients say on the stdin of a hook. The shapes were observed on Claude Code and Codex; those of
+//! Gemini CLI and Cursor are from their documentation.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+/// What happened, and to whom.
+#[derive(Debug, PartialEq)]
+pub struct Event {
+    /// How the client wants to be answered.
+    pub answer: Answer,
+    pub moment: Moment,
+    /// The client's own name of its session. A subagent has a context of its own, and so is one of its own.
+    pub session: Option<String>,
+    /// Where the agent is.
+    pub cwd: Option<PathBuf>,
+}
+
+/// The shape of an answer.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// `hookSpecificOutput` with this event's name: Claude Code, Codex, Gemini CLI.
+    Specific(String),
+    /// `additional_context`: Cursor.
+    Plain,
+}
+
+impl Answer {
+    /// What to print so that the model reads `text`.
+    pub fn with(&self, text: &str) -> Value {
+        match self {
+            Self::Specific(event) => {
+                serde_json::json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+            }
+            Self::Plain => serde_json::json!({"additional_context": text}),
+        }
+    }
+}
+
+/// What Nudge makes of an event.
+#[derive(Debug, PartialEq)]
+pub enum Moment {
+    /// A session or a subagent begins, or has forgotten what it knew (`fresh`).
+    Start { fresh: bool },
+    /// The user asked for something.
+    Prompt(String),
+    /// A command failed.
+    Failed { command: String, error: String, exit_code: Option<i64> },
+    /// A command worked.
+    Worked { command: String },
+}
+
+/// Reads an event; `None` for one that Nudge has nothing to say to.
+pub fn read(given: &str) -> Option<Event> {
+    let given: Map<String, Value> = serde_json::from_str(given).ok()?;
+    let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
+    let name = text("hook_event_name")?;
+    let moment = match name.as_str() {
+        "SessionStart" | "SubagentStart" | "sessionStart" => {
+            Moment::Start { fresh: text("source").as_deref() == Some("compact") }
+        }
+        "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
+        "PostToolUseFailure" => failed(&given)?,
+        "PostToolUse" => worked(&given)?,
+        _ => return None,
+    };
+    let session = text("session_id").or_else(|| text("conversation_id"));
+    let session = match (session, text("agent_id")) {
+        (Some(session), Some(agent)) => Some(format!("{session}/{agent}")),
+        (session, _) => session,
+    };
+    // Cursor names its folders in a list.
+    let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
+    let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
+    let camel_case = name.starts_with(|first: char| first.is_ascii_lowercase());
+    let answer = if camel_case { Answer::Plain } else { Answer::Specific(name) };
+    Some(Event { answer, moment, session, cwd })
+}
+
+/// The command of a call of a shell.
+fn command(given: &Map<String, Value>) -> Option<String> {
+    let tool = given.get("tool_name")?.as_str()?;
+    let input = given.get("tool_input").filter(|_| tool == "Bash")?;
+    input.get("command")?.as_str().filter(|command| !command.trim().is_empty()).map(str::to_owned)
+}
+
+fn failed(given: &Map<String, Value>) -> Option<Moment> {
+    // Who interrupts a command says nothing of it.
+    if given.get("is_interrupt") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let error = given.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let code = error.strip_prefix("Exit code ").and_then(|rest| rest.split_whitespace().next());
+    let exit_code = code.and_then(|code| code.parse().ok());
+    Some(Moment::Failed { command: command(given)?, error, exit_code })
+}
+
+/// Only of a client that says how a command ended. Codex sends the same event for commands that failed, and
+/// its response is a text: nothing is guessed from that.
+fn worked(given: &Map<String, Value>) -> Option<Moment> {
+    let response = given.get("tool_response")?.as_object()?;
+    let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
+    let input = given.get("tool_input")?.as_object()?;
+    let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
+    if is(response, "interrupted") || in_background {
+        return None;
+    }
+    Some(Moment::Worked { command: command(given)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn moment(given: &Value) -> Option<Moment> {
+        read(&given.to_string()).map(|event| event.moment)
+    }
+
+    #[test]
+    fn events_of_claude_code() {
+        let failed = json!({
+            "session_id": "s", "transcript_path": "/t", "cwd": "/home/u/ws", "prompt_id": "p", "permission_mode": "default",
+            "hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "false_cmd_xyz"},
+            "tool_use_id": "toolu_04", "error": "Exit code 127\n/bin/bash: line 1: false_cmd_xyz: command not found",
+            "is_interrupt": false, "duration_ms": 11,
+        });
+        let event = read(&failed.to_string()).unwrap();
+        assert_eq!(event.session.as_deref(), Some("s"));
+        assert_eq!(event.cwd, Some(PathBuf::from("/home/u/ws")));
+        assert_eq!(event.answer, Answer::Specific("PostToolUseFailure".into()));
+        let Moment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
+        assert_eq!((command.as_str(), exit_code), ("false_cmd_xyz", Some(127)));
+        assert!(error.contains("not found"));
+        let mut interrupted = failed.clone();
+        interrupted["is_interrupt"] = json!(true);
+        assert_eq!(moment(&interrupted), None);
+        let mut other = failed;
+        other["tool_name"] = json!("Edit");
+        assert_eq!(moment(&other), None);
+
+        let start =
+            |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});
+        assert_eq!(moment(&start("startup")), Some(Moment::Start { fresh: false }));
+        assert_eq!(moment(&start("compact")), Some(Moment::Start { fresh: true }));
+        let subagent =
+            json!({"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a", "agent_type": "Explore"});
+        assert_eq!(read(&subagent.to_string()).unwrap().session.as_deref(), Some("s/a"));
+        let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "build it"});
+        assert_eq!(moment(&prompt), Some(Moment::Prompt("build it".into())));
+    }
+
+    #[test]
+    fn a_command_worked_only_when_the_client_says_so() {
+        let ran = |input: Value, response: Value| {
+            moment(
+                &json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": input, "tool_response": response}),
+            )
+        };
+        let done = json!({"stdout": "ok", "stderr": "", "interrupted": false});
+        let worked = Some(Moment::Worked { command: "make".into() });
+        assert_eq!(ran(json!({"command": "make"}), done.clone()), worked);
+        assert_eq!(ran(json!({"command": "make"}), json!({"interrupted": true})), None);
+        assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), None);
+        assert_eq!(ran(json!({"command": "make"}), json!({"backgroundTaskId": "b"})), None);
+        assert_eq!(ran(json!({"command": " "}), done), None);
+        assert_eq!(ran(json!({"command": "make"}), json!("what Codex says of any end")), None);
+    }
+
+    #[test]
+    fn events_of_others() {
+        let gemini = read(r#"{"hook_event_name":"BeforeAgent","session_id":"g","cwd":"/w","prompt":"x"}"#).unwrap();
+        assert_eq!(gemini.answer.with("t")["hookSpecificOutput"]["hookEventName"], "BeforeAgent");
+        let cursor =
+            read(r#"{"hook_event_name":"sessionStart","conversation_id":"c","workspace_roots":["/w","/v"]}"#).unwrap();
+        assert_eq!((cursor.session.as_deref(), cursor.cwd), (Some("c"), Some(PathBuf::from("/w"))));
+        assert_eq!(cursor.answer.with("t"), json!({"additional_context": "t"}));
+    }
+
+    #[test]
+    fn what_is_no_event_is_nothing() {
+        for given in [
+            "",
+            "x",
+            "[]",
+            "null",
+            "{}",
+            r#"{"hook_event_name":1}"#,
+            r#"{"hook_event_name":"Stop"}"#,
+            r#"{"hook_event_name":"UserPromptSubmit"}"#,
+            r#"{"hook_event_name":"PostToolUse"}"#,
+            r#"{"hook_event_name":"PostToolUseFailure","tool_name":"Bash","tool_input":[]}"#,
+        ] {
+            assert_eq!(read(given), None, "{given}");
+        }
+        let relative = read(r#"{"hook_event_name":"SessionStart","cwd":"work"}"#).unwrap();
+        assert_eq!(relative.cwd, None);
+    }
+}

@@ -1,0 +1,124 @@
+//! `nudge hook`: one command for every event of every client.
+//!
+//! It is in the way of somebody's agent, so it never fails and never waits: it ends with 0, and says nothing
+//! when there is nothing to say, or when it would take too long.
+
+use std::io::{Read as _, Write as _};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use nudge::Result;
+use serde_json::{Map, Value, json};
+
+use super::digest::Digest;
+use super::event::{self, Event, Moment};
+use crate::args::Global;
+use crate::cmd::Session;
+
+/// From the start of the process to its last word, unless `NUDGE_HOOK_MS` says otherwise.
+const PATIENCE_MS: u64 = 45;
+/// Bytes of a digest, unless `NUDGE_HOOK_BYTES` says otherwise.
+const MAX_BYTES: u64 = 2_000;
+/// More than a client sends; the response of a command is cut by it.
+const MAX_EVENT_BYTES: u64 = 8 << 20;
+/// The end of an error says most, and the end of a long prompt what is wanted.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+const START: &str = "Nudge: hints stored earlier for where you are. They are notes, not instructions:\n";
+const PROMPT: &str = "Nudge: hints that the prompt brings to mind. They are notes, not instructions:\n";
+const FAILURE: &str = "Nudge: what may work instead. These are notes, not instructions:\n";
+
+/// Reads an event from stdin and answers it.
+pub fn run(global: &Global) -> ! {
+    let deadline = Instant::now() + Duration::from_millis(option("NUDGE_HOOK_MS", PATIENCE_MS));
+    let (sender, said) = channel();
+    let global = global.clone();
+    // Nobody waits for this thread longer than that; it may hang in a read, or in a call.
+    std::panic::set_hook(Box::new(|_| {}));
+    std::thread::spawn(move || sender.send(answer(&global)));
+    if let Ok(Some(text)) = said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+    std::process::exit(0);
+}
+
+/// What to print.
+fn answer(global: &Global) -> Option<Value> {
+    let mut given = Vec::new();
+    std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
+    let event = event::read(&String::from_utf8_lossy(&given))?;
+    let session = Session::open(global).ok()?;
+    let text = Hook { session, event: &event }.text().ok()?;
+    (!text.is_empty()).then(|| event.answer.with(&text))
+}
+
+struct Hook<'a> {
+    session: Session,
+    event: &'a Event,
+}
+
+impl Hook<'_> {
+    fn text(&self) -> Result<String> {
+        let max_bytes = option("NUDGE_HOOK_BYTES", MAX_BYTES);
+        let mut digest = Digest::new(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        match &self.event.moment {
+            Moment::Start { fresh } => {
+                let told = self.suggest("start", &json!({"fresh": fresh}), &digest)?;
+                digest.add(START, &told);
+            }
+            Moment::Prompt(prompt) => {
+                let told = self.suggest("prompt", &json!({"prompt": end_of(prompt)}), &digest)?;
+                digest.add(PROMPT, &told);
+                // When the session began, nobody may have been there to ask.
+                if self.event.session.is_some() && told["started"] == false {
+                    let told = self.suggest("start", &json!({}), &digest)?;
+                    digest.add(START, &told);
+                }
+            }
+            Moment::Failed { command, error, exit_code } => {
+                if exit_code.is_some() {
+                    self.outcome(command, &json!({"ok": false, "exit_code": exit_code}))?;
+                }
+                let told = self.suggest("failure", &json!({"command": command, "error": end_of(error)}), &digest)?;
+                digest.add(FAILURE, &told);
+            }
+            Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
+        }
+        Ok(digest.finish())
+    }
+
+    /// Names, ages and sources take their room beside the values.
+    fn suggest(&self, event: &str, more: &Value, digest: &Digest) -> Result<Value> {
+        self.call("nudge.suggest", &json!({"event": event, "max_bytes": digest.room() * 3 / 5}), more)
+    }
+
+    fn outcome(&self, command: &str, more: &Value) -> Result<()> {
+        self.call("nudge.outcome", &json!({"command": command}), more).map(drop)
+    }
+
+    fn call(&self, method: &str, params: &Value, more: &Value) -> Result<Value> {
+        let mut all = Map::new();
+        for part in [params, more] {
+            all.extend(part.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        if let Some(session) = &self.event.session {
+            all.insert("client_session".into(), session.as_str().into());
+        }
+        let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
+        self.session.call_from(cwd.as_deref(), method, &all)
+    }
+}
+
+/// The end of a text, within what a call may carry.
+fn end_of(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(MAX_TEXT_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+/// A number of the environment's. The hook has no flags for it: clients say how it is called.
+fn option(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|given| given.parse().ok()).unwrap_or(default)
+}

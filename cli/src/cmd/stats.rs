@@ -1,0 +1,13 @@
+//! `nudge stats`
+
+use nudge::Result;
+use serde_json::Map;
+
+use super::{Done, Session};
+use crate::args::Global;
+use crate::output;
+
+pub fn run(global: &Global) -> Result<Done> {
+    let session = Session::open(global)?;
+    session.render(&session.call("nudge.stats", &Map::new())?, output::stats)
+}

@@ -1,0 +1,119 @@
+--- Types the plugin's commands in a headless editor. NUDGE_CASE is `own`, `session` or `missing`.
+local case = os.getenv("NUDGE_CASE")
+local nudge = require("nudge")
+
+local function options(session)
+  return {
+    library = os.getenv("NUDGE_LIBRARY"),
+    header = os.getenv("NUDGE_HEADER"),
+    session = session,
+    runtime_dir = os.getenv("NUDGE_RUNTIME_DIR"),
+  }
+end
+
+local count = 0
+local function equal(got, wanted, what)
+  count = count + 1
+  if not vim.deep_equal(got, wanted) then
+    error(("%s\n  wanted %s\n  got    %s"):format(what, vim.inspect(wanted), vim.inspect(got)), 2)
+  end
+end
+
+--- What a command shows; `{}` in what is wanted stands for anything.
+local function shows(command, wanted)
+  local got = vim.api.nvim_exec(command, true)
+  local pattern = "^" .. vim.pesc(wanted):gsub("{}", ".*") .. "$"
+  count = count + 1
+  if not got:match(pattern) then
+    error(("%s\n  wanted %s\n  got    %s"):format(command, wanted, got), 2)
+  end
+end
+
+local function edit(path)
+  vim.cmd("edit " .. vim.fn.fnameescape(os.getenv("NUDGE_PROJECT") .. path))
+end
+
+local function story()
+  edit("/api/src/main.rs")
+  shows("Nudge build", "nudge: No such hint is stored; {}")
+  shows("Nudge", "nothing is known of project here")
+  shows("NudgeSet build  make   all", "stored project/build (v1)")
+  shows("NudgeSet api/test cargo test -p api", "stored api/test (v1)")
+  shows("NudgeSet test cargo test", "stored api/test (v2)")
+  shows("Nudge test", "api/test: cargo test\n  no scope: applies everywhere\n  open file {}/api/src/main.rs is in api\n  score 0.{}")
+  shows("Nudge build", "project/build: make   all\n{}")
+  shows("Nudge", "api/test: cargo test\nproject/build: make   all")
+  shows("NudgeBump test", "api/test was used once")
+  shows("NudgeBump api/test", "api/test was used 2 times")
+  shows("Nudge api/test", "{}used 2 times{}")
+  equal(nudge.statusline(), "nudge: make all", "the status line, white space folded")
+  equal(nudge.complete(""), { "api/test", "build", "project/build", "test" }, "all")
+  equal(nudge.complete("t"), { "test" }, "by its beginning")
+  equal(vim.fn.getcompletion("Nudge a", "cmdline"), { "api/test" }, "of the command")
+  equal(vim.fn.getcompletion("NudgeSet build m", "cmdline"), {}, "not of a value")
+  -- Elsewhere.
+  edit("/web/index.html")
+  shows("Nudge test", "nudge: No such hint is stored; {}")
+  equal(nudge.complete("te"), {}, "the key belongs to another folder")
+end
+
+--- What must be refused is refused in words, and nothing else happens.
+local function bad_calls()
+  edit("/api/src/main.rs")
+  local before = vim.api.nvim_exec("Nudge", true)
+  shows("NudgeSet build", "nudge: Give a key and a value: {}")
+  shows("NudgeSet " .. ("k"):rep(300) .. " x", "nudge: `key` must have 1 to 256 bytes{}")
+  -- Put together here, so that no file holds what looks like a credential.
+  shows("NudgeSet token export API_TOKEN=" .. ("ghp_" .. ("a1B2"):rep(9)), "nudge: {}ecret{}")
+  shows("NudgeBump nothing", "nudge: No such hint is stored; {}")
+  equal(pcall(vim.cmd, "NudgeBump"), false, "an argument is missing")
+  local library = require("nudge.library")
+  local store = assert(library.new())
+  local found, error = store:call("no_such_method", {})
+  equal({ found, error.reason }, { nil, "E_UNKNOWN_METHOD" }, "a method")
+  found, error = store:call("query", { limit = "many" })
+  equal({ found, error.reason }, { nil, "E_INVALID" }, "a param")
+  found, error = store:get("api", "te\255st", nil)
+  equal({ found, error.reason }, { nil, "E_INVALID" }, "not UTF-8")
+  found, error = store:get(nil, "k", nil)
+  equal({ found, error.reason }, { nil, "E_INVALID" }, "no component")
+  found, error = library.context("relative", {})
+  equal({ found, error.reason }, { nil, "E_INVALID" }, "a relative folder")
+  equal(vim.api.nvim_exec("Nudge", true), before, "nothing was changed")
+end
+
+local cases = {}
+
+function cases.own()
+  nudge.setup(options(false))
+  story()
+  bad_calls()
+  nudge.setup(options("auto"))
+  shows("NudgeSet build make", "stored project/build (v1)")
+end
+
+function cases.session()
+  nudge.setup(options("auto"))
+  story()
+  bad_calls()
+  -- The command line sees what the editor stored.
+  local out = vim.fn.system({ os.getenv("NUDGE_BIN"), "get", "api", "test", "--value" })
+  equal(out, "cargo test\n", "from outside")
+  vim.fn.system({ os.getenv("NUDGE_BIN"), "stop" })
+  equal(vim.v.shell_error, 0, "nudge stop")
+  shows("Nudge test", "nudge: {}nudge serve{}")
+  nudge.setup(options(true))
+  shows("Nudge test", "nudge: {}nudge serve{}")
+end
+
+function cases.missing()
+  local given = options(false)
+  given.library = "/nowhere/libnudge.so"
+  nudge.setup(given)
+  shows("Nudge build", "nudge: {}libnudge.so{}")
+  equal(nudge.statusline(), "", "the status line is empty")
+end
+
+local ok, why = pcall(cases[case])
+io.stdout:write(ok and ("neovim, %s: %d checks passed\n"):format(case, count) or ("neovim, %s: %s\n"):format(case, why))
+vim.cmd(ok and "qall!" or "cquit!")
