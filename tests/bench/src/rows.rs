@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod memory;
 pub mod node;
 pub mod proxy;
+pub mod python;
 pub mod query;
 pub mod set;
 pub mod start;
@@ -44,7 +45,8 @@ pub const ALL: &[Row] = &[
     Row { name: "http", cpus: Cpus::Two, programs: OURS, run: http::load },
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
-    Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
+    Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
     Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },
 ];
