@@ -35,6 +35,7 @@ export type Method =
   | 'nudge.why'
   | 'nudge.deletions'
   | 'nudge.undo'
+  | 'nudge.stats'
   | 'nudge.status'
 
 /** Operating systems as results name them. */
@@ -284,6 +285,8 @@ export interface OutcomeParams {
   readonly ok: boolean
   readonly exit_code?: number | null
   readonly context?: ContextLike
+  /** As in {@link Store.suggest}: what came of what was suggested. */
+  readonly client_session?: string | null
 }
 
 /** Params of {@link Store.envNames}: those of a `get` or of a `query`. */
@@ -353,7 +356,12 @@ export class Store {
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
   /** What an agent should be told at this moment. */
-  suggest(params: SuggestParams): { readonly suggestions: readonly (Row & { readonly why: string })[]; readonly omitted: number }
+  suggest(params: SuggestParams): {
+    readonly suggestions: readonly (Row & { readonly why: string })[]
+    readonly omitted: number
+    /** Whether the client session had been told a `start` before. */
+    readonly started: boolean
+  }
   /** Reports how a command ended; `matched` are the hints it changed. */
   outcome(params: OutcomeParams): { readonly matched: readonly Hint[] }
   /** The environment variables that scopes of the candidates mention. */
@@ -375,6 +383,8 @@ export class Store {
   deletions(): { readonly deletions: readonly Deletion[] }
   /** Brings the hints of a deletion back: the last one, or the one with this id. */
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
+  /** How often hints were asked for and suggested, and what came of the suggestions. */
+  stats(): { readonly [name: string]: Json }
   /** Version, limits and how much is stored. */
   status(): { readonly [name: string]: Json }
   /** Any method of the table by its JSON-RPC name. */

@@ -89,6 +89,7 @@ class Store {
   why(component, key, context) { return this.#run('nudge.why', { component, key, context }) }
   deletions() { return this.#run('nudge.deletions', {}) }
   undo(options) { return this.#run('nudge.undo', fields(options)) }
+  stats() { return this.#run('nudge.stats', {}) }
   status() { return this.#run('nudge.status', {}) }
 
   call(method, params = {}) {

@@ -11,11 +11,12 @@ mod named;
 mod refusal;
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 // `#[napi]` knows what throws by this name.
 use napi::Result;
 use napi_derive::napi;
-use nudge::{Context, ContextSpec, Error, ErrorKind, Service};
+use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Service, check_name};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
@@ -82,7 +83,7 @@ pub fn reset(store: u32, pairs: bool) -> Result<()> {
 /// The number by which a view of the store looks a key up.
 #[napi(catch_unwind)]
 pub fn pair(store: u32, component: String, key: String) -> Result<u32> {
-    check_names(&component, &key).map_err(refused)?;
+    check_name("component", &component).and_then(|()| check_name("key", &key)).map_err(refused)?;
     with_handle(store, |handle| handle.add_pair(component, key)).map_err(refused)
 }
 
@@ -159,15 +160,15 @@ fn text(result: Box<RawValue>) -> String {
 }
 
 fn raw(json: String) -> nudge::Result<Box<RawValue>> {
-    RawValue::from_string(json).map_err(|_| Error::new(ErrorKind::Invalid, "The params are not valid JSON."))
+    RawValue::from_string(json).map_err(|_| no_json())
 }
 
-/// What a method that takes both would say to these names: `why` answers on an empty store.
-fn check_names(component: &str, key: &str) -> nudge::Result<()> {
-    checked(&json!({"component": component, "key": key}))
+fn no_json() -> Error {
+    Error::new(ErrorKind::Invalid, "The params are not valid JSON.")
 }
 
-/// Reads a context as the table's methods do, so that the same things are refused in the same words.
+/// Reads a context as the table's methods do, so that the same things are refused in the same words: `why`
+/// answers on an empty store.
 fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
     #[derive(serde::Serialize)]
     struct Asked<'a> {
@@ -175,20 +176,16 @@ fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> 
         key: &'a str,
         context: &'a RawValue,
     }
+    static EMPTY: LazyLock<Nudge> = LazyLock::new(Nudge::default);
     let context = raw(context)?;
-    checked(&Asked { component: "x", key: "x", context: &context })?;
+    let asked = to_raw_value(&Asked { component: "x", key: "x", context: &context });
+    EMPTY.call("nudge.why", &asked.map_err(|_| no_json())?)?;
     let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
     let context = spec.unwrap_or_default().build()?;
     let Some(env) = env else { return Ok(context) };
     let vars: std::collections::HashMap<String, String> = serde_json::from_str(&env)
         .map_err(|_| Error::new(ErrorKind::Invalid, "The environment must be an object of strings."))?;
     Ok(context.with_env(vars))
-}
-
-fn checked(params: &impl serde::Serialize) -> nudge::Result<()> {
-    static EMPTY: std::sync::LazyLock<nudge::Nudge> = std::sync::LazyLock::new(nudge::Nudge::default);
-    let params = to_raw_value(params).map_err(|_| Error::new(ErrorKind::Invalid, "The params are not valid JSON."))?;
-    EMPTY.call("nudge.why", &params).map(drop)
 }
 
 /// A context as JSON, without its environment.

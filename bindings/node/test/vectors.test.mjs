@@ -49,6 +49,7 @@ function typed(store, method, params) {
     case 'why':
       return has(rest) && (() => store.why(component, key, context))
     case 'deletions':
+    case 'stats':
     case 'status':
       return has(params) && (() => store[method]())
     default:
