@@ -57,8 +57,7 @@ fn no_crate_allows_unsafe_code() {
         let text = read(name);
         // A binding crosses a boundary that takes `unsafe`; each use says why it is sound.
         let explained = name.starts_with("bindings/") && text.contains("undocumented_unsafe_blocks = \"deny\"");
-        assert!(explained || text.contains("[lints]
-workspace = true"), "{name} does not take the workspace's lints");
+        assert!(explained || text.contains("[lints]\nworkspace = true"), "{name} does not take the workspace's lints");
     }
 }
 
