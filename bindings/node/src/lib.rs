@@ -5,6 +5,9 @@
 //! as for [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON.
 //! No panic leaves: every function catches them, and Node sees an error.
 
+// A build for tests has no exports: `#[napi]` leaves them out, because nothing of Node's is there to link.
+#![cfg_attr(test, allow(dead_code))]
+
 mod handles;
 mod lookup;
 mod named;
