@@ -157,7 +157,9 @@ static void a_fork_asks_too(const nudge_store *session) {
   CHECK(pid >= 0);
   if (pid == 0) {
     set_text(session, "fork", "child", "was here");
-    _exit(0);
+    /* The parent's connection is left to the parent, which valgrind would call a leak of the child. */
+    execlp("true", "true", (char *)NULL);
+    _exit(1);
   }
   int status = 1;
   CHECK(waitpid(pid, &status, 0) == pid && status == 0);
