@@ -49,6 +49,14 @@ fn a_session_answers_as_a_store_of_ones_own() {
         assert_eq!(got(&store, &here), Some(("make ci".into(), 1, false, reasons)));
         let reasons = vec!["no scope: applies everywhere".to_owned(), open];
         assert_eq!(got(&store, &elsewhere), Some(("make".into(), 1, true, reasons)), "a name known by now");
+        let variant = |context: &Context, variant: &str| {
+            let found = store.get_variant("svc", "k", variant, context).unwrap();
+            found.map(|found| (found.text().to_owned(), found.variant().to_owned()))
+        };
+        let scoped = store.get("svc", "k", &here).unwrap().unwrap().variant().to_owned();
+        assert_eq!(variant(&here, ""), Some(("make".into(), String::new())));
+        assert_eq!(variant(&here, &scoped), Some(("make ci".into(), scoped.clone())));
+        assert_eq!((variant(&elsewhere, &scoped), variant(&here, "000000000000")), (None, None));
         let query = |context| store.call_in(context, "nudge.query", serde_json::Map::default()).unwrap().get().len();
         assert!(query(&here) > query(&elsewhere), "both variants, or one");
         for name in ["", "a\nb", &"x".repeat(257)] {

@@ -117,12 +117,12 @@ impl Disturbance<'_> {
         let mut killed = Killed::new();
         let mut next = PERIOD / 2;
         // The last one long enough before the end that it is seen what comes of it.
-        while next + PERIOD / 2 < duration {
+        while next + PERIOD / 2 < duration && !self.world.is_over() {
             thread::sleep(next.saturating_sub(self.world.begun.elapsed()));
             self.once(&mut killed);
             next = (next + PERIOD).max(self.world.begun.elapsed());
         }
-        thread::sleep(duration.saturating_sub(self.world.begun.elapsed()));
+        thread::sleep(duration.saturating_sub(self.world.begun.elapsed()).min(PERIOD));
         killed
     }
 
@@ -203,6 +203,8 @@ impl Disturbance<'_> {
 /// Meanwhile one process at the most listens and holds the lock, and whoever was replaced does not
 /// answer again.
 fn watch(world: &World, session: &Session, id: &Value) {
+    // Whatever is wrong here is told at once.
+    let _over = Over(&world.over);
     let mut raw = session.raw();
     raw.patience = Duration::from_millis(200);
     let mut current = 0;

@@ -181,6 +181,13 @@ impl Nudge {
         self.hits.load(Ordering::Relaxed)
     }
 
+    /// As [`get`](Self::get), of one variant alone; `""` is the unscoped one.
+    pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
+        let mut variants = self.store.variants(component, key).1;
+        variants.retain(|hint| hint.variant() == variant);
+        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+    }
+
     /// Whether any answer can depend on the environment.
     pub(crate) fn looks_at_env(&self) -> bool {
         self.env_scopes.load(Ordering::Acquire) > 0

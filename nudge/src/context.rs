@@ -167,9 +167,7 @@ impl Context {
         if env.iter().flat_map(HashMap::values).flatten().any(|value| value.len() > MAX_ENV_VALUE_BYTES) {
             return Err(Error::invalid("A value in context.env may have 32 KiB at most."));
         }
-        if spec.files_open.len() > MAX_FILES_OPEN || spec.files_open.iter().any(|path| path.len() > MAX_CWD_BYTES) {
-            return Err(Error::invalid("context.files_open may have 256 paths of 4,096 bytes at most."));
-        }
+        check_files_open(&spec.files_open)?;
         let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
         let env = env.map(|env| env.into_iter().filter_map(|(key, value)| Some((name(key), value?))).collect());
         Ok(Self(Arc::new(Inner {
@@ -192,6 +190,16 @@ impl Context {
         let env: HashMap<_, _, _> = vars.into_iter().map(|(key, value)| (name(key), value)).collect();
         inner.env = Some(env).filter(|env| !env.is_empty());
         Self(Arc::new(inner))
+    }
+
+    /// The same with `paths` in place of the open files it had.
+    ///
+    /// # Errors
+    /// `E_INVALID` for more than 256 paths, or one of more than 4,096 bytes.
+    pub fn with_files_open(self, paths: Vec<String>) -> Result<Self> {
+        check_files_open(&paths)?;
+        let inner = Arc::unwrap_or_clone(self.0);
+        Ok(Self(Arc::new(Inner { files_open: paths.into(), ..inner })))
     }
 
     /// The folder in normal form.
@@ -265,6 +273,13 @@ impl Context {
     }
 }
 
+fn check_files_open(paths: &[String]) -> Result<()> {
+    if paths.len() > MAX_FILES_OPEN || paths.iter().any(|path| path.len() > MAX_CWD_BYTES) {
+        return Err(Error::invalid("context.files_open may have 256 paths of 4,096 bytes at most."));
+    }
+    Ok(())
+}
+
 impl fmt::Debug for ContextSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ContextSpec { .. }")
@@ -304,6 +319,15 @@ mod tests {
         let windows = Context::builder().os(Os::Windows).build().unwrap().with_env([("Path".into(), "x".into())]);
         assert_eq!(windows.env("PATH"), Some("x"));
         assert!(Context::default().with_env(vars(0)).is_empty());
+    }
+
+    #[test]
+    fn open_files_are_added_later() {
+        let files = |count: usize| (0..count).map(|n| format!("api/{n}.rs")).collect::<Vec<_>>();
+        let here = Context::builder().cwd("/a").env("CI", "1").build().unwrap().with_files_open(files(256)).unwrap();
+        assert_eq!((here.cwd(), here.env("CI"), here.open_file_in("api")), (Some("/a"), Some("1"), Some("api/0.rs")));
+        assert_eq!(here.clone().with_files_open(files(257)).unwrap_err().reason(), "E_INVALID");
+        assert!(here.with_files_open(Vec::new()).unwrap().files_open().is_empty());
     }
 
     #[test]

@@ -99,20 +99,42 @@ impl Store {
     /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
-                Some(found) => Ok(Some(found.into())),
-                // What is stored has been checked.
-                None => check_name("component", component).and_then(|()| check_name("key", key)).map(|()| None),
-            },
+            Kind::Own { nudge, .. } => own(nudge.get(component, key, context), component, key),
+            Kind::Session(_) => found_or_none(self.ask(context, [("component", component), ("key", key)])),
+        }
+    }
+
+    /// As [`get`](Self::get), of one variant alone; `""` is the unscoped one.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Result<Option<Found>> {
+        match &self.0 {
+            Kind::Own { nudge, .. } => own(nudge.get_variant(component, key, variant, context), component, key),
             Kind::Session(_) => {
-                let params = Map::from_iter([("component".into(), component.into()), ("key".into(), key.into())]);
-                match self.call_in(context, "nudge.get_hint", params) {
-                    Ok(result) => Found::parse(&result).map(Some),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
-                }
+                found_or_none(self.ask(context, [("component", component), ("key", key), ("variant", variant)]))
             }
         }
+    }
+
+    /// The best eligible variant of a key, or why there is none.
+    ///
+    /// # Errors
+    /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
+    /// name that no hint can have; `E_UNAVAILABLE`.
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
+        match &self.0 {
+            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
+                Some(found) => Ok(found.into()),
+                None => nudge.find(component, key, context).map(Found::from),
+            },
+            Kind::Session(_) => self.ask(context, [("component", component), ("key", key)]),
+        }
+    }
+
+    fn ask<const N: usize>(&self, context: &Context, params: [(&str, &str); N]) -> Result<Found> {
+        let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
     }
 
     /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
@@ -274,6 +296,24 @@ impl Found {
             Answer::Session(told) => Ok(told.hint.clone()),
         }
     }
+}
+
+/// That nothing is found is no failure.
+fn found_or_none(found: Result<Found>) -> Result<Option<Found>> {
+    match found {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// What a store of this process found under a name.
+fn own(found: Option<Match>, component: &str, key: &str) -> Result<Option<Found>> {
+    if found.is_none() {
+        // What is stored has been checked.
+        check_name("component", component)?;
+        check_name("key", key)?;
+    }
+    Ok(found.map(Found::from))
 }
 
 impl From<Match> for Found {

@@ -75,6 +75,20 @@ impl Nudge {
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
 
+    /// As [`Nudge::get`], which is quicker, but says why nothing fits.
+    ///
+    /// ```
+    /// use nudge::{Context, Nudge};
+    /// let refused = Nudge::default().find("http-proxy", "build", &Context::default()).unwrap_err();
+    /// assert_eq!(refused.reason(), "E_NOT_FOUND");
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Nudge::get_hint`].
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Match> {
+        self.choose(component, key, context, None)
+    }
+
     /// What `get_hint` returns for the context; its error when that is nothing.
     pub(super) fn choose(&self, component: &str, key: &str, context: &Context, variant: Option<&str>) -> Result<Match> {
         check_name("component", component)?;

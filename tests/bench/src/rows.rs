@@ -1,5 +1,6 @@
 //! The rows of the table. A new row is a function in a file of its own and an entry here.
 
+pub mod c;
 pub mod cli;
 pub mod contention;
 pub mod get;
@@ -9,7 +10,9 @@ pub mod guard;
 pub mod http;
 pub mod mcp;
 pub mod memory;
+pub mod node;
 pub mod proxy;
+pub mod python;
 pub mod query;
 pub mod set;
 pub mod start;
@@ -43,4 +46,7 @@ pub const ALL: &[Row] = &[
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
+    Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
+    Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },
 ];

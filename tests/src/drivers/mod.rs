@@ -1,5 +1,6 @@
 //! One driver for each surface.
 
+pub mod c;
 mod child;
 pub mod cli;
 mod flags;
@@ -39,6 +40,7 @@ pub trait Driver {
 pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
     vec![
         || Box::new(library::Library::default()),
+        || Box::new(c::C::default()),
         || Box::new(http::Http::default()),
         || Box::new(mcp::Mcp::default()),
         || Box::new(cli::Cli::default()),

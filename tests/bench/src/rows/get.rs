@@ -12,7 +12,7 @@ use crate::table::{Line, Scale, versus};
 const ASKED: usize = 64;
 
 /// The stored names in random order; the first [`ASKED`] are looked up.
-struct Names {
+pub(super) struct Names {
     names: Vec<(String, String)>,
     joined: Vec<String>,
 }
@@ -27,13 +27,18 @@ impl Names {
     }
 
     /// Which name is looked up next.
-    fn asked(&self, step: usize) -> usize {
+    pub(super) fn asked(&self, step: usize) -> usize {
         step % ASKED.min(self.names.len())
     }
 
-    fn at(&self, step: usize) -> (&str, &str) {
+    pub(super) fn at(&self, step: usize) -> (&str, &str) {
         let (component, key) = &self.names[step];
         (component, key)
+    }
+
+    /// All that are looked up, in order.
+    pub(super) fn all_asked(&self) -> &[(String, String)] {
+        &self.names[..ASKED.min(self.names.len())]
     }
 
     fn joined(&self, step: usize) -> &str {
@@ -44,7 +49,7 @@ impl Names {
 const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
 
 /// The scopes of a key's variants; three of the four fit [`data::place`].
-fn variants(count: usize) -> Vec<ScopeSpec> {
+pub(super) fn variants(count: usize) -> Vec<ScopeSpec> {
     let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
     let all = [
         ScopeSpec { branch: vec!["feature/*".into()], ..cwd("/work/mono/**") },
@@ -55,15 +60,15 @@ fn variants(count: usize) -> Vec<ScopeSpec> {
     all.into_iter().take(count).collect()
 }
 
-struct Stores {
-    nudge: Nudge,
+pub(super) struct Stores {
+    pub(super) nudge: Nudge,
     bare: BareMap,
     moka: moka::sync::Cache<String, std::sync::Arc<str>>,
-    names: Names,
+    pub(super) names: Names,
 }
 
 /// The default store's size in hints, `variants` to a key; the peers hold one value a key.
-fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
+pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
     let keys = hints / variants.len();
     let out = Stores {
         nudge: Nudge::new(data::config()),

@@ -1,0 +1,310 @@
+//! The typed way to read: `get`, views and matches.
+
+use std::sync::{Arc, OnceLock};
+
+use nudge::{Context, HintValue, MatchExplain, Nudge, View};
+use nudge_client::{Found, Store};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::input::{Growing, alive, hand_over, place, read};
+use crate::{answer, nudge_context, nudge_error, nudge_status, nudge_store, nudge_str, quietly, released};
+
+/// What is looked up.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_get_params {
+    /// `sizeof(nudge_get_params)`.
+    pub struct_size: usize,
+    /// The component.
+    pub component: nudge_str,
+    /// The key.
+    pub key: nudge_str,
+    /// Where the caller stands; NULL: nowhere in particular.
+    pub context: *const nudge_context,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_get_params {
+    const NAME: &str = "nudge_get_params";
+}
+
+/// A store seen from one context: the quickest way to look up again and again. It keeps what it needs of both,
+/// sees every change of the store, and may be used by any number of threads; free it with
+/// `nudge_view_free`.
+pub struct nudge_view(Seen);
+
+// It lives in a box of its own, the handle.
+#[allow(clippy::large_enum_variant)]
+enum Seen {
+    /// Remembers what the context makes of each scope.
+    Own(View<Arc<Nudge>>, Arc<Store>),
+    Session(Arc<Store>, Context),
+}
+
+/// A hint that fits, as it was when it was found. Immutable, may be read by any thread; free it with
+/// `nudge_match_free`.
+pub struct nudge_match {
+    found: Found,
+    told: OnceLock<Box<Told>>,
+}
+
+/// What is rendered when somebody asks for it.
+struct Told {
+    explain: MatchExplain,
+    json: OnceLock<Option<Box<RawValue>>>,
+}
+
+/// The addends of a score; they sum to it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_parts {
+    /// Use, decayed: 0 to 0.30.
+    pub frecency: f64,
+    /// 0.02 to 0.20.
+    pub priority: f64,
+    /// 0 to 0.20.
+    pub confidence: f64,
+    /// Given fields of the scope: 0 to 0.20.
+    pub scope_specificity: f64,
+    /// Age since the last set: 0 to 0.10.
+    pub recency: f64,
+    /// An open file of the component: at most 0.05.
+    pub files_open: f64,
+}
+
+/// The types of a value.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_value_type {
+    /// A plain string.
+    NUDGE_VALUE_TEXT = 0,
+    /// A command line.
+    NUDGE_VALUE_COMMAND = 1,
+    /// An absolute path.
+    NUDGE_VALUE_PATH = 2,
+    /// A text with holes.
+    NUDGE_VALUE_TEMPLATE = 3,
+    /// JSON.
+    NUDGE_VALUE_JSON = 4,
+}
+
+impl nudge_match {
+    fn new(found: Found) -> Self {
+        Self { found, told: OnceLock::new() }
+    }
+
+    fn told(&self) -> &Told {
+        self.told.get_or_init(|| {
+            let (score, parts, reasons) = (self.found.score(), self.found.parts(), self.found.reasons());
+            Box::new(Told { explain: MatchExplain { matched: true, score, parts, reasons }, json: OnceLock::new() })
+        })
+    }
+
+    fn json(&self) -> Option<&RawValue> {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            hint: Box<RawValue>,
+            match_explain: &'a MatchExplain,
+        }
+        let told = self.told();
+        let json = told.json.get_or_init(|| {
+            let whole = Whole { hint: self.found.hint().ok()?, match_explain: &told.explain };
+            serde_json::value::to_raw_value(&whole).ok()
+        });
+        json.as_deref()
+    }
+}
+
+/// Looks up the best hint of a key that fits the context.
+///
+/// `NUDGE_E_NOT_FOUND` when there is none; the error's data say why (`near_misses`, `missing_context`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_get(
+    store: *const nudge_store,
+    params: *const nudge_get_params,
+    out: *mut *mut nudge_match,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = unsafe { alive(store, "store") }?;
+        // SAFETY: as the header says.
+        let params = unsafe { read(params) }?;
+        // SAFETY: as the header says.
+        let component = unsafe { params.component.text("component") }?;
+        // SAFETY: as the header says.
+        let key = unsafe { params.key.text("key") }?;
+        // SAFETY: as the header says.
+        let context = unsafe { params.context.as_ref() };
+        let out = place(out, "out")?;
+        let found = match context {
+            Some(context) => store.0.find(component, key, &context.0)?,
+            None => store.0.find(component, key, &Context::default())?,
+        };
+        // SAFETY: a place.
+        unsafe { hand_over(out, nudge_match::new(found)) };
+        Ok(())
+    })
+}
+
+/// Binds a store to a context; NULL for the latter is an empty one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_view_new(
+    store: *const nudge_store,
+    context: *const nudge_context,
+    out: *mut *mut nudge_view,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = Arc::clone(&unsafe { alive(store, "store") }?.0);
+        // SAFETY: as the header says.
+        let context = unsafe { context.as_ref() }.map_or_else(Context::default, |context| context.0.clone());
+        let out = place(out, "out")?;
+        let seen = match store.own().cloned() {
+            Some(own) => Seen::Own(View::new(own, context), store),
+            None => Seen::Session(store, context),
+        };
+        // SAFETY: a place.
+        unsafe { hand_over(out, nudge_view(seen)) };
+        Ok(())
+    })
+}
+
+/// As `nudge_get`, from the view's context.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_view_get(
+    view: *const nudge_view,
+    component: nudge_str,
+    key: nudge_str,
+    out: *mut *mut nudge_match,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let view = unsafe { alive(view, "view") }?;
+        // SAFETY: as the header says.
+        let component = unsafe { component.text("component") }?;
+        // SAFETY: as the header says.
+        let key = unsafe { key.text("key") }?;
+        let out = place(out, "out")?;
+        let found = match &view.0 {
+            Seen::Own(view, store) => match view.get(component, key) {
+                Some(found) => found.into(),
+                None => store.find(component, key, view.context())?,
+            },
+            Seen::Session(store, context) => store.find(component, key, context)?,
+        };
+        // SAFETY: a place.
+        unsafe { hand_over(out, nudge_match::new(found)) };
+        Ok(())
+    })
+}
+
+/// Frees a view; NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_view_free(view: *mut nudge_view) {
+    // SAFETY: NULL or ours and used no more, as the header says.
+    unsafe { released(view) }
+}
+
+/// An accessor of a match: `empty` for NULL.
+macro_rules! of_match {
+    ($found:ident, $empty:expr, $get:expr) => {{
+        // SAFETY: NULL or alive, as the header says.
+        let found = unsafe { $found.as_ref() };
+        quietly($empty, || found.map_or($empty, $get))
+    }};
+}
+
+/// The value's text: the string, the command, the path, the template's body, or compact JSON. In full even
+/// when the hint is secret. Lives as long as the match.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_value(found: *const nudge_match) -> nudge_str {
+    of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.text()))
+}
+
+/// The value's type, one of `nudge_value_type`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_value_type(found: *const nudge_match) -> u32 {
+    of_match!(found, 0, |found| value_type(found.found.value()) as u32)
+}
+
+fn value_type(value: &HintValue) -> nudge_value_type {
+    match value {
+        HintValue::Text(_) => nudge_value_type::NUDGE_VALUE_TEXT,
+        HintValue::Command(_) => nudge_value_type::NUDGE_VALUE_COMMAND,
+        HintValue::Path(_) => nudge_value_type::NUDGE_VALUE_PATH,
+        HintValue::Template(_) => nudge_value_type::NUDGE_VALUE_TEMPLATE,
+        HintValue::Json(_) => nudge_value_type::NUDGE_VALUE_JSON,
+    }
+}
+
+/// Which variant of the key it is: twelve hex digits, or empty when it applies everywhere. Lives as long as the
+/// match.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_variant(found: *const nudge_match) -> nudge_str {
+    of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.variant()))
+}
+
+/// How often it was set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_version(found: *const nudge_match) -> u64 {
+    of_match!(found, 0, |found| found.found.version())
+}
+
+/// Its score, 0 to 1; a session tells four decimals.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_score(found: *const nudge_match) -> f64 {
+    of_match!(found, 0.0, |found| found.found.score())
+}
+
+/// The addends of its score; all 0 for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_parts {
+    const EMPTY: nudge_parts = nudge_parts {
+        frecency: 0.0,
+        priority: 0.0,
+        confidence: 0.0,
+        scope_specificity: 0.0,
+        recency: 0.0,
+        files_open: 0.0,
+    };
+    of_match!(found, EMPTY, |found| {
+        let nudge::Parts { frecency, priority, confidence, scope_specificity, recency, files_open } =
+            found.found.parts();
+        nudge_parts { frecency, priority, confidence, scope_specificity, recency, files_open }
+    })
+}
+
+/// How many reasons there are why it was chosen.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_reason_count(found: *const nudge_match) -> usize {
+    of_match!(found, 0, |found| found.told().explain.reasons.len())
+}
+
+/// One reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. Lives as long as
+/// the match.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, at: usize) -> nudge_str {
+    let reason = |found: &nudge_match| {
+        let reasons = &found.told().explain.reasons;
+        reasons.get(at).map_or(nudge_str::NONE, |reason| nudge_str::of(reason))
+    };
+    of_match!(found, nudge_str::NONE, reason)
+}
+
+/// All of it as JSON, `{"hint": ..., "match_explain": ...}`: what `nudge.get_hint` answers. Lives as long as
+/// the match.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_json(found: *const nudge_match) -> nudge_str {
+    of_match!(found, nudge_str::NONE, |found| found.json().map_or(nudge_str::NONE, |json| nudge_str::of(json.get())))
+}
+
+/// Frees a match; NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_free(found: *mut nudge_match) {
+    // SAFETY: NULL or ours and used no more, as the header says.
+    unsafe { released(found) }
+}

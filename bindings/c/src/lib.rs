@@ -1,0 +1,50 @@
+//! Nudge for C. `include/nudge.h` is made from this crate and documents it; `cbindgen.toml` holds the page
+//! of conventions at its top.
+//!
+//! Each entry point is a line or two over [`nudge_client::Store`]: it reads what C gave ([`input`]), makes
+//! the call, and writes the result last, all within [`answer`] or [`quietly`], which stop panics.
+
+// The names are those of the header.
+#![allow(non_camel_case_types)]
+
+mod context;
+mod error;
+mod found;
+mod input;
+mod outcome;
+mod result;
+mod store;
+mod verbs;
+
+pub use context::*;
+pub use error::*;
+pub use found::*;
+pub use input::*;
+pub use result::*;
+pub use store::*;
+pub use verbs::*;
+
+pub(crate) use outcome::{answer, quietly, released};
+
+/// The version of the interface that this header describes; grows when a program has to be built anew.
+pub const NUDGE_ABI_VERSION: u32 = 1;
+
+/// The version of the interface of the library that is loaded: what `NUDGE_ABI_VERSION` was when it was
+/// built.
+#[unsafe(no_mangle)]
+pub extern "C" fn nudge_abi_version() -> u32 {
+    NUDGE_ABI_VERSION
+}
+
+/// The version of the library, such as `0.1.0`. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn nudge_version() -> nudge_str {
+    nudge_str::of(env!("CARGO_PKG_VERSION"))
+}
+
+/// Makes every entry point panic from now on (1), or no longer (0).
+#[cfg(feature = "test-clock")]
+#[unsafe(no_mangle)]
+pub extern "C" fn nudge_test_panic(on: u32) {
+    outcome::PANIC.store(on != 0, std::sync::atomic::Ordering::SeqCst);
+}

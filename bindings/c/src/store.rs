@@ -1,0 +1,202 @@
+//! Stores, and the one call for every method.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nudge::{Config, Result, Service};
+use nudge_client::Store;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::input::{Growing, alive, flag, hand_over, invalid, place, read, unknown};
+use crate::{answer, nudge_context, nudge_error, nudge_result, nudge_status, nudge_str, quietly, released};
+
+/// A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
+/// any number of threads at once; free it with `nudge_store_free`.
+pub struct nudge_store(pub(crate) Arc<Store>);
+
+/// On, off, or as it is by default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_switch {
+    /// As it is by default.
+    NUDGE_DEFAULT = 0,
+    /// On.
+    NUDGE_ON = 1,
+    /// Off.
+    NUDGE_OFF = 2,
+}
+
+/// Limits and switches of a store; 0 and "not given" stand for the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_config {
+    /// `sizeof(nudge_config)`.
+    pub struct_size: usize,
+    /// Most components, 500.
+    pub max_components: u64,
+    /// Most hints in one component, variants counted, 200.
+    pub max_hints_per_component: u64,
+    /// Most hints in all, 5,000.
+    pub max_hints: u64,
+    /// Most bytes of all hints as exported, 24 MiB.
+    pub max_bytes: u64,
+    /// Most suggestions to one client session in 10 minutes, 20.
+    pub suggest_max: u64,
+    /// The ttl of hints stored without one, `session`: or a duration such as `PT2H`.
+    pub default_ttl: nudge_str,
+    /// One of `nudge_switch`: whether texts that look like credentials are refused, on.
+    pub secret_guard: u32,
+    /// 1: what is not given here is read from the environment (`NUDGE_MAX_HINTS` and so on).
+    pub from_env: u32,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_config {
+    const NAME: &str = "nudge_config";
+}
+
+impl nudge_config {
+    /// # Safety
+    /// Its texts are as the header says.
+    unsafe fn config(&self) -> Result<Config> {
+        let mut config = if flag(self.from_env, "from_env")? {
+            Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?
+        } else {
+            Config::default()
+        };
+        for (given, field) in [
+            (self.max_components, &mut config.max_components),
+            (self.max_hints_per_component, &mut config.max_hints_per_component),
+            (self.max_hints, &mut config.max_hints),
+            (self.max_bytes, &mut config.max_bytes),
+            (self.suggest_max, &mut config.suggest_max),
+        ] {
+            if given > 0 {
+                *field = usize::try_from(given).unwrap_or(usize::MAX);
+            }
+        }
+        match self.secret_guard {
+            0 => {}
+            1 | 2 => config.secret_guard = self.secret_guard == nudge_switch::NUDGE_ON as u32,
+            _ => return Err(unknown("secret_guard")),
+        }
+        // SAFETY: the caller's promise.
+        if let Some(ttl) = unsafe { self.default_ttl.given("default_ttl") }? {
+            config.default_ttl = ttl.parse()?;
+        }
+        Ok(config)
+    }
+}
+
+/// Makes an empty store in this process. `config` may be NULL for the defaults.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_store_new(
+    config: *const nudge_config,
+    out: *mut *mut nudge_store,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        let config = if config.is_null() {
+            Config::default()
+        } else {
+            // SAFETY: as the header says.
+            let config = unsafe { read(config) }?;
+            // SAFETY: as the header says.
+            unsafe { config.config() }?
+        };
+        let out = place(out, "out")?;
+        // SAFETY: a place.
+        unsafe { hand_over(out, nudge_store(Arc::new(Store::new(config)))) };
+        Ok(())
+    })
+}
+
+/// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the
+/// default one. `client` says who calls, for people who ask later who did what; it may be left out.
+///
+/// Calls on such a store block, and go on with the next server when one ends. A child process that was
+/// forked opens connections of its own. `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_connect(
+    runtime_dir: nudge_str,
+    client: nudge_str,
+    out: *mut *mut nudge_store,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let dir = unsafe { runtime_dir.given("runtime_dir") }?;
+        // SAFETY: as the header says.
+        let client = unsafe { client.given("client") }?;
+        let out = place(out, "out")?;
+        let client = client.unwrap_or(concat!("libnudge/", env!("CARGO_PKG_VERSION")));
+        let store = Store::connect(dir.map(Path::new), client)?;
+        // SAFETY: a place.
+        unsafe { hand_over(out, nudge_store(Arc::new(store))) };
+        Ok(())
+    })
+}
+
+/// Frees a store; NULL is fine. Views and matches that were made with it stay as they are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_store_free(store: *mut nudge_store) {
+    // SAFETY: NULL or ours and used no more, as the header says.
+    unsafe { released(store) }
+}
+
+/// Calls any method by its name, such as `nudge.query`; `nudge_method_name` lists them.
+///
+/// `params` is a JSON object, or not given for `{}`. `context` may be NULL; else it is the `context` of the
+/// params, which may not have another. `out` may be NULL when the result does not matter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_call(
+    store: *const nudge_store,
+    method: nudge_str,
+    params: nudge_str,
+    context: *const nudge_context,
+    out: *mut *mut nudge_result,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = unsafe { alive(store, "store") }?;
+        // SAFETY: as the header says.
+        let method = unsafe { method.text("method") }?;
+        // SAFETY: as the header says.
+        let params = unsafe { params.given("params") }?.unwrap_or("{}");
+        // SAFETY: as the header says.
+        let context = unsafe { context.as_ref() };
+        let params: &RawValue = serde_json::from_str(params)
+            .map_err(|why| invalid(format!("`params` is no JSON at line {}, column {}.", why.line(), why.column())))?;
+        let result = match context {
+            None => store.0.call(method, params)?,
+            Some(context) => store.0.call_in(&context.0, method, fields(params)?)?,
+        };
+        // SAFETY: NULL or a place.
+        unsafe { hand_over(out, nudge_result::new(result)) };
+        Ok(())
+    })
+}
+
+/// The fields of params that get a context.
+fn fields(params: &RawValue) -> Result<Map<String, Value>> {
+    let fields: Map<String, Value> = serde_json::from_str(params.get())
+        .map_err(|_| nudge::Error::new(nudge::ErrorKind::ParamsNotObject, "`params` must be a JSON object."))?;
+    if fields.contains_key("context") {
+        return Err(invalid("Give the context once: as a handle, or in `params`."));
+    }
+    Ok(fields)
+}
+
+/// How many methods there are.
+#[unsafe(no_mangle)]
+pub extern "C" fn nudge_method_count() -> usize {
+    quietly(0, || nudge::methods().len())
+}
+
+/// The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn nudge_method_name(at: usize) -> nudge_str {
+    quietly(nudge_str::NONE, || nudge::methods().get(at).map_or(nudge_str::NONE, |method| nudge_str::of(method.name)))
+}

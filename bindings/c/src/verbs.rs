@@ -1,0 +1,486 @@
+//! The typed ways to write: `set`, `bump` and `delete`.
+
+use std::collections::BTreeMap;
+
+use nudge::{Os, Result, Service};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use crate::context::systems;
+use crate::input::{Growing, alive, flag, hand_over, invalid, named, read, unknown, unused};
+use crate::{
+    answer, nudge_context, nudge_error, nudge_pairs, nudge_result, nudge_status, nudge_store, nudge_str, nudge_strs,
+    nudge_value_type,
+};
+
+/// Shells that a command may be written for.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_shell {
+    /// bash.
+    NUDGE_SHELL_BASH = 1,
+    /// sh.
+    NUDGE_SHELL_SH = 2,
+    /// `PowerShell`.
+    NUDGE_SHELL_POWERSHELL = 3,
+    /// cmd.
+    NUDGE_SHELL_CMD = 4,
+}
+
+/// Template languages.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_format {
+    /// Mustache.
+    NUDGE_FORMAT_MUSTACHE = 1,
+    /// Handlebars.
+    NUDGE_FORMAT_HANDLEBARS = 2,
+    /// Jinja.
+    NUDGE_FORMAT_JINJA = 3,
+    /// `${name}`.
+    NUDGE_FORMAT_INTERPOLATE = 4,
+}
+
+/// Whether a value is a credential.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_sensitivity {
+    /// A secret: redacted wherever people look, never written to disk.
+    NUDGE_SENSITIVITY_SECRET = 1,
+    /// An ordinary value.
+    NUDGE_SENSITIVITY_NORMAL = 2,
+}
+
+/// Who a hint comes from.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum nudge_source {
+    /// A person.
+    NUDGE_SOURCE_USER = 1,
+    /// A coding agent.
+    NUDGE_SOURCE_AGENT = 2,
+    /// The output of a tool.
+    NUDGE_SOURCE_TOOL_OUTPUT = 3,
+    /// An import.
+    NUDGE_SOURCE_FILE_IMPORT = 4,
+}
+
+// The names on the wire, in the order of the enumerations.
+const SHELLS: [&str; 4] = ["bash", "sh", "powershell", "cmd"];
+const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
+const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
+const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];
+
+/// Where a hint applies: every condition that is given must hold. An empty one applies everywhere.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_scope {
+    /// `sizeof(nudge_scope)`.
+    pub struct_size: usize,
+    /// Folders, as globs: `*` within a name, `**` across; `dir/**` is `dir` and all below. At most 16 of 512
+    /// bytes.
+    pub cwd_glob: nudge_strs,
+    /// Repositories, in any spelling.
+    pub repo: nudge_strs,
+    /// Branches, as globs: `hotfix/*`. At most 16 of 512 bytes.
+    pub branch: nudge_strs,
+    /// Bits of `nudge_os`.
+    pub os: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Environment variables that must be set.
+    pub env_required: nudge_strs,
+    /// Environment variables and the value each must have; a name that stands there again may have either.
+    pub env_match: nudge_pairs,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_scope {
+    const NAME: &str = "nudge_scope";
+}
+
+/// A hint to store. What is 0, NULL or not given is left out.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_set_params {
+    /// `sizeof(nudge_set_params)`.
+    pub struct_size: usize,
+    /// A service, module or folder name, at most 256 bytes.
+    pub component: nudge_str,
+    /// What it is about, such as `build`, at most 256 bytes.
+    pub key: nudge_str,
+    /// The value's text: the string, the command, the path, the template's body, or JSON. At most 64 KiB.
+    pub value: nudge_str,
+    /// One of `nudge_value_type`.
+    pub value_type: u32,
+    /// For commands, one of `nudge_shell`.
+    pub shell: u32,
+    /// For paths, bits of `nudge_os`.
+    pub path_os: u32,
+    /// For templates, one of `nudge_format`; required there.
+    pub format: u32,
+    /// For templates, values for holes that are left open.
+    pub defaults: nudge_pairs,
+    /// Why it is worth knowing, at most 2 KiB.
+    pub reason: nudge_str,
+    /// At most 32 tags of 1 to 64 bytes.
+    pub tags: nudge_strs,
+    /// 1 to 10; 5 when left out.
+    pub priority: u32,
+    /// One of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
+    pub sensitivity: u32,
+    /// 0 to 1; 0.5 when left out.
+    pub confidence: *const f64,
+    /// `session`, or a duration such as `PT2H` that counts from the last set.
+    pub ttl: nudge_str,
+    /// Where it applies; everywhere when left out.
+    pub scope: *const nudge_scope,
+    /// Who it comes from, free text such as `agent:codex`, at most 256 bytes.
+    pub added_by: nudge_str,
+    /// One of `nudge_source`.
+    pub source: u32,
+    /// 1: the secret guard's finding is a false alarm.
+    pub allow_secret: u32,
+    /// Refuse unless this is the stored version; 0: unless there is none.
+    pub if_match_version: *const u64,
+    /// Update this variant and keep its scope; the empty text is the unscoped one.
+    pub variant: nudge_str,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_set_params {
+    const NAME: &str = "nudge_set_params";
+}
+
+/// The hint that did its work.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_bump_params {
+    /// `sizeof(nudge_bump_params)`.
+    pub struct_size: usize,
+    /// The component.
+    pub component: nudge_str,
+    /// The key.
+    pub key: nudge_str,
+    /// The context that `nudge_get` was called with; a key with several variants needs it, or `variant`.
+    pub context: *const nudge_context,
+    /// This variant, whatever the context; the empty text is the unscoped one.
+    pub variant: nudge_str,
+    /// How many uses to add, 1 to 1,000; 0 stands for 1.
+    pub delta: u64,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_bump_params {
+    const NAME: &str = "nudge_bump_params";
+}
+
+/// The hint to forget.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct nudge_delete_params {
+    /// `sizeof(nudge_delete_params)`.
+    pub struct_size: usize,
+    /// The component.
+    pub component: nudge_str,
+    /// The key.
+    pub key: nudge_str,
+    /// This variant; the empty text is the unscoped one.
+    pub variant: nudge_str,
+    /// 1: every variant. A key with several needs this or `variant`.
+    pub all: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+// SAFETY: integers and pointers behind a `struct_size`.
+unsafe impl Growing for nudge_delete_params {
+    const NAME: &str = "nudge_delete_params";
+}
+
+/// The params of `nudge.set_hint`.
+#[derive(Serialize)]
+struct Set<'a> {
+    component: &'a str,
+    key: &'a str,
+    value: Typed<'a>,
+    meta: Meta<'a>,
+    if_match_version: Option<u64>,
+    variant: Option<&'a str>,
+    allow_secret: bool,
+}
+
+/// `meta` there; null means "not given".
+#[derive(Serialize)]
+struct Meta<'a> {
+    reason: Option<&'a str>,
+    tags: Vec<&'a str>,
+    priority: Option<u32>,
+    confidence: Option<f64>,
+    ttl: Option<&'a str>,
+    sensitivity: Option<&'static str>,
+    scope: Option<Where<'a>>,
+    source: Option<&'static str>,
+    added_by: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Where<'a> {
+    cwd_glob: Vec<&'a str>,
+    repo: Vec<&'a str>,
+    branch: Vec<&'a str>,
+    os: Vec<Os>,
+    env_required: Vec<&'a str>,
+    env_match: BTreeMap<&'a str, Vec<&'a str>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Typed<'a> {
+    Text(&'a str),
+    Other(Other<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Other<'a> {
+    Command { cmd: &'a str, shell: Option<&'static str> },
+    Path { abs: &'a str, os: Vec<Os> },
+    Template { body: &'a str, format: Option<&'static str>, defaults: BTreeMap<&'a str, &'a str> },
+    Json { data: &'a RawValue },
+}
+
+impl nudge_set_params {
+    /// # Safety
+    /// Its texts and lists are as the header says.
+    unsafe fn read<'a>(&self) -> Result<Set<'a>> {
+        // SAFETY: the caller's promise.
+        let component = unsafe { self.component.text("component") }?;
+        // SAFETY: the caller's promise.
+        let key = unsafe { self.key.text("key") }?;
+        // SAFETY: the caller's promise.
+        let value = unsafe { self.value() }?;
+        // SAFETY: the caller's promise.
+        let meta = unsafe { self.meta() }?;
+        // SAFETY: the caller's promise.
+        let if_match_version = unsafe { self.if_match_version.as_ref() }.copied();
+        // SAFETY: the caller's promise.
+        let variant = unsafe { self.variant.given("variant") }?;
+        let allow_secret = flag(self.allow_secret, "allow_secret")?;
+        Ok(Set { component, key, value, meta, if_match_version, variant, allow_secret })
+    }
+
+    /// # Safety
+    /// As [`read`](Self::read).
+    unsafe fn value<'a>(&self) -> Result<Typed<'a>> {
+        // SAFETY: the caller's promise.
+        let text = unsafe { self.value.text("value") }?;
+        // SAFETY: the caller's promise.
+        let defaults = unsafe { self.defaults.pairs("defaults") }?;
+        let shell = named(self.shell, &SHELLS, "shell")?;
+        let os = systems(self.path_os, "path_os")?;
+        let format = named(self.format, &FORMATS, "format")?;
+        let (command, path, template, json) = (
+            nudge_value_type::NUDGE_VALUE_COMMAND as u32,
+            nudge_value_type::NUDGE_VALUE_PATH as u32,
+            nudge_value_type::NUDGE_VALUE_TEMPLATE as u32,
+            nudge_value_type::NUDGE_VALUE_JSON as u32,
+        );
+        for (given, field, of) in [
+            (shell.is_some(), "shell", command),
+            (!os.is_empty(), "path_os", path),
+            (format.is_some(), "format", template),
+            (!defaults.is_empty(), "defaults", template),
+        ] {
+            if given && self.value_type != of {
+                return Err(invalid(format!("A value of this type has no `{field}`.")));
+            }
+        }
+        Ok(Typed::Other(match self.value_type {
+            0 => return Ok(Typed::Text(text)),
+            kind if kind == command => Other::Command { cmd: text, shell },
+            kind if kind == path => Other::Path { abs: text, os },
+            kind if kind == template => {
+                let unset = || invalid("A value in `defaults` is NULL; leave the name out.");
+                let pair = |(name, value): (_, Option<_>)| Ok((name, value.ok_or_else(unset)?));
+                Other::Template { body: text, format, defaults: defaults.into_iter().map(pair).collect::<Result<_>>()? }
+            }
+            kind if kind == json => {
+                let data = serde_json::from_str(text).map_err(|_| invalid("`value` is no JSON."))?;
+                Other::Json { data }
+            }
+            _ => return Err(unknown("value_type")),
+        }))
+    }
+
+    /// # Safety
+    /// As [`read`](Self::read).
+    unsafe fn meta<'a>(&self) -> Result<Meta<'a>> {
+        // SAFETY: the caller's promise.
+        let confidence = unsafe { self.confidence.as_ref() }.copied();
+        if confidence.is_some_and(|confidence| !confidence.is_finite()) {
+            return Err(invalid("`confidence` must be a number from 0 to 1."));
+        }
+        // SAFETY: the caller's promise.
+        let reason = unsafe { self.reason.given("reason") }?;
+        // SAFETY: the caller's promise.
+        let tags = unsafe { self.tags.texts("tags") }?;
+        // SAFETY: the caller's promise.
+        let ttl = unsafe { self.ttl.given("ttl") }?;
+        // SAFETY: the caller's promise.
+        let added_by = unsafe { self.added_by.given("added_by") }?;
+        let scope = if self.scope.is_null() {
+            None
+        } else {
+            // SAFETY: the caller's promise.
+            let scope = unsafe { read(self.scope) }?;
+            // SAFETY: the caller's promise.
+            Some(unsafe { scope.read() }?)
+        };
+        Ok(Meta {
+            reason,
+            tags,
+            priority: Some(self.priority).filter(|&priority| priority > 0),
+            confidence,
+            ttl,
+            sensitivity: named(self.sensitivity, &SENSITIVITIES, "sensitivity")?,
+            scope,
+            source: named(self.source, &SOURCES, "source")?,
+            added_by,
+        })
+    }
+}
+
+impl nudge_scope {
+    /// # Safety
+    /// Its lists are as the header says.
+    unsafe fn read<'a>(&self) -> Result<Where<'a>> {
+        unused(self.reserved)?;
+        // SAFETY: the caller's promise.
+        let pairs = unsafe { self.env_match.pairs("env_match") }?;
+        let mut env_match = BTreeMap::<_, Vec<_>>::new();
+        for (name, value) in pairs {
+            let value = value.ok_or_else(|| invalid("A value in `env_match` is NULL; use `env_required`."))?;
+            env_match.entry(name).or_default().push(value);
+        }
+        Ok(Where {
+            // SAFETY: the caller's promise.
+            cwd_glob: unsafe { self.cwd_glob.texts("cwd_glob") }?,
+            // SAFETY: the caller's promise.
+            repo: unsafe { self.repo.texts("repo") }?,
+            // SAFETY: the caller's promise.
+            branch: unsafe { self.branch.texts("branch") }?,
+            os: systems(self.os, "os")?,
+            // SAFETY: the caller's promise.
+            env_required: unsafe { self.env_required.texts("env_required") }?,
+            env_match,
+        })
+    }
+}
+
+/// Stores a hint, or updates the variant with an equal scope.
+///
+/// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`. Refusals, in this order:
+/// `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
+/// `variant`), `NUDGE_E_CONFLICT`, `NUDGE_E_QUOTA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_set(
+    store: *const nudge_store,
+    params: *const nudge_set_params,
+    out: *mut *mut nudge_result,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = unsafe { alive(store, "store") }?;
+        // SAFETY: as the header says.
+        let params = unsafe { read(params) }?;
+        // SAFETY: as the header says.
+        let params = unsafe { params.read() }?;
+        let params = to_raw_value(&params).map_err(|_| invalid("The params cannot be written as JSON."))?;
+        let result = store.0.call("nudge.set_hint", &params)?;
+        // SAFETY: NULL or a place.
+        unsafe { hand_over(out, nudge_result::new(result)) };
+        Ok(())
+    })
+}
+
+/// Counts a use of a hint, which raises it for next time.
+///
+/// `out` may be NULL; the result is that of `nudge.bump`, `{"hint"}`. `NUDGE_E_INVALID` when the key has several
+/// variants and neither `context` nor `variant` is given, `NUDGE_E_NOT_FOUND`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_bump(
+    store: *const nudge_store,
+    params: *const nudge_bump_params,
+    out: *mut *mut nudge_result,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = unsafe { alive(store, "store") }?;
+        // SAFETY: as the header says.
+        let params = unsafe { read(params) }?;
+        // SAFETY: as the header says.
+        let mut fields = unsafe { names(params.component, params.key, params.variant) }?;
+        if params.delta > 0 {
+            fields.insert("delta".into(), params.delta.into());
+        }
+        // SAFETY: as the header says.
+        let context = unsafe { params.context.as_ref() };
+        let context = context.map(|context| context.0.clone()).unwrap_or_default();
+        let result = store.0.call_in(&context, "nudge.bump", fields)?;
+        // SAFETY: NULL or a place.
+        unsafe { hand_over(out, nudge_result::new(result)) };
+        Ok(())
+    })
+}
+
+/// Forgets a hint.
+///
+/// `out` may be NULL; the result is that of `nudge.delete_hint`, `{"deleted", "previous", "deleted_count"}`.
+/// `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is given,
+/// `NUDGE_E_NOT_FOUND`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_delete(
+    store: *const nudge_store,
+    params: *const nudge_delete_params,
+    out: *mut *mut nudge_result,
+    error: *mut *mut nudge_error,
+) -> nudge_status {
+    answer(error, || {
+        // SAFETY: as the header says.
+        let store = unsafe { alive(store, "store") }?;
+        // SAFETY: as the header says.
+        let params = unsafe { read(params) }?;
+        // SAFETY: as the header says.
+        let mut fields = unsafe { names(params.component, params.key, params.variant) }?;
+        unused(params.reserved)?;
+        if flag(params.all, "all")? {
+            fields.insert("all".into(), true.into());
+        }
+        let fields = to_raw_value(&fields).map_err(|_| invalid("The params cannot be written as JSON."))?;
+        let result = store.0.call("nudge.delete_hint", &fields)?;
+        // SAFETY: NULL or a place.
+        unsafe { hand_over(out, nudge_result::new(result)) };
+        Ok(())
+    })
+}
+
+/// What addresses a hint.
+///
+/// # Safety
+/// The texts are as the header says.
+unsafe fn names(component: nudge_str, key: nudge_str, variant: nudge_str) -> Result<Map<String, Value>> {
+    let mut fields = Map::new();
+    // SAFETY: the caller's promise.
+    fields.insert("component".into(), unsafe { component.text("component") }?.into());
+    // SAFETY: the caller's promise.
+    fields.insert("key".into(), unsafe { key.text("key") }?.into());
+    // SAFETY: the caller's promise.
+    if let Some(variant) = unsafe { variant.given("variant") }? {
+        fields.insert("variant".into(), variant.into());
+    }
+    Ok(fields)
+}

@@ -1,0 +1,75 @@
+'use strict'
+
+const native = require('../native.js')
+const { ask, invalid } = require('./error.js')
+const { read, write } = require('./json.js')
+
+/** Names that Node and people use, and the specification's. */
+const SYSTEMS = new Map([['macos', 'darwin'], ['win32', 'windows']])
+
+/** The system's name in the specification; what is no such name is left for the table to refuse. */
+function system(given) {
+  if (Array.isArray(given)) return given.map(system)
+  return SYSTEMS.get(given) ?? given
+}
+
+/** A context or scope as the table takes it. */
+function place(given) {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  return given.os === undefined ? given : { ...given, os: system(given.os) }
+}
+
+let reveal
+
+/** Where a caller stands: checked once, immutable, quick to look up from. */
+class Context {
+  #json
+  #env
+  #told
+
+  constructor(spec = {}) {
+    if (spec instanceof Context) {
+      this.#json = spec.#json
+      this.#env = spec.#env
+      this.#told = spec.#told
+    } else {
+      this.#json = write(place(spec), invalid)
+      this.#told = read(ask(native.checkContext, this.#json))
+    }
+  }
+
+  static {
+    reveal = (context) => ({ json: context.#json, env: context.#env })
+  }
+
+  /** The context of this process; fields of `spec` go before what is found, null means unknown. */
+  static detect(spec = {}) {
+    if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) throw invalid('Pass an object of context fields, or nothing.')
+    const { cwd, ...given } = spec
+    if (cwd !== undefined && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
+    const found = JSON.parse(ask(native.detect, cwd))
+    const context = new Context({ ...found, ...given })
+    // What a caller gives is all there is. Else this thread's variables, as many as there are: of them
+    // a session is told those alone that scopes mention.
+    if (given.env === undefined) context.#env = JSON.stringify(process.env, wellFormed)
+    return context
+  }
+
+  get cwd() { return this.#told.cwd }
+  get repo() { return this.#told.repo }
+  get branch() { return this.#told.branch }
+  get os() { return this.#told.os }
+  get files_open() { return this.#told.files_open ?? [] }
+
+  /** Without the environment, whose values may be secrets. */
+  toJSON() { return this.#told }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
+    return `Context ${inspect({ ...this.#told }, options)}`
+  }
+}
+
+/** Windows allows half characters in variables. */
+const wellFormed = (_name, value) => (typeof value === 'string' ? value.toWellFormed() : value)
+
+module.exports = { Context, place, system, reveal: (context) => reveal(context) }

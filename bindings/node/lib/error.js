@@ -1,0 +1,46 @@
+'use strict'
+
+const native = require('../native.js')
+const { freeze } = require('./json.js')
+
+/** Error code to JSON-RPC code; of two kinds with one code the first counts. */
+const errorCodes = Object.freeze(JSON.parse(native.errors()).reduce((all, [code, number]) => ({ [code]: number, ...all }), {}))
+
+/** A refused call: nothing was changed, and `message` says what to do. */
+class NudgeError extends Error {
+  constructor(code, message, data = {}, options = {}) {
+    super(message, options)
+    this.code = code
+    this.rpcCode = options.rpcCode ?? errorCodes[code]
+    this.data = freeze({ reason: code, ...data })
+  }
+}
+// On the prototype, as the names of JavaScript's own errors.
+Object.defineProperty(NudgeError.prototype, 'name', { value: 'NudgeError', configurable: true, writable: true })
+
+/** Calls a native function, whose refusals are errors with an error object's JSON as message. */
+function ask(call, ...given) {
+  try {
+    return call(...given)
+  } catch (thrown) {
+    throw refusal(thrown) ?? thrown
+  }
+}
+
+function refusal(thrown) {
+  let object
+  try {
+    object = JSON.parse(thrown.message)
+  } catch {
+    // A mistake of this package, such as a panic, and no refusal.
+    return undefined
+  }
+  if (typeof object?.data?.reason !== 'string') return undefined
+  return new NudgeError(object.data.reason, object.message, object.data, { rpcCode: object.code })
+}
+
+function invalid(message, cause) {
+  return new NudgeError('E_INVALID', message, {}, cause === undefined ? {} : { cause })
+}
+
+module.exports = { NudgeError, errorCodes, ask, invalid }

@@ -1,0 +1,50 @@
+'use strict'
+
+const kind = (value) => Object.prototype.toString.call(value)
+
+/** Thrown by `write`: what cannot be said in JSON is refused, not left out or turned into null. */
+class NotJson extends Error {}
+
+function plain(_name, value) {
+  switch (typeof value) {
+    case 'number':
+      if (!Number.isFinite(value)) throw new NotJson('A number must be finite.')
+      break
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+      throw new NotJson(`A ${typeof value} cannot be passed on; use strings, numbers, booleans, arrays and plain objects.`)
+    case 'object':
+      if (value !== null && !Array.isArray(value) && kind(value) !== '[object Object]') {
+        throw new NotJson('Use strings, numbers, booleans, arrays and plain objects; other objects cannot be passed on.')
+      }
+  }
+  return value
+}
+
+/** `value` as JSON text. Throws what `refuse` makes of a message. */
+function write(value, refuse) {
+  let text
+  try {
+    text = JSON.stringify(value, plain)
+  } catch (cause) {
+    if (cause instanceof NotJson) throw refuse(cause.message)
+    throw refuse('This cannot be written as JSON; use strings, numbers, booleans, arrays and plain objects.', cause)
+  }
+  // Of undefined alone.
+  return text ?? 'null'
+}
+
+/** Freezes what JSON can hold, all the way down. */
+function freeze(value) {
+  if (typeof value === 'object' && value !== null) {
+    for (const name of Object.keys(value)) freeze(value[name])
+    Object.freeze(value)
+  }
+  return value
+}
+
+/** JSON text as frozen plain objects. */
+const read = (text) => freeze(JSON.parse(text))
+
+module.exports = { freeze, read, write }

@@ -1,0 +1,271 @@
+'use strict'
+
+const native = require('../native.js')
+const { Context, place, reveal } = require('./context.js')
+const { ask, invalid } = require('./error.js')
+const { freeze, read, write } = require('./json.js')
+
+/** A store forgets what it has rendered, no hint, when one of these is reached. */
+const MAX_VIEWS = 256
+const MAX_PAIRS = 4096
+const MAX_CHARACTERS = 8 << 20
+
+/** Marks an open session for the constructor. */
+const SESSION = Symbol('session')
+/** Is no context, so that nothing was looked up from it. */
+const NOWHERE = Symbol('nowhere')
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
+
+const unused = new FinalizationRegistry((number) => native.close(number))
+
+/** What stands beside `meta` in the params of `set`. */
+const BESIDE_META = ['if_match_version', 'variant', 'allow_secret']
+
+/** A store seen from one context, and what it has given from there. */
+class View {
+  /** By pair. */
+  tokens = []
+  matches = []
+
+  constructor(number) {
+    this.number = number
+  }
+}
+
+class Store {
+  #number
+  #own
+  /** View by Context, or by the JSON of a plain object. */
+  #views = new Map()
+  /** Number by component and key. */
+  #pairs = new Map()
+  #pairCount = 0
+  /** Length of all that is rendered. */
+  #characters = 0
+  #lastContext = NOWHERE
+  #lastView
+
+  constructor(options, session) {
+    this.#own = session !== SESSION
+    this.#number = this.#own ? open(options) : options
+    unused.register(this, this.#number, this)
+  }
+
+  static forget(name) {
+    if (typeof name !== 'string') throw invalid('Pass the name of a store.')
+    return native.forget(name)
+  }
+
+  get(component, key, context, options) {
+    if (!this.#own || (options !== undefined && options !== null)) return this.#find(component, key, context, options)
+    // In this order: a new pair may empty the views, a new view leaves the pairs alone.
+    const pair = this.#pairs.get(component)?.get(key) ?? this.#addPair(component, key)
+    const view = context === this.#lastContext ? this.#lastView : this.#viewOf(context)
+    const token = native.get(this.#number, view.number, pair)
+    if (token === 0) return null
+    return token === view.tokens[pair] ? view.matches[pair] : this.#render(view, pair, token)
+  }
+
+  set(component, key, value, options) {
+    const beside = {}
+    const meta = { ...fields(options) }
+    for (const name of BESIDE_META) {
+      beside[name] = meta[name]
+      delete meta[name]
+    }
+    if (meta.scope !== undefined) meta.scope = place(meta.scope)
+    return this.#run('nudge.set_hint', { component, key, value, meta, ...beside })
+  }
+
+  query(params) { return this.#run('nudge.query', fields(params)) }
+  bump(component, key, options) { return this.#run('nudge.bump', named({ component, key }, options)) }
+  delete(component, key, options) { return this.#run('nudge.delete_hint', named({ component, key }, options)) }
+  listComponents() { return this.#run('nudge.list_components', {}) }
+  export(options) { return this.#run('nudge.export', fields(options)) }
+  import(payload, options) { return this.#run('nudge.import', named({ payload }, options)) }
+  suggest(params) { return this.#run('nudge.suggest', fields(params)) }
+  outcome(params) { return this.#run('nudge.outcome', fields(params)) }
+  envNames(params) { return this.#run('nudge.env_names', fields(params)) }
+  why(component, key, context) { return this.#run('nudge.why', { component, key, context }) }
+  deletions() { return this.#run('nudge.deletions', {}) }
+  undo(options) { return this.#run('nudge.undo', fields(options)) }
+  stats() { return this.#run('nudge.stats', {}) }
+  status() { return this.#run('nudge.status', {}) }
+
+  call(method, params = {}) {
+    if (typeof method !== 'string') throw invalid('Pass the name of a method, such as nudge.get_hint.')
+    if (params?.context instanceof Context) {
+      const { context, ...others } = params
+      const view = this.#viewOf(context)
+      return read(ask(native.callFrom, this.#number, view.number, method, write(others, invalid)))
+    }
+    return read(ask(native.call, this.#number, method, write(params, invalid)))
+  }
+
+  callJson(method, params) {
+    if (typeof method !== 'string' || typeof params !== 'string') throw invalid('Pass the name of a method, and its params as JSON text.')
+    return ask(native.call, this.#number, method, params)
+  }
+
+  close() {
+    unused.unregister(this)
+    native.close(this.#number)
+    this.#clear(true)
+  }
+
+  [INSPECT]() {
+    return this.#own ? 'Store {}' : 'Store { session }'
+  }
+
+  /** `call` for the methods above, which also take the names of systems that people use. */
+  #run(method, params) {
+    const { context } = params
+    const given = context === undefined || context instanceof Context ? params : { ...params, context: place(context) }
+    return this.call(method, given)
+  }
+
+  /** As `get`, of one variant, or in a session: the table is asked. */
+  #find(component, key, context, options) {
+    checkNames(component, key)
+    const { variant, ...others } = fields(options)
+    for (const name of Object.keys(others)) throw invalid(`The only option of get is variant, not ${name}.`)
+    const view = this.#viewOf(context)
+    const params = { component, key, variant }
+    const found = ask(native.find, this.#number, view.number, write(params, invalid))
+    return found === null || found === undefined ? null : match(found)
+  }
+
+  #render(view, pair, token) {
+    const json = ask(native.render, this.#number, view.number, pair)
+    const found = match(json)
+    // Secrets stay no longer than their reader wants.
+    if (isSecret(found.hint)) return found
+    view.tokens[pair] = token
+    view.matches[pair] = found
+    this.#characters += json.length
+    if (this.#characters > MAX_CHARACTERS) this.#forget(false)
+    return found
+  }
+
+  #addPair(component, key) {
+    checkNames(component, key)
+    if (this.#pairCount >= MAX_PAIRS) this.#forget(true)
+    const pair = ask(native.pair, this.#number, component, key)
+    this.#pairCount += 1
+    let keys = this.#pairs.get(component)
+    if (keys === undefined) this.#pairs.set(component, (keys = new Map()))
+    keys.set(key, pair)
+    return pair
+  }
+
+  #viewOf(context) {
+    const isContext = context instanceof Context
+    const isNone = context === undefined || context === null
+    const { json, env } = isContext ? reveal(context) : { json: isNone ? '{}' : write(place(context), invalid) }
+    // A plain object may be changed, a Context cannot be.
+    const known = isContext ? context : json
+    let view = this.#views.get(known)
+    if (view === undefined) {
+      if (this.#views.size >= MAX_VIEWS) this.#forget(false)
+      view = new View(ask(native.view, this.#number, json, env))
+      this.#views.set(known, view)
+    }
+    if (isContext || isNone) {
+      this.#lastContext = context
+      this.#lastView = view
+    }
+    return view
+  }
+
+  /** Forgets the views, and the pairs too if asked. */
+  #forget(pairs) {
+    ask(native.reset, this.#number, pairs)
+    this.#clear(pairs)
+  }
+
+  #clear(pairs) {
+    this.#views.clear()
+    this.#lastContext = NOWHERE
+    this.#lastView = undefined
+    this.#characters = 0
+    if (pairs) {
+      this.#pairs.clear()
+      this.#pairCount = 0
+    }
+  }
+}
+
+/** `using store = new Store()` closes it. */
+Object.defineProperty(Store.prototype, Symbol.dispose ?? Symbol.for('nodejs.dispose'), {
+  value: Store.prototype.close,
+  configurable: true,
+  writable: true
+})
+
+/** Opens a store of this process; its number. */
+function open(options) {
+  const { name, from_env, ...config } = fields(options)
+  if (name !== undefined && name !== null) checkText('The name of a store', name)
+  if (from_env !== undefined && from_env !== null && typeof from_env !== 'boolean') throw invalid('from_env must be true or false.')
+  if (from_env) config.env = Object.fromEntries(Object.entries(process.env).filter(([variable]) => variable.startsWith('NUDGE_')))
+  else if ('env' in config) throw invalid('env is no option of a store; from_env: true reads the environment.')
+  return ask(native.open, write(config, invalid), name)
+}
+
+/** The running session of this machine. */
+function connect(options) {
+  const { runtime_dir, name = 'nudge-hints (Node)', ...others } = fields(options)
+  for (const option of Object.keys(others)) throw invalid(`The options of connect are runtime_dir and name, not ${option}.`)
+  if (runtime_dir !== undefined && runtime_dir !== null) checkText('runtime_dir', runtime_dir)
+  checkText('The name of a caller', name)
+  return new Store(ask(native.connect, runtime_dir, name), SESSION)
+}
+
+/** Options as an object. */
+function fields(options) {
+  if (options === undefined || options === null) return {}
+  if (typeof options !== 'object' || Array.isArray(options)) throw invalid('Pass the options as an object.')
+  return options
+}
+
+/** Options beside arguments that they may not repeat. */
+function named(given, options) {
+  const others = fields(options)
+  for (const name of Object.keys(given)) {
+    if (name in others) throw invalid(`${name} is an argument of its own, and no option.`)
+  }
+  return { ...others, ...given }
+}
+
+function checkNames(component, key) {
+  checkText('`component`', component)
+  checkText('`key`', key)
+}
+
+function checkText(what, given) {
+  if (typeof given !== 'string') throw invalid(`${what} must be a string.`)
+  if (!given.isWellFormed()) throw invalid(`${what} holds half of a character.`)
+}
+
+const isSecret = (hint) => hint.meta.sensitivity === 'secret'
+
+/** What `get` returns, of `{text, hint, match_explain}`. */
+function match(json) {
+  const { text, hint, match_explain: explain } = JSON.parse(json)
+  const { score, reasons, parts } = explain
+  const found = { value: hint.value, text, score, reasons, parts, variant: hint.variant ?? '', version: hint.version, hint }
+  if (isSecret(hint)) {
+    hide(hint, { value: '[secret]' })
+    hide(found, { value: '[secret]', text: '[secret]' })
+  }
+  return freeze(found)
+}
+
+/** Shows other fields to people; the object itself is as it was. */
+function hide(object, fields) {
+  Object.defineProperty(object, INSPECT, { value: (_depth, options, inspect) => inspect({ ...object, ...fields }, options) })
+}
+
+const methods = () => Object.freeze(native.methods())
+
+module.exports = { Store, connect, methods }

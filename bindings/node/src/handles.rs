@@ -1,0 +1,98 @@
+//! What the numbers that JavaScript holds stand for. Each JavaScript thread has numbers of its own; the
+//! stores behind them may be shared.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nudge::{Context, Error, ErrorKind, Result};
+use nudge_client::Store;
+
+use crate::lookup::View;
+
+thread_local! {
+    static HANDLES: RefCell<Handles> = RefCell::default();
+}
+
+#[derive(Default)]
+struct Handles {
+    by_number: HashMap<u32, Handle>,
+    last: u32,
+}
+
+/// A store that is open in this thread.
+pub struct Handle {
+    store: Arc<Store>,
+    views: Vec<View>,
+    pairs: Vec<(String, String)>,
+}
+
+/// A number for a store.
+pub fn open(store: Arc<Store>) -> u32 {
+    HANDLES.with_borrow_mut(|handles| {
+        // Numbers are not used twice, but for a program that opens 2^32 stores in one thread.
+        handles.last = handles.last.wrapping_add(1);
+        let number = handles.last;
+        handles.by_number.insert(number, Handle { store, views: Vec::new(), pairs: Vec::new() });
+        number
+    })
+}
+
+/// Gives a number up.
+pub fn close(number: u32) {
+    let handle = HANDLES.with_borrow_mut(|handles| handles.by_number.remove(&number));
+    // Only now: a session's connection ends here.
+    drop(handle);
+}
+
+/// Looks at what a number stands for. `look` must not call JavaScript.
+pub fn with_handle<T>(number: u32, look: impl FnOnce(&mut Handle) -> T) -> Result<T> {
+    HANDLES.with_borrow_mut(|handles| handles.by_number.get_mut(&number).map(look)).ok_or_else(closed)
+}
+
+impl Handle {
+    /// The store.
+    pub fn store(&mut self) -> Arc<Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// A view that [`Handle::add_view`] has made.
+    pub fn view(&mut self, number: u32) -> Result<&mut View> {
+        self.views.get_mut(number as usize).ok_or_else(closed)
+    }
+
+    /// Sees the store from `context`; the number of the view.
+    pub fn add_view(&mut self, context: Context) -> u32 {
+        self.views.push(View::new(&self.store, context));
+        number(self.views.len() - 1)
+    }
+
+    /// The number of a component and key.
+    pub fn add_pair(&mut self, component: String, key: String) -> u32 {
+        self.pairs.push((component, key));
+        number(self.pairs.len() - 1)
+    }
+
+    /// Forgets the views, and the pairs too if asked.
+    pub fn reset(&mut self, pairs: bool) {
+        self.views.clear();
+        if pairs {
+            self.pairs.clear();
+        }
+    }
+
+    /// Which answer of a view this is: see [`View::get`]. `None` for numbers that stand for nothing.
+    pub fn get(&mut self, view: u32, pair: u32) -> Option<f64> {
+        let (component, key) = self.pairs.get(pair as usize)?;
+        self.views.get_mut(view as usize)?.get(component, key, pair)
+    }
+}
+
+/// JavaScript forgets long before there are so many.
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Unavailable, "The store is closed; open another.")
+}

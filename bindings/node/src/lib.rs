@@ -1,0 +1,206 @@
+//! The native half of the npm package `nudge-hints`: few functions that take numbers and strings.
+//!
+//! `index.js` makes classes of them. A store and a view (a store seen from one context) are numbers here,
+//! because handing objects across costs many times what a lookup does; params and results are JSON text,
+//! as for [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON.
+//! No panic leaves: every function catches them, and Node sees an error.
+
+// A build for tests has no exports: `#[napi]` leaves them out, because nothing of Node's is there to link.
+#![cfg_attr(test, allow(dead_code))]
+
+mod handles;
+mod lookup;
+mod named;
+mod refusal;
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+// `#[napi]` knows what throws by this name.
+use napi::Result;
+use napi_derive::napi;
+use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Service, check_name};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use handles::{Handle, with_handle};
+use refusal::refused;
+
+/// An own store of the settings in `config`, or the one that this process knows by `name`.
+#[napi(catch_unwind)]
+pub fn open(config: String, name: Option<String>) -> Result<u32> {
+    let config = named::Settings::read(&config).map_err(refused)?;
+    let store = match name {
+        None => config.create(),
+        Some(name) => named::open(&name, &config).map_err(refused)?,
+    };
+    Ok(handles::open(store))
+}
+
+/// Forgets a named store; those who have it open keep it. Whether there was one.
+#[napi(catch_unwind)]
+pub fn forget(name: String) -> bool {
+    named::forget(&name)
+}
+
+/// The running session of a runtime directory; `name` says who calls.
+#[napi(catch_unwind)]
+pub fn connect(runtime_dir: Option<String>, name: String) -> Result<u32> {
+    let store = nudge_client::Store::connect(runtime_dir.as_deref().map(Path::new), &name).map_err(refused)?;
+    Ok(handles::open(store.into()))
+}
+
+/// Gives a store up, with its views; nothing happens when that was done before.
+#[napi(catch_unwind)]
+pub fn close(store: u32) {
+    handles::close(store);
+}
+
+/// Calls a method of the table: JSON in, JSON out.
+#[napi(catch_unwind)]
+pub fn call(store: u32, method: String, params: String) -> Result<String> {
+    let store = with_handle(store, Handle::store).map_err(refused)?;
+    let params = raw(params).map_err(refused)?;
+    store.call(&method, &params).map(text).map_err(refused)
+}
+
+/// As [`call`], with the context of a view; of its environment only what is asked for travels.
+#[napi(catch_unwind)]
+pub fn call_from(store: u32, view: u32, method: String, params: String) -> Result<String> {
+    call_in(store, view, &method, params).map(text).map_err(refused)
+}
+
+/// Sees a store from a context given as JSON, and, if `env` is given, from that environment.
+#[napi(catch_unwind)]
+pub fn view(store: u32, context: String, env: Option<String>) -> Result<u32> {
+    let context = read_context(context, env).map_err(refused)?;
+    with_handle(store, |handle| handle.add_view(context)).map_err(refused)
+}
+
+/// Forgets the views of a store, and, if asked, the keys that were looked up.
+#[napi(catch_unwind)]
+pub fn reset(store: u32, pairs: bool) -> Result<()> {
+    with_handle(store, |handle| handle.reset(pairs)).map_err(refused)
+}
+
+/// The number by which a view of the store looks a key up.
+#[napi(catch_unwind)]
+pub fn pair(store: u32, component: String, key: String) -> Result<u32> {
+    check_name("component", &component).and_then(|()| check_name("key", &key)).map_err(refused)?;
+    with_handle(store, |handle| handle.add_pair(component, key)).map_err(refused)
+}
+
+/// What `get` has found, for the last time that it was asked for this pair: `{text, hint, match_explain}`.
+#[napi(catch_unwind)]
+pub fn render(store: u32, view: u32, pair: u32) -> Result<String> {
+    let rendered = with_handle(store, |handle| handle.view(view).and_then(|view| view.rendered(pair)));
+    rendered.and_then(|rendered| rendered).map_err(refused)
+}
+
+/// As `get` and [`render`] in one, by asking the table; undefined when nothing fits.
+#[napi(catch_unwind)]
+pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
+    match call_in(store, view, "nudge.get_hint", params) {
+        Ok(result) => lookup::with_text(&result).map(Some).map_err(refused),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Checks a context and gives it back in normal form, without its environment.
+#[napi(catch_unwind)]
+pub fn check_context(context: String, env: Option<String>) -> Result<String> {
+    Ok(told(&read_context(context, env).map_err(refused)?).to_string())
+}
+
+/// Where this process is, or what is known of `cwd`; without the environment.
+#[napi(catch_unwind)]
+pub fn detect(cwd: Option<String>) -> Result<String> {
+    Ok(told(&nudge_client::detect(cwd.as_deref().map(Path::new)).map_err(refused)?).to_string())
+}
+
+/// The names of the table's methods.
+#[napi(catch_unwind)]
+pub fn methods() -> Vec<&'static str> {
+    nudge::methods().iter().map(|method| method.name).collect()
+}
+
+/// Every kind of error, as `[[reason, code], ...]`.
+#[napi(catch_unwind)]
+pub fn errors() -> String {
+    let all = ErrorKind::ALL.map(|kind| json!([kind.reason(), kind.code()]));
+    Value::from_iter(all).to_string()
+}
+
+/// Shows that a panic is caught.
+///
+/// # Panics
+/// Always.
+#[cfg(feature = "test-clock")]
+#[napi(catch_unwind)]
+pub fn test_panic() {
+    panic!("as the test asked");
+}
+
+/// The schema of each method's params, by which the tests compare `index.d.ts` with the table.
+#[cfg(feature = "test-clock")]
+#[napi(catch_unwind)]
+pub fn test_schemas() -> String {
+    let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
+    Value::Object(all.collect()).to_string()
+}
+
+fn call_in(store: u32, view: u32, method: &str, params: String) -> nudge::Result<Box<RawValue>> {
+    let (store, context) =
+        with_handle(store, |handle| (handle.store(), handle.view(view).map(|view| view.context().clone())))?;
+    let params: Map<String, Value> = serde_json::from_str(&params)
+        .map_err(|_| Error::new(ErrorKind::Invalid, "The params must be a JSON object, with whole characters."))?;
+    store.call_in(&context?, method, params)
+}
+
+fn text(result: Box<RawValue>) -> String {
+    String::from(Box::<str>::from(result))
+}
+
+fn raw(json: String) -> nudge::Result<Box<RawValue>> {
+    RawValue::from_string(json).map_err(|_| no_json())
+}
+
+fn no_json() -> Error {
+    Error::new(ErrorKind::Invalid, "The params are not valid JSON.")
+}
+
+/// Reads a context as the table's methods do, so that the same things are refused in the same words: `why`
+/// answers on an empty store.
+fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
+    #[derive(serde::Serialize)]
+    struct Asked<'a> {
+        component: &'a str,
+        key: &'a str,
+        context: &'a RawValue,
+    }
+    static EMPTY: LazyLock<Nudge> = LazyLock::new(Nudge::default);
+    let context = raw(context)?;
+    let asked = to_raw_value(&Asked { component: "x", key: "x", context: &context });
+    EMPTY.call("nudge.why", &asked.map_err(|_| no_json())?)?;
+    let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
+    let context = spec.unwrap_or_default().build()?;
+    let Some(env) = env else { return Ok(context) };
+    let vars: std::collections::HashMap<String, String> = serde_json::from_str(&env)
+        .map_err(|_| Error::new(ErrorKind::Invalid, "The environment must be an object of strings."))?;
+    Ok(context.with_env(vars))
+}
+
+/// A context as JSON, without its environment.
+fn told(context: &Context) -> Value {
+    let os = context.os().map(nudge::Os::as_str);
+    let fields =
+        [("cwd", context.cwd()), ("repo", context.repo().as_deref()), ("branch", context.branch()), ("os", os)]
+            .map(|(name, value)| (name, value.map(str::to_owned)));
+    let mut out: Map<_, _> =
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
+    if !context.files_open().is_empty() {
+        out.insert("files_open".into(), context.files_open().into());
+    }
+    out.into()
+}

@@ -1,0 +1,151 @@
+//! `get`: the one call that is made often enough for its path into JavaScript to count.
+//!
+//! JavaScript keeps the object that it made of an answer and is told, each time, whether the answer is
+//! still the same. The lookup itself is made every time; only its rendering is remembered.
+
+mod export;
+
+use std::sync::Arc;
+
+use nudge::{Context, Error, ErrorKind, Hint, HintValue, Match, Millis, Nudge, Result};
+use nudge_client::Store;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// A store seen from one context.
+pub enum View {
+    /// A store of this process.
+    Own(Box<Own>),
+    /// The running session; it is asked each time.
+    Session(Context),
+}
+
+/// The answers that a view has given.
+pub struct Own {
+    nudge: Arc<Nudge>,
+    view: nudge::View<Arc<Nudge>>,
+    /// By pair.
+    given: Vec<Option<Given>>,
+    /// The last token: whole numbers from 1, which JavaScript has up to 2^53.
+    last: f64,
+}
+
+/// An answer that JavaScript was given.
+struct Given {
+    /// How JavaScript knows it.
+    token: f64,
+    /// Held, so that no other hint can be taken for it.
+    hint: Arc<Hint>,
+    /// When it last was the same.
+    at: Millis,
+    /// Score and reasons as JavaScript has them.
+    explain: Box<RawValue>,
+}
+
+impl View {
+    /// Binds `store` to `context`.
+    pub fn new(store: &Store, context: Context) -> Self {
+        match store.own() {
+            None => Self::Session(context),
+            Some(nudge) => {
+                let view = nudge::View::new(Arc::clone(nudge), context);
+                Self::Own(Box::new(Own { nudge: Arc::clone(nudge), view, given: Vec::new(), last: 0.0 }))
+            }
+        }
+    }
+
+    /// The context it is bound to.
+    pub fn context(&self) -> &Context {
+        match self {
+            Self::Own(own) => own.view.context(),
+            Self::Session(context) => context,
+        }
+    }
+
+    /// The token of the best hint under a key as it would be rendered now; 0 when nothing fits. The same
+    /// token means the same text, byte for byte. `None` in a session.
+    pub fn get(&mut self, component: &str, key: &str, pair: u32) -> Option<f64> {
+        let Self::Own(own) = self else { return None };
+        // Before the lookup: what is the same at that instant may be given back.
+        let now = own.nudge.now();
+        Some(match own.view.get(component, key) {
+            None => 0.0,
+            Some(found) => own.token(pair as usize, found, now),
+        })
+    }
+
+    /// The answer that the last `get` of a pair gave a token to, as JSON.
+    pub fn rendered(&mut self, pair: u32) -> Result<String> {
+        let Self::Own(own) = self else { return Ok("null".into()) };
+        let Some(slot) = own.given.get_mut(pair as usize) else { return Ok("null".into()) };
+        let Some(given) = slot else { return Ok("null".into()) };
+        let (hint, explain) = (&*given.hint, &given.explain);
+        let json = json_of(&Rendered { text: hint.text(), hint, match_explain: explain })?;
+        if hint.is_secret() {
+            // It stays no longer than the store keeps it.
+            *slot = None;
+        }
+        Ok(json)
+    }
+}
+
+impl Own {
+    fn token(&mut self, pair: usize, found: Match, now: Millis) -> f64 {
+        if pair >= self.given.len() {
+            self.given.resize_with(pair + 1, || None);
+        }
+        let slot = &mut self.given[pair];
+        let same = slot.as_mut().filter(|given| Arc::ptr_eq(&given.hint, found.hint()));
+        if let Some(given) = &same
+            && given.at == now
+        {
+            return given.token;
+        }
+        // Numbers and booleans alone besides strings: this cannot fail.
+        let explain = to_raw_value(&found.explain()).unwrap_or_default();
+        if let Some(given) = same
+            && given.explain.get() == explain.get()
+        {
+            given.at = now;
+            return given.token;
+        }
+        self.last += 1.0;
+        *slot = Some(Given { token: self.last, hint: Arc::clone(found.hint()), at: now, explain });
+        self.last
+    }
+}
+
+/// What JavaScript makes its object of.
+#[derive(Serialize)]
+struct Rendered<'a, H> {
+    text: &'a str,
+    hint: H,
+    match_explain: &'a RawValue,
+}
+
+/// The result of `nudge.get_hint` in the form of [`View::rendered`].
+pub fn with_text(result: &RawValue) -> Result<String> {
+    #[derive(Deserialize)]
+    struct Got<'a> {
+        #[serde(borrow)]
+        hint: &'a RawValue,
+        #[serde(borrow)]
+        match_explain: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Value {
+        value: HintValue,
+    }
+    let read = || {
+        let Got { hint, match_explain } = serde_json::from_str(result.get())?;
+        let Value { value } = serde_json::from_str(hint.get())?;
+        serde_json::to_string(&Rendered { text: value.text(), hint, match_explain })
+    };
+    read().map_err(|_| {
+        Error::new(ErrorKind::Unavailable, "The session answers in a form unknown here; upgrade this package.")
+    })
+}
+
+fn json_of(rendered: &impl Serialize) -> Result<String> {
+    serde_json::to_string(rendered).map_err(|_| Error::new(ErrorKind::Invalid, "The result cannot be written as JSON."))
+}

@@ -1,0 +1,67 @@
+//! `get` as a function of Node-API without the conversions that `#[napi]` adds, which cost more than it.
+#![allow(unsafe_code)]
+
+use std::panic::catch_unwind;
+use std::ptr;
+
+use napi::bindgen_prelude::{JsValue, Object, check_status};
+use napi::{Env, sys};
+use napi_derive::napi;
+
+use crate::handles::{Handle, with_handle};
+
+/// Said when a number stands for nothing any more.
+const UNKNOWN: f64 = -1.0;
+
+/// Adds `get(store, view, pair)`, which gives a token, to the exports.
+#[napi(module_exports, catch_unwind)]
+pub fn add_get(exports: Object, env: Env) -> napi::Result<()> {
+    let mut function = ptr::null_mut();
+    // SAFETY: `env` is the environment that loads this module, on its thread. The name is a literal with
+    // its length, `get` has the signature of a callback, and `function` and `exports` are values of this
+    // scope.
+    unsafe {
+        check_status!(sys::napi_create_function(
+            env.raw(),
+            c"get".as_ptr(),
+            3,
+            Some(get),
+            ptr::null_mut(),
+            &raw mut function
+        ))?;
+        check_status!(sys::napi_set_named_property(env.raw(), exports.raw(), c"get".as_ptr(), function))
+    }
+}
+
+/// The token, 0, or [`UNKNOWN`].
+unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+    let mut arguments = [ptr::null_mut(); 3];
+    let mut count = arguments.len();
+    let mut numbers = [u32::MAX; 3];
+    // SAFETY: Node calls this with an environment and the call's info, both valid until it returns.
+    // `arguments` has room for `count` values, and Node fills in undefined for those that are missing.
+    unsafe {
+        sys::napi_get_cb_info(env, info, &raw mut count, arguments.as_mut_ptr(), ptr::null_mut(), ptr::null_mut());
+        for (argument, number) in arguments.into_iter().zip(&mut numbers) {
+            // What is no number leaves the number of nothing.
+            sys::napi_get_value_uint32(env, argument, number);
+        }
+    }
+    let [store, view, pair] = numbers;
+    let look = |handle: &mut Handle| handle.get(view, pair);
+    let found = catch_unwind(|| with_handle(store, look).ok().flatten().unwrap_or(UNKNOWN));
+    let mut result = ptr::null_mut();
+    // SAFETY: `env` as above; the texts end with a zero byte; `result` is written before it is returned,
+    // or stays null, which is undefined to Node.
+    unsafe {
+        match found {
+            Ok(token) => sys::napi_create_double(env, token, &raw mut result),
+            Err(_) => sys::napi_throw_error(
+                env,
+                c"GenericFailure".as_ptr(),
+                c"nudge-hints has failed; please report it".as_ptr(),
+            ),
+        };
+    }
+    result
+}

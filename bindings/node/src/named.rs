@@ -1,0 +1,115 @@
+//! Stores that all threads of this process know by name. `nudge` itself keeps no global state; a worker
+//! thread, which shares no objects with others, could not find a store without it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use nudge::{Config, Error, ErrorKind, Result, Ttl};
+use nudge_client::Store;
+use serde::Deserialize;
+
+/// Longest name, and most names: a name that is never forgotten keeps its store.
+const MAX_NAME_BYTES: usize = 256;
+const MAX_NAMES: usize = 1024;
+
+type Names = HashMap<String, (Arc<Store>, Config)>;
+
+static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
+
+fn names() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `new Store()` was given.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Given {
+    max_components: Option<u64>,
+    max_hints_per_component: Option<u64>,
+    max_hints: Option<u64>,
+    max_bytes: Option<u64>,
+    secret_guard: Option<bool>,
+    default_ttl: Option<String>,
+    suggest_max: Option<u64>,
+    /// The environment to read what is not given from.
+    env: Option<HashMap<String, Option<String>>>,
+}
+
+/// A checked configuration, and whether anything of it was given.
+pub struct Settings {
+    config: Config,
+    given: bool,
+}
+
+impl Settings {
+    /// Reads settings from JSON.
+    pub fn read(json: &str) -> Result<Self> {
+        let given = json.trim() != "{}";
+        let read: Given = serde_json::from_str(json).map_err(|_| wrong())?;
+        let base = match read.env {
+            None => Config::default(),
+            Some(env) => Config::from_env(|name| env.get(name).cloned().flatten())?,
+        };
+        let count =
+            |given: Option<u64>, base: usize| given.map_or(base, |given| usize::try_from(given).unwrap_or(usize::MAX));
+        let config = Config {
+            max_components: count(read.max_components, base.max_components),
+            max_hints_per_component: count(read.max_hints_per_component, base.max_hints_per_component),
+            max_hints: count(read.max_hints, base.max_hints),
+            max_bytes: count(read.max_bytes, base.max_bytes),
+            secret_guard: read.secret_guard.unwrap_or(base.secret_guard),
+            default_ttl: read.default_ttl.map_or(Ok(base.default_ttl), |text| text.parse::<Ttl>())?,
+            suggest_max: count(read.suggest_max, base.suggest_max),
+        };
+        Ok(Self { config, given })
+    }
+
+    /// A store of its own.
+    pub fn create(self) -> Arc<Store> {
+        Store::new(self.config).into()
+    }
+}
+
+/// The store of a name, made with `settings` when there is none.
+pub fn open(name: &str, settings: &Settings) -> Result<Arc<Store>> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return Err(Error::new(ErrorKind::Invalid, "The name of a store must have 1 to 256 bytes."));
+    }
+    let mut names = names();
+    if let Some((store, config)) = names.get(name) {
+        if settings.given && *config != settings.config {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "A store of this name is open with other settings; leave them out, or take another name.",
+            ));
+        }
+        return Ok(Arc::clone(store));
+    }
+    if names.len() >= MAX_NAMES {
+        return Err(Error::new(ErrorKind::Invalid, "1,024 named stores are the most; forget those no longer needed."));
+    }
+    keep_loaded();
+    let store = Arc::new(Store::new(settings.config.clone()));
+    names.insert(name.to_owned(), (Arc::clone(&store), settings.config.clone()));
+    Ok(store)
+}
+
+/// Forgets a name; whether there was one.
+pub fn forget(name: &str) -> bool {
+    names().remove(name).is_some()
+}
+
+/// Node unloads this library with the last thread that has loaded it, and the names would be gone.
+fn keep_loaded() {
+    napi::bindgen_prelude::retain_current_module_for_unload_safety();
+}
+
+/// Does not repeat what was given.
+fn wrong() -> Error {
+    Error::new(
+        ErrorKind::Invalid,
+        "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \
+         `suggest_max` are whole numbers of 0 or more, `secret_guard` is true or false, `default_ttl` a text; there \
+         are no others but `name` and `from_env`.",
+    )
+}

@@ -1,0 +1,46 @@
+// A real `nudge serve` in a private runtime directory.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The binary, or undefined. */
+export const binary = [process.env.NUDGE_BIN].find((path) => path && existsSync(path))
+
+/** A folder for a runtime directory, gone with the test. */
+export function runtimeDir(test) {
+  const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
+  test.after(() => rmSync(home, { recursive: true, force: true }))
+  return join(home, 'run')
+}
+
+/** Waits until `probe` gives something. */
+async function until(what, probe) {
+  for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
+    const found = probe()
+    if (found) return found
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  throw new Error(`waited in vain for ${what}`)
+}
+
+/** Starts one that lives until its stdin is closed; resolves when it says where it is. */
+export async function serve(test, runtime) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
+  const child = spawn(binary, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime }, stdio: ['pipe', 'ignore', 'ignore'] })
+  const ended = once(child, 'exit')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  test.after(kill)
+  await until('the server', () => {
+    try {
+      return JSON.parse(readFileSync(join(runtime, 'server.pid'), 'utf8')).pid === child.pid
+    } catch {
+      return false
+    }
+  })
+  return { kill }
+}

@@ -1,0 +1,179 @@
+// What the package offers, compared with the method table, and what its results are.
+import assert from 'node:assert/strict'
+import { readFileSync, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import { inspect } from 'node:util'
+
+import * as esm from '../index.mjs'
+
+const require = createRequire(import.meta.url)
+const native = require('../native.js')
+const { Store, Context, NudgeError, errorCodes, methods } = esm
+const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
+const types = read('index.d.ts')
+
+/** `nudge.set_hint` is `set`, `nudge.list_components` is `listComponents`. */
+const methodName = (name) =>
+  name.replace('nudge.', '').replace('_hint', '').replace(/_([a-z])/g, (_, letter) => letter.toUpperCase())
+
+/** The strings of a union in index.d.ts. */
+function union(name) {
+  const text = types.match(new RegExp(`export type ${name} =([^]*?)(?=\\n\\n|\\nexport)`))[1]
+  return [...text.matchAll(/'([^']+)'/g)].map(([, one]) => one)
+}
+
+/** The fields of an interface in index.d.ts. */
+function fields(name) {
+  const text = types.match(new RegExp(`export interface ${name} [^]*?{\n([^]*?)\n}`))[1]
+  return [...text.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, field]) => field).sort()
+}
+
+test('there is a method for each of the table, and no other', () => {
+  const own = Object.getOwnPropertyNames(Store.prototype).filter((name) => !['constructor', 'call', 'callJson', 'close'].includes(name))
+  assert.deepEqual(own.sort(), methods().map(methodName).sort())
+  assert.deepEqual(union('Method').sort(), [...methods()].sort())
+  for (const name of own) assert.match(types, new RegExp(`^ {2}${name}\\(`, 'm'), `${name} has no type`)
+})
+
+test('there is a code for each kind of error, and no other', () => {
+  const kinds = JSON.parse(native.errors())
+  assert.deepEqual(union('ErrorCode').sort(), [...new Set(kinds.map(([code]) => code))].sort())
+  assert.deepEqual(Object.keys(errorCodes).sort(), union('ErrorCode').sort())
+  for (const [code, number] of kinds) if (number > 0) assert.equal(errorCodes[code], number)
+})
+
+test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' in native ? false : 'needs the feature test-clock' }, () => {
+  const schemas = JSON.parse(native.testSchemas())
+  const params = (name) => schemas[`nudge.${name}`].properties
+  const set = params('set_hint')
+  const { component, key, value, meta, ...beside } = set
+  assert.deepEqual(fields('SetOptions'), Object.keys({ ...meta.properties, ...beside }).sort())
+  assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())
+  assert.deepEqual(fields('QueryParams'), Object.keys(params('query')).sort())
+  assert.deepEqual(fields('SuggestParams'), Object.keys(params('suggest')).sort())
+  assert.deepEqual(fields('OutcomeParams'), Object.keys(params('outcome')).sort())
+  assert.deepEqual(fields('EnvNamesParams').concat(fields('QueryParams')).sort(), Object.keys(params('env_names')).sort())
+  assert.deepEqual(fields('ContextSpec'), Object.keys(params('get_hint').context.properties).sort())
+  assert.deepEqual(union('Source').sort(), meta.properties.source.enum.toSorted())
+  assert.deepEqual(union('Sensitivity').sort(), meta.properties.sensitivity.enum.toSorted())
+  assert.deepEqual(union('SuggestEvent').sort(), params('suggest').event.enum.toSorted())
+  assert.deepEqual(union('ImportMode').sort(), params('import').mode.enum.toSorted())
+  assert.deepEqual(union('Os').sort(), params('get_hint').context.properties.os.enum.toSorted())
+  // Each word is one that the store takes.
+  const store = new Store()
+  const takes = (value) => store.set('a', 'k', value).hint.value
+  for (const format of union('TemplateFormat')) assert.deepEqual(takes({ type: 'template', format, body: 'x' }).format, format)
+  for (const shell of union('Shell')) assert.deepEqual(takes({ type: 'command', cmd: 'x', shell }).shell, shell)
+  for (const os of union('OsName')) assert.equal(new Context({ os }).os, { macos: 'darwin', win32: 'windows' }[os] ?? os)
+})
+
+test('no const enum', () => assert.doesNotMatch(types, /\benum\b/))
+
+test('every function exported to JavaScript catches panics', () => {
+  const folder = new URL('../src/', import.meta.url)
+  const files = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.rs'))
+  let seen = 0
+  for (const name of files) {
+    for (const [attribute] of readFileSync(new URL(name, folder), 'utf8').matchAll(/^#\[napi.*$/gm)) {
+      assert.match(attribute, /catch_unwind/, `${name}: ${attribute}`)
+      seen += 1
+    }
+    // What is no `#[napi]` function does it by hand.
+    const raw = readFileSync(new URL(name, folder), 'utf8').match(/extern "C" fn/g) ?? []
+    if (raw.length) assert.match(readFileSync(new URL(name, folder), 'utf8'), /catch_unwind\(/)
+  }
+  assert(seen > 10)
+})
+
+test('import and require give the same objects', () => {
+  const cjs = require('../index.js')
+  assert.deepEqual(Object.keys(cjs).sort(), Object.keys(esm).sort())
+  for (const name of Object.keys(cjs)) assert.equal(cjs[name], esm[name])
+})
+
+test('results are frozen plain objects', () => {
+  const store = new Store()
+  const frozen = (value) => {
+    if (typeof value !== 'object' || value === null) return
+    assert(Object.isFrozen(value))
+    assert([Object.prototype, Array.prototype].includes(Object.getPrototypeOf(value)))
+    Object.values(value).forEach(frozen)
+  }
+  frozen(store.set('api', 'build', { type: 'json', data: { a: [{ b: 1 }] } }, { tags: ['x'], scope: { branch: 'dev' } }))
+  frozen(store.get('api', 'build', { branch: 'dev' }))
+  frozen(store.query({ context: { branch: 'dev' } }))
+  frozen(store.export())
+  frozen(store.status())
+  frozen(store.why('api', 'build', { branch: 'dev' }))
+  frozen(store.delete('api', 'build'))
+  frozen(store.deletions())
+  frozen(store.undo())
+  frozen(methods())
+  frozen(errorCodes)
+})
+
+test('a context and a scope may name systems as Node and people do', () => {
+  const store = new Store()
+  store.set('api', 'build', 'make', { scope: { os: ['macos', 'win32'] } })
+  assert.deepEqual(store.query({ context: { os: 'darwin' } }).hints[0].hint.meta.scope, { os: ['darwin', 'windows'] })
+  for (const os of ['macos', 'darwin', 'win32', 'windows']) {
+    assert.equal(store.get('api', 'build', { os }).value, 'make')
+    assert.equal(store.bump('api', 'build', { context: { os } }).hint.component, 'api')
+  }
+  assert.equal(store.get('api', 'build', { os: 'linux' }), null)
+})
+
+test('texts of all five kinds of values', () => {
+  const store = new Store()
+  const text = (value) => {
+    store.set('a', 'k', value)
+    return [store.get('a', 'k').text, store.get('a', 'k', {}, { variant: '' }).text]
+  }
+  assert.deepEqual(text('x'), ['x', 'x'])
+  assert.deepEqual(text({ type: 'command', cmd: 'make' }), ['make', 'make'])
+  assert.deepEqual(text({ type: 'path', abs: '/a/b/' }), ['/a/b', '/a/b'])
+  assert.deepEqual(text({ type: 'template', format: 'mustache', body: '{{x}}' }), ['{{x}}', '{{x}}'])
+  assert.deepEqual(text({ type: 'json', data: { b: 1, a: [2] } }), ['{"b":1,"a":[2]}', '{"b":1,"a":[2]}'])
+})
+
+test('a secret is given in full, and shown to nobody', () => {
+  const store = new Store()
+  store.set('db', 'password', 'correct horse', { sensitivity: 'secret' })
+  const found = store.get('db', 'password')
+  assert.deepEqual([found.value, found.text, found.hint.value], ['correct horse', 'correct horse', 'correct horse'])
+  assert.equal(JSON.parse(JSON.stringify(found)).value, 'correct horse')
+  for (const shown of [found, found.hint, [found], store, store.query(), store.delete('db', 'password')]) {
+    assert(!inspect(shown, { depth: 9, showHidden: true }).includes('correct horse'))
+  }
+})
+
+test('settings are those of Config', () => {
+  assert.deepEqual(new Store({ max_hints: 3, max_bytes: 5000, max_components: 2, max_hints_per_component: 1 }).status().limits, {
+    components: 2,
+    hints_per_component: 1,
+    hints: 3,
+    bytes: 5000
+  })
+  assert.equal(new Store({ default_ttl: 'PT1H' }).set('a', 'k', 'v').hint.meta.ttl, 'PT1H')
+  const looks_secret = ['AKIA', 'IOSFODNN7EXAMPLE'].join('')
+  assert.throws(() => new Store().set('a', 'k', looks_secret), { code: 'E_SECRET_REJECTED' })
+  new Store({ secret_guard: false }).set('a', 'k', looks_secret)
+  process.env.NUDGE_MAX_HINTS = '7'
+  try {
+    assert.equal(new Store().status().limits.hints, 5000)
+    assert.equal(new Store({ from_env: true }).status().limits.hints, 7)
+    assert.equal(new Store({ from_env: true, max_hints: 9 }).status().limits.hints, 9)
+    process.env.NUDGE_MAX_HINTS = 'many'
+    assert.throws(() => new Store({ from_env: true }), { code: 'E_INVALID', message: /NUDGE_MAX_HINTS/ })
+  } finally {
+    delete process.env.NUDGE_MAX_HINTS
+  }
+})
+
+test('an error is an Error', () => {
+  const error = new NudgeError('E_CONFLICT', 'No.', { current_version: 3 })
+  assert(error instanceof Error && Object.isFrozen(error.data))
+  assert.deepEqual([error.name, error.code, error.rpcCode, error.message, error.data], ['NudgeError', 'E_CONFLICT', 40901, 'No.', { reason: 'E_CONFLICT', current_version: 3 }])
+  assert.match(error.stack, /^NudgeError: No\.\n.*surface\.test/)
+})

@@ -1,0 +1,136 @@
+// All of `tests/vectors`, each case by `callJson` and, in a second store, by the typed methods; both must
+// answer alike.
+import assert from 'node:assert/strict'
+import { readFileSync, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { describe, it } from 'node:test'
+
+import { Context, NudgeError, Store, errorCodes } from '../index.mjs'
+import { judge, resolve } from './kit/vectors.mjs'
+
+const native = createRequire(import.meta.url)('../native.js')
+const folder = new URL('../../../tests/vectors/', import.meta.url)
+// What `tests/README.md` lists.
+const codes = Object.fromEntries(Object.entries(errorCodes).filter(([, code]) => code > 0))
+
+const has = (object, ...names) => Object.keys(object).every((name) => names.includes(name))
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const META = ['tags', 'ttl', 'scope', 'priority', 'confidence', 'reason', 'sensitivity', 'source', 'added_by']
+
+/** A call in the words of the typed methods, or undefined where they cannot say it. */
+function typed(store, method, params) {
+  const { component, key, value, context, payload, ...rest } = params
+  // The typed methods know this name.
+  if (JSON.stringify(params).includes('"macos"')) return undefined
+  switch (method) {
+    case 'set_hint': {
+      const { meta = {}, ...beside } = rest
+      const sayable = isObject(meta) && has(meta, ...META) && has(beside, 'if_match_version', 'variant', 'allow_secret')
+      return sayable && (() => store.set(component, key, value, { ...meta, ...beside }))
+    }
+    case 'get_hint':
+      return has(rest, 'variant') && (() => getAllWays(store, component, key, context, rest))
+    case 'bump':
+      return () => store.bump(component, key, context === undefined ? rest : { ...rest, context })
+    case 'delete_hint':
+      return () => store.delete(component, key, rest)
+    case 'query':
+    case 'suggest':
+    case 'outcome':
+    case 'export':
+    case 'undo':
+      return () => store[method](params)
+    case 'import':
+      return () => store.import(payload, rest)
+    case 'list_components':
+      return has(params) && (() => store.listComponents())
+    case 'env_names':
+      return () => store.envNames(params)
+    case 'why':
+      return has(rest) && (() => store.why(component, key, context))
+    case 'deletions':
+    case 'stats':
+    case 'status':
+      return has(params) && (() => store[method]())
+    default:
+      return undefined
+  }
+}
+
+/** `get` as the result of `nudge.get_hint`; a plain context and a `Context` must give the same. */
+function getAllWays(store, component, key, context, options) {
+  const found = Object.keys(options).length ? store.get(component, key, context, options) : store.get(component, key, context)
+  const again = store.get(component, key, new Context(context), options)
+  assert.deepEqual(again, found)
+  if (found === null) throw new NudgeError('E_NOT_FOUND', 'Nothing fits.')
+  const { hint, score, reasons, parts } = found
+  assert.deepEqual([found.value, found.variant, found.version], [hint.value, hint.variant ?? '', hint.version])
+  return { hint, match_explain: { matched: true, score, parts, reasons } }
+}
+
+/** Calls; the answer as `judge` takes it. */
+function answer(call) {
+  try {
+    const result = call()
+    return typeof result === 'string' ? { result: JSON.parse(result), text: result } : { result, text: JSON.stringify(result) }
+  } catch (error) {
+    if (!(error instanceof NudgeError)) throw error
+    const object = { code: error.rpcCode, message: error.message, data: error.data }
+    return { error: object, text: JSON.stringify(object) }
+  }
+}
+
+/** What two stores tell alike: everything but who they are, and times of this machine. */
+const common = ({ result, error }) =>
+  JSON.parse(JSON.stringify({ result, reason: error?.data.reason, code: error?.code }), (name, value) => (name === 'session_id' ? '' : value))
+
+class Run {
+  constructor(config) {
+    this.config = config
+    this.saved = [new Map(), new Map()]
+    this.restart()
+  }
+
+  restart() {
+    this.stores = [new Store(this.config), new Store(this.config)]
+  }
+
+  advance(ms) {
+    for (const store of this.stores) store.call('nudge.test_advance', { ms })
+  }
+
+  call(step) {
+    const method = `nudge.${step.call}`
+    const answers = this.stores.map((store, at) => {
+      if (step.params_raw !== undefined) return answer(() => store.callJson(method, resolve(step.params_raw, this.saved[at])))
+      const params = resolve(step.params, this.saved[at])
+      if (at === 0) return answer(() => store.callJson(method, JSON.stringify(params)))
+      return answer(typed(store, step.call, params) || (() => store.call(method, params)))
+    })
+    assert.deepEqual(common(answers[1]), common(answers[0]))
+    // What `get` finds nothing with is told by `call` and `why` alone.
+    const isMiss = step.call === 'get_hint' && answers[1].error?.message === 'Nothing fits.'
+    judge(step, answers[0], this.saved[0], codes)
+    if (!isMiss) judge(step, answers[1], this.saved[1], codes)
+  }
+}
+
+function run({ config, steps }) {
+  const run = new Run(config)
+  for (const step of steps) {
+    if (step.restart) run.restart()
+    else if (step.advance_ms !== undefined) run.advance(step.advance_ms)
+    else run.call(step)
+  }
+}
+
+const skip = 'testPanic' in native ? false : 'the clock cannot be moved in a build without the feature test-clock'
+
+for (const file of readdirSync(folder).filter((name) => name.endsWith('.json'))) {
+  const cases = JSON.parse(readFileSync(new URL(file, folder), 'utf8'))
+  describe(file, { skip }, () => {
+    for (const one of cases) it(one.name, () => run(one))
+  })
+}
+
+it('there are vectors', () => assert(readdirSync(folder).length > 15))

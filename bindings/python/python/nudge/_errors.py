@@ -1,0 +1,101 @@
+"""Refusals: one class for each kind of the error model.
+
+A refused call has changed nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class NudgeError(Exception):
+    """What every refusal is; `str()` of one is a plain sentence that says what to do.
+
+    >>> try:
+    ...     nudge.Store().delete("api", "build")
+    ... except nudge.NudgeError as error:
+    ...     print(error.code, error.reason, isinstance(error, KeyError))
+    40401 E_NOT_FOUND True
+    """
+
+    #: The number that JSON-RPC carries, such as 40401.
+    code: ClassVar[int] = 0
+    #: The stable name, such as `E_NOT_FOUND`.
+    reason: ClassVar[str] = ""
+    #: What the kind adds: `near_misses`, `limit`, `current_version`, ...; and `reason` again.
+    data: dict[str, Any]
+
+    def __init__(self, message: str = "", data: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.data = data if data is not None else {"reason": self.reason}
+
+    def __str__(self) -> str:
+        # KeyError's own would put the sentence in quotes.
+        return str(self.args[0]) if self.args else ""
+
+
+class NotFoundError(NudgeError, KeyError):
+    """No such component, key or variant, or none fits the context.
+
+    `data` may have `near_misses` (what failed, variant by variant) and `missing_context` (fields to pass).
+    `Store.get` returns None instead.
+    """
+
+    code = 40401
+    reason = "E_NOT_FOUND"
+
+
+class InvalidError(NudgeError, ValueError):
+    """A type, size, range or schema rule is broken, or the store is closed."""
+
+    code = 40001
+    reason = "E_INVALID"
+
+
+class ConflictError(NudgeError):
+    """`if_match_version` differs from the stored version, which is `data["current_version"]`."""
+
+    code = 40901
+    reason = "E_CONFLICT"
+
+
+class SecretRejectedError(NudgeError, ValueError):
+    """A text looks like a credential: `data` has `rule` and `path`, never the text."""
+
+    code = 40002
+    reason = "E_SECRET_REJECTED"
+
+
+class ScopeInvalidError(NudgeError, ValueError):
+    """An illegal glob, or a path that could escape."""
+
+    code = 40003
+    reason = "E_SCOPE_INVALID"
+
+
+class QuotaError(NudgeError):
+    """A limit of the store is reached: `data` has `limit` and `max`."""
+
+    code = 42901
+    reason = "E_QUOTA"
+
+
+class UnavailableError(NudgeError, ConnectionError):
+    """No session runs, or it cannot be reached."""
+
+    code = 50301
+    reason = "E_UNAVAILABLE"
+
+
+class UnknownMethodError(NudgeError, LookupError):
+    """There is no method of that name."""
+
+    code = -32601
+    reason = "E_UNKNOWN_METHOD"
+
+
+class ParamsNotObjectError(InvalidError, TypeError):
+    """The params of a call are not an object."""
+
+    code = -32602
+    reason = "E_INVALID"

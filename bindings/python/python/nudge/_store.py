@@ -1,0 +1,459 @@
+"""The store, its methods with their options, and views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from os import PathLike, fsdecode
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self
+
+from nudge import _types as t
+from nudge._mapping import Components
+from nudge._nudge import NativeStore, NativeView, __version__, own, session
+from nudge._types import ContextLike
+
+
+def _duration(ttl: str | timedelta | None) -> str | None:
+    """ISO 8601, in seconds; the store refuses what is not positive."""
+    return f"PT{ttl.total_seconds():.3f}S" if isinstance(ttl, timedelta) else ttl
+
+
+class Store(NativeStore):
+    """A store of hints: component -> key -> the best variant for a context, and why.
+
+    `Store()` makes an empty one in this process; `nudge.connect()` gives the machine's running session. Both
+    answer the same methods. A store may be used by any number of threads; it is closed at the end of a
+    `with` block, or by `close()`, or when nothing refers to it.
+
+    Options of a store in this process (None is the default): at most `max_components` (500),
+    `max_hints_per_component` (200), `max_hints` (5,000) and `max_bytes` exported (24 MiB); `secret_guard`
+    (True) refuses texts that look like credentials; `default_ttl` ("session") is the ttl of hints stored
+    without one; `suggest_max` (20) bounds suggestions in 10 minutes. `from_env` takes those that are not
+    given from the environment variables `NUDGE_MAX_COMPONENTS` and so on.
+
+    Methods return what the JSON surface returns, as dicts; only `get` returns a `Match`. They raise
+    `InvalidError` and the other subclasses of `NudgeError`.
+
+    >>> with nudge.Store() as store:
+    ...     stored = store.set("http-proxy", "build", "docker compose build router",
+    ...                        scope={"cwd_glob": "**/http-proxy*"}, tags=["build"], priority=8)
+    ...     here = nudge.Context(cwd="/work/http-proxy", os="linux")
+    ...     found = store.get("http-proxy", "build", here)
+    >>> found.text, found.reasons
+    ('docker compose build router', ('cwd matched **/http-proxy*', 'priority 8/10'))
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(
+        cls,
+        *,
+        max_components: int | None = None,
+        max_hints_per_component: int | None = None,
+        max_hints: int | None = None,
+        max_bytes: int | None = None,
+        secret_guard: bool | None = None,
+        default_ttl: str | timedelta | None = None,
+        suggest_max: int | None = None,
+        from_env: bool = False,
+    ) -> Self:
+        options = {
+            "max_components": max_components,
+            "max_hints_per_component": max_hints_per_component,
+            "max_hints": max_hints,
+            "max_bytes": max_bytes,
+            "secret_guard": secret_guard,
+            "default_ttl": _duration(default_ttl),
+            "suggest_max": suggest_max,
+        }
+        return super().__new__(cls, own(options, from_env))
+
+    @classmethod
+    def connect(cls, runtime_dir: str | PathLike[str] | None = None, *, name: str | None = None) -> Self:
+        """The machine's running session; see `nudge.connect`."""
+        name = f"python/{__version__}" if name is None else name
+        return super().__new__(cls, session(None if runtime_dir is None else fsdecode(runtime_dir), name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError(
+            "a Store cannot be copied: two would not see each other's hints; share this one, also between threads"
+        )
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Store cannot be pickled; share hints between processes by nudge.connect(), or send store.export()"
+        )
+
+    def view(self, context: ContextLike | None = None) -> View:
+        """This store seen from one place, for repeated calls.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> here = store.view({"cwd": "/work/api"})
+        >>> here.get("api", "build").text
+        'make api'
+        """
+        return View(self, context)
+
+    @property
+    def components(self) -> Components:
+        """What is stored, as a mapping of components, each a mapping of keys to matches.
+
+        Only what applies everywhere; `view(context).components` shows what fits a context.
+        """
+        return View(self).components
+
+    def set(
+        self,
+        component: str,
+        key: str,
+        value: t.Value,
+        *,
+        tags: Sequence[str] | None = None,
+        ttl: str | timedelta | None = None,
+        scope: t.ScopeDict | Mapping[str, Any] | None = None,
+        priority: int | None = None,
+        confidence: float | None = None,
+        reason: str | None = None,
+        sensitivity: t.Sensitivity | None = None,
+        source: t.Source | None = None,
+        added_by: str | None = None,
+        if_match_version: int | None = None,
+        variant: str | None = None,
+        allow_secret: bool = False,
+    ) -> t.SetResult:
+        """Stores a hint, or updates the variant with an equal scope.
+
+        At most 32 `tags` of 1 to 64 bytes; `ttl` is "session", an ISO 8601 duration such as "PT2H", or a
+        timedelta, from now on; `scope` says where the hint applies (everywhere when None); `priority` 1 to 10
+        (5), `confidence` 0 to 1 (0.5); `reason` at most 2 KiB; `sensitivity="secret"` hides the value and
+        keeps it off the disk. `if_match_version` refuses unless that is the stored version (0: unless there
+        is none); `variant` updates that one and keeps its scope; `allow_secret` says that the secret guard's
+        finding is a false alarm.
+
+        Raises, in this order: `InvalidError`, `ScopeInvalidError`, `SecretRejectedError`, `NotFoundError`
+        (no such `variant`), `ConflictError`, `QuotaError`.
+
+        >>> store = nudge.Store()
+        >>> stored = store.set("api", "test", "make test", tags=["test"], ttl="PT2H", scope={"branch": "dev"})
+        >>> stored["hint"]["version"], stored["variants"]
+        (1, 1)
+        """
+        meta = {
+            "tags": tags,
+            "ttl": _duration(ttl),
+            "scope": scope,
+            "priority": priority,
+            "confidence": confidence,
+            "reason": reason,
+            "sensitivity": sensitivity,
+            "source": source,
+            "added_by": added_by,
+        }
+        params = {"component": component, "key": key, "value": value, "meta": meta}
+        rest = {"if_match_version": if_match_version, "variant": variant, "allow_secret": allow_secret}
+        result: t.SetResult = self.call("nudge.set_hint", params | rest)
+        return result
+
+    def query(
+        self,
+        *,
+        component: str | None = None,
+        keys: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        regex: str | None = None,
+        context: ContextLike | None = None,
+        limit: int | None = None,
+        include_ineligible: bool = False,
+    ) -> t.QueryResult:
+        """Searches; best first, at most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
+
+        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value
+        text and reason. `include_ineligible` adds the hints that do not fit, with the reason.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api", tags=["build"])
+        >>> [row["hint"]["key"] for row in store.query(tags=["build"])["hints"]]
+        ['build']
+        """
+        params = {"component": component, "keys": keys, "tags": tags, "regex": regex, "limit": limit}
+        result: t.QueryResult = self._call_in(
+            context, "nudge.query", params | {"include_ineligible": include_ineligible}
+        )
+        return result
+
+    def bump(
+        self,
+        component: str,
+        key: str,
+        delta: int | None = None,
+        *,
+        context: ContextLike | None = None,
+        variant: str | None = None,
+    ) -> t.BumpResult:
+        """Counts `delta` uses (1; 1 to 1,000) of what `get` returns in `context`, or of `variant`.
+
+        Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> store.bump("api", "build", 2)["hint"]["use_count"]
+        2
+        """
+        params = {"component": component, "key": key, "delta": delta, "variant": variant}
+        result: t.BumpResult = self._call_in(context, "nudge.bump", params)
+        return result
+
+    def delete(self, component: str, key: str, *, variant: str | None = None, all: bool = False) -> t.DeleteResult:
+        """Deletes a hint; of several variants the one named, or `all`. `undo` brings it back.
+
+        Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> store.delete("api", "build")["deleted_count"]
+        1
+        """
+        params = {"component": component, "key": key, "variant": variant, "all": all}
+        result: t.DeleteResult = self.call("nudge.delete_hint", params)
+        return result
+
+    def list_components(self) -> t.ComponentsResult:
+        """Every component with how many hints it has, by name.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> store.list_components()
+        {'components': [{'name': 'api', 'hint_count': 1}]}
+        """
+        result: t.ComponentsResult = self.call("nudge.list_components")
+        return result
+
+    def export(
+        self, *, component: str | None = None, include_secrets: bool = False, format: Literal["json"] | None = None
+    ) -> t.ExportResult:
+        """The store, or one component, as `import_` and `nudge import` take it.
+
+        Raises `NotFoundError` for an unknown component.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> nudge.Store().import_(store.export()["payload"])["imported"]
+        1
+        """
+        params = {"component": component, "include_secrets": include_secrets, "format": format}
+        result: t.ExportResult = self.call("nudge.export", params)
+        return result
+
+    def import_(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        mode: Literal["merge", "replace"] | None = None,
+        allow_secret: bool = False,
+    ) -> t.ImportResult:
+        """Loads hints of an export, or of a hand-written payload: `{"components": {NAME: {"hints": {KEY: value}}}}`.
+
+        With "merge" (the default) the later `updated_at` wins; "replace" empties the store first. A wrong hint
+        is skipped and listed.
+
+        Raises `InvalidError`, `SecretRejectedError`, `QuotaError`; then nothing is imported.
+
+        >>> store = nudge.Store()
+        >>> store.import_({"components": {"api": {"hints": {"build": "make api"}}}})
+        {'imported': 1, 'skipped': 0, 'errors': []}
+        """
+        params = {"payload": payload, "mode": mode, "allow_secret": allow_secret}
+        result: t.ImportResult = self.call("nudge.import", params)
+        return result
+
+    def suggest(
+        self,
+        event: Literal["start", "prompt", "failure"],
+        *,
+        context: ContextLike | None = None,
+        prompt: str | None = None,
+        command: str | None = None,
+        error: str | None = None,
+        client_session: str | None = None,
+        fresh: bool = False,
+        max_bytes: int | None = None,
+    ) -> t.SuggestResult:
+        """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
+
+        To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
+        `max_bytes` of value text (2,000). Never a secret.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> [row["hint"]["key"] for row in store.suggest("prompt", prompt="please build it")["suggestions"]]
+        ['build']
+        """
+        params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
+        rest = {"client_session": client_session, "max_bytes": max_bytes}
+        result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
+        return result
+
+    def outcome(
+        self,
+        command: str,
+        ok: bool,
+        *,
+        exit_code: int | None = None,
+        context: ContextLike | None = None,
+        client_session: str | None = None,
+    ) -> t.OutcomeResult:
+        """Tells how a command ended, for the hints that say it: it worked (`ok`), or it failed.
+
+        A hint that failed three times since it last worked comes last, and says so.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> store.outcome("make api", ok=True, exit_code=0)["matched"][0]["use_count"]
+        1
+        """
+        params = {"command": command, "ok": ok, "exit_code": exit_code, "client_session": client_session}
+        result: t.OutcomeResult = self._call_in(context, "nudge.outcome", params)
+        return result
+
+    def env_names(
+        self,
+        *,
+        component: str | None = None,
+        key: str | None = None,
+        variant: str | None = None,
+        keys: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> t.EnvNamesResult:
+        """The environment variables that the scopes of these hints mention.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api", scope={"env_required": "CI"})
+        >>> store.env_names(component="api")["names"]
+        ['CI']
+        """
+        params = {"component": component, "key": key, "variant": variant, "keys": keys, "tags": tags}
+        result: t.EnvNamesResult = self.call("nudge.env_names", params)
+        return result
+
+    def why(self, component: str, key: str, context: ContextLike | None = None) -> t.WhyResult:
+        """Why `get` returns what it returns, or nothing: every variant with each condition.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api", scope={"branch": "dev"})
+        >>> [c["met"] for c in store.why("api", "build", {"branch": "main"})["variants"][0]["conditions"]]
+        [False]
+        """
+        result: t.WhyResult = self._call_in(context, "nudge.why", {"component": component, "key": key})
+        return result
+
+    def deletions(self) -> t.DeletionsResult:
+        """The last calls that deleted hints, newest first.
+
+        >>> nudge.Store().deletions()
+        {'deletions': []}
+        """
+        result: t.DeletionsResult = self.call("nudge.deletions")
+        return result
+
+    def undo(self, id: int | None = None) -> t.UndoResult:
+        """Brings back what a deletion deleted; the last one when `id` is None.
+
+        Raises `NotFoundError`, `ConflictError` (all of it is stored anew), `QuotaError`.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api"), store.delete("api", "build")
+        >>> store.undo()["restored"]
+        1
+        """
+        result: t.UndoResult = self.call("nudge.undo", {"id": id})
+        return result
+
+    def stats(self) -> t.StatsResult:
+        """How often hints were asked for by `call` and `query` and suggested, and what came of it.
+
+        >>> nudge.Store().stats()["suggestions"]
+        0
+        """
+        result: t.StatsResult = self.call("nudge.stats")
+        return result
+
+    def status(self) -> t.StatusResult:
+        """What is stored, by whom, and the limits.
+
+        >>> nudge.Store(max_hints=10).status()["limits"]["hints"]
+        10
+        """
+        result: t.StatusResult = self.call("nudge.status")
+        return result
+
+
+class View(NativeView):
+    """A store seen from one place; make one per context and keep it.
+
+    In this process it remembers which scopes fit, so that repeated calls cost little. It may be used by any
+    number of threads, and as long as its store is open.
+
+    >>> store = nudge.Store()
+    >>> _ = store.set("api", "build", "make dev", scope={"branch": "dev"})
+    >>> view = store.view(nudge.Context(branch="dev"))
+    >>> view.get("api", "build").text, view.get("api", "test")
+    ('make dev', None)
+    """
+
+    __slots__ = ("_store",)
+
+    _store: Store
+
+    def __new__(cls, store: Store, context: ContextLike | None = None) -> Self:
+        view = super().__new__(cls, store, context)
+        view._store = store
+        return view
+
+    @property
+    def store(self) -> Store:
+        """The store it looks at."""
+        return self._store
+
+    @property
+    def components(self) -> Components:
+        """What fits here, as a mapping of components, each a mapping of keys to matches."""
+        return Components(self)
+
+    def __repr__(self) -> str:
+        return f"<nudge.View of {self._store!r} from {self.context!r}>"
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a View cannot be copied; share it, also between threads")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a View cannot be pickled; make one in each process from its store")
+
+
+def connect(runtime_dir: str | PathLike[str] | None = None, *, name: str | None = None) -> Store:
+    """The session that the `nudge serve` processes of this machine share, as a `Store`.
+
+    It is found through `runtime_dir`, else the environment variable `NUDGE_RUNTIME_DIR`, else the default
+    directory. `name` says who calls, for people who ask later who did what.
+
+    Calls go on with the next server when one dies. They wait 7 seconds at the most; Ctrl-C is heard when
+    they return. Of the environment in a context only what scopes mention is sent.
+
+    Raises `UnavailableError` when no session runs.
+    """
+    return Store.connect(runtime_dir, name=name)

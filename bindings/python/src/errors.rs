@@ -1,0 +1,42 @@
+//! Refusals as exceptions: one class for each kind, defined in Python (`_errors.py`).
+
+use nudge::{Error, ErrorKind};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// The exception class of a kind.
+pub fn class_name(kind: ErrorKind) -> String {
+    format!("{kind:?}Error")
+}
+
+/// The exception for a refusal.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let made = || {
+        let class = py.import("nudge._errors")?.getattr(class_name(error.kind()))?;
+        let data = serde_json::to_string(error.data()).unwrap_or_else(|_| "{}".to_owned());
+        class.call1((error.message(), crate::json::parse(py, &data)?))
+    };
+    made().map_or_else(|broken: PyErr| broken, PyErr::from_value)
+}
+
+/// An `InvalidError`. `message` must not repeat what it was given, which may be a secret.
+pub fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    raise(py, &Error::new(ErrorKind::Invalid, message))
+}
+
+/// The text of a Python string; one with half a surrogate pair is no text.
+pub fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    // The error of Python's own would carry the whole string.
+    string.to_str().map_err(|_| invalid(string.py(), "A string holds half of a surrogate pair; pass valid Unicode."))
+}
+
+/// The text of an argument that must be a string.
+pub fn argument<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<&'a str> {
+    match value.cast::<PyString>() {
+        Ok(string) => text(string),
+        Err(_) => Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "{name} must be a str, not {}",
+            value.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string())
+        ))),
+    }
+}

@@ -1,0 +1,128 @@
+//! What `get` found.
+
+use nudge::HintValue;
+use nudge_client::Found;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use serde_json::value::to_raw_value;
+
+use crate::errors::{invalid, raise};
+use crate::json::parse;
+
+/// A hint that fits, and why. It cannot be changed; what it tells is rendered when it is asked for.
+///
+/// >>> with nudge.Store() as store:
+/// ...     _ = store.set("api", "build", "make api", priority=9)
+/// ...     found = store.get("api", "build")
+/// >>> found.text
+/// 'make api'
+/// >>> found.reasons
+/// ('no scope: applies everywhere', 'priority 9/10')
+/// >>> round(found.parts["priority"], 4)
+/// 0.18
+#[pyclass(frozen, name = "Match", module = "nudge")]
+pub struct PyMatch(pub Found);
+
+#[pymethods]
+impl PyMatch {
+    /// The value: a str, or a dict with its `type`. Given in full even when it is a secret.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.value() {
+            HintValue::Text(text) => Ok(PyString::new(py, text).into_any()),
+            value => parse(py, written(py, value)?.get()),
+        }
+    }
+
+    /// The value's text: the str, or the `cmd`, `abs`, `body` or compact JSON `data` of the dict.
+    #[getter]
+    fn text<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.0.text())
+    }
+
+    /// 0 to 1; higher is better.
+    #[getter]
+    fn score(&self) -> f64 {
+        self.0.score()
+    }
+
+    /// The addends of the score by their names.
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = self.0.parts();
+        let out = PyDict::new(py);
+        for (name, part) in [
+            ("frecency", parts.frecency),
+            ("priority", parts.priority),
+            ("confidence", parts.confidence),
+            ("scope_specificity", parts.scope_specificity),
+            ("recency", parts.recency),
+            ("files_open", parts.files_open),
+        ] {
+            if name != "files_open" || part != 0.0 {
+                out.set_item(name, part)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Why it matched and what speaks for it.
+    #[getter]
+    fn reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.reasons())
+    }
+
+    /// The whole hint, as `nudge.get_hint` gives it.
+    #[getter]
+    fn hint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        parse(py, self.0.hint().map_err(|error| raise(py, &error))?.get())
+    }
+
+    /// The digest of the hint's scope, `""` when it applies everywhere.
+    #[getter]
+    fn variant<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.0.variant())
+    }
+
+    /// How often the hint was set, for `if_match_version`.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
+    /// What `nudge.get_hint` answers: `hint` and `match_explain`, numbers with four decimals.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let explain = nudge::MatchExplain {
+            matched: true,
+            score: self.0.score(),
+            parts: self.0.parts(),
+            reasons: self.0.reasons(),
+        };
+        let out = PyDict::new(py);
+        out.set_item("hint", self.hint(py)?)?;
+        out.set_item("match_explain", parse(py, written(py, &explain)?.get())?)?;
+        Ok(out)
+    }
+
+    /// Without the value, which may be a secret.
+    fn __repr__(&self) -> String {
+        format!("<nudge.Match variant={:?} version={} score={:.4}>", self.0.variant(), self.0.version(), self.0.score())
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Match cannot be pickled; send match.to_dict()"))
+    }
+}
+
+fn written(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<Box<serde_json::value::RawValue>> {
+    to_raw_value(value).map_err(|_| invalid(py, "The hint cannot be written as JSON."))
+}

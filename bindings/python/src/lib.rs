@@ -1,0 +1,64 @@
+//! Nudge in process for Python: the native half of the package `nudge`.
+//!
+//! Python's own half (`python/nudge`) has the signatures; this one reads and writes Python objects and
+//! calls [`nudge_client::Store`]. Nothing here calls back into Python while a lock of a store is held:
+//! what Python gives is copied before, and what a store answers is copied out of it.
+
+// The documentation is Python's, and so are the signatures.
+#![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]
+
+mod context;
+mod errors;
+mod fork;
+mod found;
+mod json;
+mod own;
+mod store;
+
+use pyo3::prelude::*;
+
+/// The native half of the package `nudge`.
+#[pymodule]
+mod _nudge {
+    use nudge::ErrorKind;
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::context::PyContext;
+    #[pymodule_export]
+    use crate::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
+    #[pymodule_export]
+    use crate::found::PyMatch;
+    #[pymodule_export]
+    use crate::own::own;
+    #[pymodule_export]
+    use crate::store::{Backend, NativeStore, NativeView, session};
+
+    /// The names of the methods that every store answers, as ``call`` takes them.
+    ///
+    /// >>> "nudge.get_hint" in nudge.methods()
+    /// True
+    #[pyfunction]
+    fn methods() -> Vec<&'static str> {
+        nudge::methods().into_iter().map(|method| method.name).collect()
+    }
+
+    /// The JSON Schema of a method's params.
+    #[pyfunction]
+    fn params_schema<'py>(py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+        let row = nudge::methods().into_iter().find(|row| row.name == method);
+        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method()))?;
+        crate::json::parse(py, &(row.params)().to_string())
+    }
+
+    /// Every kind of refusal: the name of its class, its code, its reason.
+    #[pyfunction]
+    fn error_kinds() -> Vec<(String, i32, &'static str)> {
+        ErrorKind::ALL.into_iter().map(|kind| (crate::errors::class_name(kind), kind.code(), kind.reason())).collect()
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

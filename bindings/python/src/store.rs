@@ -1,0 +1,298 @@
+//! A store of this process, or the machine's running session; and either seen from one place.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nudge::{Config, Context, Error, ErrorKind, Nudge, Service, check_name};
+use nudge_client::{Found, RuntimeDir, Store};
+use pyo3::prelude::*;
+use serde_json::value::RawValue;
+
+use crate::context::{PyContext, read};
+use crate::errors::{argument, invalid, raise};
+use crate::fork;
+use crate::found::PyMatch;
+use crate::json;
+
+/// What a `Store` stands on.
+#[pyclass(frozen, module = "nudge._nudge")]
+pub struct Backend(Arc<Shared>);
+
+struct Shared {
+    closed: AtomicBool,
+    kind: Kind,
+}
+
+enum Kind {
+    Own(Store),
+    Session(Session),
+}
+
+/// The way to a running session.
+struct Session {
+    dir: PathBuf,
+    name: String,
+    /// Locked for moments alone, by threads that have the interpreter's lock, so never during a fork.
+    link: Mutex<Link>,
+}
+
+/// A connection belongs to the process that opened it.
+struct Link {
+    generation: u32,
+    store: Option<Arc<Store>>,
+}
+
+impl Backend {
+    pub fn own(config: Config) -> Self {
+        Self::of(Kind::Own(Store::new(config)))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self(Arc::new(Shared { closed: AtomicBool::new(false), kind }))
+    }
+}
+
+/// Connects to the session of a runtime directory, as `name`.
+#[pyfunction]
+pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> PyResult<Backend> {
+    let connected = py.detach(|| {
+        let dir = RuntimeDir::open(runtime_dir.as_deref())?;
+        // The folder of the process may be another one after a fork.
+        let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
+        Ok((Store::connect(Some(&dir), &name)?, dir))
+    });
+    py.check_signals()?;
+    let (store, dir) = connected.map_err(|error: Error| raise(py, &error))?;
+    let link = Mutex::new(Link { generation: fork::generation(), store: Some(Arc::new(store)) });
+    Ok(Backend::of(Kind::Session(Session { dir, name, link })))
+}
+
+impl Session {
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process's connection; after a fork the child opens one of its own.
+    fn store(&self, py: Python<'_>) -> PyResult<Arc<Store>> {
+        let generation = fork::generation();
+        {
+            let link = self.link();
+            if let Some(store) = link.store.as_ref().filter(|_| link.generation == generation) {
+                return Ok(Arc::clone(store));
+            }
+        }
+        let fresh = py.detach(|| Store::connect(Some(&self.dir), &self.name)).map_err(|error| raise(py, &error))?;
+        let fresh = Arc::new(fresh);
+        let mut link = self.link();
+        // What the parent opened is the parent's to close.
+        std::mem::forget(link.store.replace(Arc::clone(&fresh)));
+        link.generation = generation;
+        Ok(fresh)
+    }
+
+    fn close(&self) {
+        let mut link = self.link();
+        let store = link.store.take();
+        if link.generation != fork::generation() {
+            std::mem::forget(store);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn open(&self, py: Python<'_>) -> PyResult<&Kind> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(invalid(py, "The store is closed; make or connect another one."));
+        }
+        Ok(&self.kind)
+    }
+
+    /// Calls the store without the interpreter's lock.
+    fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Store) -> T + Send) -> PyResult<T> {
+        match self.open(py)? {
+            Kind::Own(store) => Ok(fork::detached(py, || work(store))),
+            Kind::Session(session) => {
+                let store = session.store(py)?;
+                let done = py.detach(|| work(&store));
+                // Ctrl-C while it waited.
+                py.check_signals()?;
+                Ok(done)
+            }
+        }
+    }
+}
+
+fn found(py: Python<'_>, found: Result<Option<Found>, Error>) -> PyResult<Option<PyMatch>> {
+    found.map(|found| found.map(PyMatch)).map_err(|error| raise(py, &error))
+}
+
+/// What `Store` inherits: the calls that must be quick, and those by name.
+#[pyclass(frozen, subclass, module = "nudge._nudge")]
+pub struct NativeStore(Arc<Shared>);
+
+#[pymethods]
+impl NativeStore {
+    #[new]
+    fn new(backend: &Backend) -> Self {
+        Self(Arc::clone(&backend.0))
+    }
+
+    /// The best variant of a key that fits `context`, or None.
+    ///
+    /// `context` is None, a `Context`, a dict or other mapping (a TypedDict such as `ContextDict`), or
+    /// any object with such attributes (a dataclass); keep a `Context` or a `view` for repeated calls.
+    /// `variant` asks for that one alone, if it fits.
+    ///
+    /// Raises `InvalidError`, and `UnavailableError` when a session cannot be reached.
+    ///
+    /// >>> with nudge.Store() as store:
+    /// ...     _ = store.set("api", "build", "make dev", scope={"branch": "dev"})
+    /// ...     print(store.get("api", "build", {"branch": "dev"}).text)
+    /// ...     print(store.get("api", "build", {"branch": "main"}))
+    /// make dev
+    /// None
+    #[pyo3(signature = (component, key, context=None, *, variant=None))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        component: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+        context: Option<&Bound<'_, PyAny>>,
+        variant: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<PyMatch>> {
+        let context = read(py, context)?;
+        let (component, key) = (argument(component, "component")?, argument(key, "key")?);
+        let variant =
+            variant.filter(|variant| !variant.is_none()).map(|variant| argument(variant, "variant")).transpose()?;
+        let context = &*context;
+        match (self.0.open(py)?, variant) {
+            // So short that to let other threads run would cost more.
+            (Kind::Own(store), None) => found(py, store.get(component, key, context)),
+            (_, None) => found(py, self.0.detached(py, |store| store.get(component, key, context))?),
+            (_, Some(variant)) => {
+                found(py, self.0.detached(py, |store| store.get_variant(component, key, variant, context))?)
+            }
+        }
+    }
+
+    /// Calls a method by its name, such as `nudge.query`; `nudge.methods()` lists them. `params` is a dict,
+    /// or JSON text that is passed on as it stands. Returns what the method answers, as Python objects.
+    ///
+    /// Raises what the method refuses with; `UnknownMethodError`, `ParamsNotObjectError`.
+    ///
+    /// >>> nudge.Store().call("nudge.list_components")
+    /// {'components': []}
+    #[pyo3(signature = (method, params=None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        method: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let method = argument(method, "method")?;
+        let params = json::params(py, params.filter(|params| !params.is_none()))?;
+        let result = self.0.detached(py, |store| store.call(method, &params))?;
+        json::answer(py, result)
+    }
+
+    /// As `call` from `context`, for the methods that take one.
+    fn _call_in<'py>(
+        &self,
+        py: Python<'py>,
+        context: Option<&Bound<'py, PyAny>>,
+        method: &Bound<'py, PyAny>,
+        params: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let given = context.filter(|context| !context.is_none());
+        let context = read(py, given)?;
+        let method = argument(method, "method")?;
+        let params = json::params(py, Some(params))?;
+        let (anywhere, context) = (given.is_none(), &*context);
+        let call = |store: &Store| -> Result<Box<RawValue>, Error> {
+            if anywhere {
+                return store.call(method, &params);
+            }
+            let object = serde_json::from_str(params.get());
+            let object = object.map_err(|_| Error::new(ErrorKind::ParamsNotObject, "Pass the params as a dict."))?;
+            store.call_in(context, method, object)
+        };
+        let result = self.0.detached(py, call)?;
+        json::answer(py, result)
+    }
+
+    /// Closes it: later calls raise `InvalidError`, a connection is ended. Closing twice does nothing.
+    fn close(&self) {
+        if !self.0.closed.swap(true, Ordering::AcqRel)
+            && let Kind::Session(session) = &self.0.kind
+        {
+            session.close();
+        }
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
+    }
+
+    fn __repr__(&self) -> String {
+        let kind = match self.0.kind {
+            Kind::Own(_) => "in process",
+            Kind::Session(_) => "of the session",
+        };
+        format!("<nudge.Store {kind}{}>", if self.closed() { ", closed" } else { "" })
+    }
+}
+
+/// What `View` inherits.
+#[pyclass(frozen, subclass, module = "nudge._nudge")]
+pub struct NativeView {
+    shared: Arc<Shared>,
+    context: Context,
+    /// Of a store of this process: it remembers which scopes fit.
+    own: Option<nudge::View<Arc<Nudge>>>,
+}
+
+#[pymethods]
+impl NativeView {
+    #[new]
+    #[pyo3(signature = (store, context=None))]
+    fn new(py: Python<'_>, store: &NativeStore, context: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let context = read(py, context)?.into_owned();
+        let own = match store.0.open(py)? {
+            Kind::Own(store) => store.own().map(|nudge| nudge::View::new(Arc::clone(nudge), context.clone())),
+            Kind::Session(_) => None,
+        };
+        Ok(Self { shared: Arc::clone(&store.0), context, own })
+    }
+
+    /// As `Store.get` from this view's context.
+    fn get(&self, py: Python<'_>, component: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>) -> PyResult<Option<PyMatch>> {
+        let (component, key) = (argument(component, "component")?, argument(key, "key")?);
+        match &self.own {
+            Some(view) => {
+                self.shared.open(py)?;
+                if let Some(match_) = view.get(component, key) {
+                    return Ok(Some(PyMatch(match_.into())));
+                }
+                // What is stored has been checked.
+                let checked = check_name("component", component).and_then(|()| check_name("key", key));
+                found(py, checked.map(|()| None))
+            }
+            None => found(py, self.shared.detached(py, |store| store.get(component, key, &self.context))?),
+        }
+    }
+
+    /// Where it looks from.
+    #[getter]
+    fn context(&self) -> PyContext {
+        PyContext(self.context.clone())
+    }
+}

@@ -1,0 +1,50 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nudge
+from kit import Server, clock_stands_still, nudge_binary
+
+
+@pytest.fixture
+def store() -> Iterator[nudge.Store]:
+    """An empty store in this process."""
+    with nudge.Store() as store:
+        yield store
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [
+        name for name in os.environ if name.startswith("NUDGE_") and name not in ("NUDGE_BIN", "NUDGE_HAMMER_SECONDS")
+    ]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A `nudge serve` with a runtime directory of its own."""
+    binary = nudge_binary()
+    if binary is None:
+        pytest.skip("no nudge binary: set NUDGE_BIN")
+    with Server(binary, tmp_path / "run") as server:
+        yield server
+
+
+def pytest_report_header() -> str:
+    """Which package, and which program."""
+    binary = nudge_binary()
+    version = (
+        subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        if binary
+        else "none"
+    )
+    clock = "standing still" if clock_stands_still() else "the system's"
+    return f"nudge {nudge.__version__} from {Path(nudge.__file__).parent}; clock: {clock}; server: {version}"

@@ -1,0 +1,113 @@
+"""A session for the tests, and how they wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+import nudge
+
+T = TypeVar("T")
+
+PATIENCE_S = 20.0
+#: The root of the repository, if the tests lie in one.
+REPOSITORY = next((up for up in Path(__file__).resolve().parents if (up / "tests" / "vectors").is_dir()), None)
+
+
+def nudge_binary() -> Path | None:
+    """The `nudge` program: `NUDGE_BIN`, or what cargo built."""
+    if named := os.environ.get("NUDGE_BIN"):
+        return Path(named).resolve()
+    if REPOSITORY is None:
+        return None
+    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
+    built = target / "debug" / "nudge"
+    return built.resolve() if built.exists() else None
+
+
+@cache
+def clock_stands_still() -> bool:
+    """Whether this build has the feature `test-clock`."""
+    try:
+        nudge.Store().call("nudge.test_advance", {"ms": 0})
+    except nudge.UnknownMethodError:
+        return False
+    return True
+
+
+def wait_for(what: str, look: Callable[[], T | None]) -> T:
+    """Looks until there is something."""
+    end = time.monotonic() + PATIENCE_S
+    while (seen := look()) is None:
+        if time.monotonic() > end:
+            raise AssertionError(f"waited in vain for {what}")
+        time.sleep(0.002)
+    return seen
+
+
+class Server:
+    """A session: `nudge serve` processes of one runtime directory, which end with it."""
+
+    def __init__(self, binary: Path, runtime: Path) -> None:
+        self.binary = binary
+        self.runtime = runtime
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.processes:
+            self._stdin(process).close()
+        for process in self.processes:
+            process.wait(PATIENCE_S)
+
+    @staticmethod
+    def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
+        assert process.stdin is not None
+        return process.stdin
+
+    def start(self) -> int:
+        """One more; the first is PRIMARY."""
+        variables = os.environ | {"NUDGE_RUNTIME_DIR": str(self.runtime)}
+        process = subprocess.Popen(
+            [self.binary, "serve", "--port", "0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=variables,
+        )
+        self.processes.append(process)
+        if len(self.processes) == 1:
+            self.primary(lambda pid: pid == process.pid)
+        return process.pid
+
+    def primary(self, awaited: Callable[[int], bool]) -> int:
+        """The process that is PRIMARY, once it is the awaited one."""
+
+        def look() -> int | None:
+            try:
+                said: dict[str, Any] = json.loads((self.runtime / "server.pid").read_text())
+            except (OSError, ValueError):
+                return None
+            pid = int(said["pid"])
+            return pid if awaited(pid) else None
+
+        return wait_for("server.pid", look)
+
+    def kill(self, pid: int) -> None:
+        """As `kill -9`."""
+        process = next(process for process in self.processes if process.pid == pid)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE_S)

@@ -1,0 +1,185 @@
+//! The C library, through a client that is written in C (`bindings/c/tests/c/vectors.c`).
+//!
+//! Each call is made on two stores that hold the same: by `nudge_call`, and by the typed function where it can
+//! say just this. Both must answer the same.
+
+mod typed;
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Driver, no_answer};
+use crate::format::Config;
+use typed::Message;
+
+/// The library through a C program.
+#[derive(Default)]
+pub struct C {
+    client: Option<Client>,
+}
+
+impl Driver for C {
+    fn name(&self) -> &'static str {
+        "c"
+    }
+
+    fn start(&mut self, config: &Config) -> Result<(), String> {
+        if self.client.is_none() {
+            self.client = Some(Client::start()?);
+        }
+        let mut message = Message::new("start");
+        for (name, value) in config.env() {
+            let name = name.trim_start_matches("NUDGE_").to_ascii_lowercase();
+            // A switch: 1 is on, 2 is off.
+            let value = if name == "secret_guard" && value == "0" { "2".into() } else { value };
+            message.push(&name, value);
+        }
+        match self.ask(&message)? {
+            (0, _) => Ok(()),
+            answer => Err(format!("no store: {answer:?}")),
+        }
+    }
+
+    fn call(&mut self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Value> {
+        let untyped = |store| {
+            let mut message = Message::new("call");
+            message.push("store", store);
+            message.push("method", method);
+            message.push("params", params.get());
+            message
+        };
+        let called = self.ask(&untyped("0")).and_then(result).map_err(|e| no_answer(&e))?;
+        let typed = typed::message(method, params.get());
+        let other = self.ask(typed.as_ref().unwrap_or(&untyped("1"))).map_err(|e| no_answer(&e))?;
+        if typed.is_some() {
+            let fields = other.1.clone();
+            let other = result(other).map_err(|e| no_answer(&e))?;
+            compare(&called, &other).and_then(|()| check_match(&fields)).map_err(|e| no_answer(&e))?;
+        }
+        called
+    }
+
+    fn advance(&mut self, ms: u64) -> Result<(), String> {
+        let params = RawValue::from_string(json!({ "ms": ms }).to_string()).map_err(|e| e.to_string())?;
+        self.call("nudge.test_advance", &params)
+            .map(drop)
+            .map_err(|e| format!("the clock does not move (is the library built with test-clock?): {e}"))
+    }
+}
+
+impl C {
+    fn ask(&mut self, message: &Message) -> Result<Answer, String> {
+        let client = self.client.as_mut().ok_or("not started")?;
+        client.ask(message).map_err(|e| format!("the C client: {e}"))
+    }
+}
+
+/// A status and fields.
+type Answer = (i64, Vec<(String, String)>);
+type Called = Result<Box<RawValue>, Value>;
+
+/// The result or the error object.
+fn result((status, fields): Answer) -> Result<Called, String> {
+    let field = |name: &str| {
+        let found = fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, text)| text.clone()).ok_or_else(|| format!("no {name} in {fields:?}"))
+    };
+    if status == 0 {
+        return RawValue::from_string(field("json")?).map(Ok).map_err(|e| e.to_string());
+    }
+    let data: Value = serde_json::from_str(&field("data")?).map_err(|e| e.to_string())?;
+    if data["reason"] != field("reason")? {
+        return Err(format!("two reasons: {fields:?}"));
+    }
+    Ok(Err(json!({"code": status, "message": field("message")?, "data": data})))
+}
+
+fn compare(called: &Called, typed: &Called) -> Result<(), String> {
+    let same = match (called, typed) {
+        (Ok(a), Ok(b)) => a.get() == b.get(),
+        (Err(a), Err(b)) => a == b,
+        _ => false,
+    };
+    if same { Ok(()) } else { Err(format!("nudge_call and the typed function differ: {called:?} {typed:?}")) }
+}
+
+/// That the accessors of a match say what its JSON says.
+fn check_match(fields: &[(String, String)]) -> Result<(), String> {
+    let all = |name: &str| {
+        fields.iter().filter(|(field, _)| field == name).map(|(_, text)| text.as_str()).collect::<Vec<_>>()
+    };
+    let [score] = all("score")[..] else { return Ok(()) };
+    let whole: Value = serde_json::from_str(all("json")[0]).map_err(|e| e.to_string())?;
+    let (hint, explain) = (&whole["hint"], &whole["match_explain"]);
+    let close = |text: &str| {
+        let number: f64 = text.parse().unwrap_or(f64::NAN);
+        (number - explain["score"].as_f64().unwrap_or(f64::NAN)).abs() < 2e-4
+    };
+    let value = &hint["value"];
+    let data = value["data"].to_string();
+    let text = value.as_str().or(value["cmd"].as_str()).or(value["abs"].as_str()).or(value["body"].as_str());
+    // Of JSON the order of keys is lost here, the length is not.
+    let same_value = text.map_or_else(|| all("value")[0].len() == data.len(), |text| text == all("value")[0]);
+    let agree = close(score)
+        && close(all("sum")[0])
+        && all("variant") == [hint["variant"].as_str().unwrap_or_default()]
+        && all("version") == [hint["version"].to_string()]
+        && json!(all("reason")) == explain["reasons"]
+        && same_value;
+    if agree { Ok(()) } else { Err(format!("the accessors of a match say something else: {fields:?}")) }
+}
+
+/// The running program; dropping it ends it.
+struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start() -> Result<Self, String> {
+        let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/c-tests/vectors");
+        let path = env::var_os("NUDGE_C_CLIENT").map_or_else(|| PathBuf::from(built), PathBuf::from);
+        let mut child = Command::new(&path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| {
+            format!("{}: {e}; build it with bindings/c/check, or name it in NUDGE_C_CLIENT", path.display())
+        })?;
+        let stdout = child.stdout.take().ok_or("no stdout")?;
+        Ok(Self { stdin: child.stdin.take(), child, stdout: BufReader::new(stdout) })
+    }
+
+    fn ask(&mut self, message: &Message) -> Result<Answer, String> {
+        let stdin = self.stdin.as_mut().ok_or("closed")?;
+        stdin.write_all(&message.bytes()).map_err(|e| e.to_string())?;
+        let (status, count) = self.line()?;
+        let mut fields = Vec::new();
+        for _ in 0..count {
+            let (name, len) = self.line()?;
+            let mut bytes = vec![0; len + 1];
+            self.stdout.read_exact(&mut bytes).map_err(|e| e.to_string())?;
+            bytes.pop();
+            fields.push((name, String::from_utf8(bytes).map_err(|e| e.to_string())?));
+        }
+        Ok((status.parse().map_err(|_| format!("no status: {status}"))?, fields))
+    }
+
+    /// A word and a number.
+    fn line(&mut self) -> Result<(String, usize), String> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).map_err(|e| e.to_string())?;
+        let (word, number) = line.trim_end().split_once(' ').ok_or("it has ended; its stderr says why")?;
+        Ok((word.to_owned(), number.parse().map_err(|_| format!("no number: {line}"))?))
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It ends by itself when its stdin does.
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
