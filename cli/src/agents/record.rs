@@ -54,10 +54,10 @@ impl Record {
     /// `E_UNAVAILABLE` when it cannot be written.
     pub fn save(&self) -> Result<()> {
         if self.changes.is_empty() {
-            return match fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(&self.path, &error)),
-                _ => Ok(()),
-            };
+            remove(&self.path)?;
+            // Its folder was made for it; where something else is in it, it stays.
+            let _ = self.path.parent().map(fs::remove_dir);
+            return Ok(());
         }
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         replace(&self.path, &text, true)
@@ -72,7 +72,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text, false)
 }
 
-/// Removes a file, and the folders that stand empty then and in `made`.
+/// Removes a file, if it is there.
 ///
 /// # Errors
 /// `E_UNAVAILABLE`.
@@ -92,10 +92,9 @@ fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         match fs::metadata(&path) {
-            Ok(old) if !private => file.as_file().set_permissions(old.permissions())?,
-            Ok(_) => {}
-            Err(_) if !private => readable(file.as_file())?,
-            Err(_) => {}
+            _ if private => {}
+            Ok(old) => file.as_file().set_permissions(old.permissions())?,
+            Err(_) => readable(file.as_file())?,
         }
         file.persist(&path).map(drop).map_err(|error| error.error)
     };

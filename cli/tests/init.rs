@@ -1,0 +1,289 @@
+//! `nudge init` on a home of its own: what it writes, that twice is once, and that `--undo` brings every byte back.
+#![cfg(unix)]
+
+mod kit;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const SETTINGS: &str = "{\n  // mine\n  \"model\": \"x\",\n  \"hooks\": {\n    \"PostToolUse\": [\n      { \"matcher\": \"Edit\", \"hooks\": [{ \"type\": \"command\", \"command\": \"fmt\" }] },\n    ],\n  },\n}\n";
+const CODEX: &str = "# mine\nmodel = \"x\" # kept\n\n[mcp_servers.other]\ncommand = \"y\"\n";
+
+struct Home {
+    dir: TempDir,
+    binary: PathBuf,
+}
+
+impl Home {
+    /// With traces of every client, and settings in some.
+    fn new() -> Self {
+        let dir = kit::home();
+        for folder in [
+            ".claude",
+            ".codex",
+            ".gemini",
+            ".cursor",
+            ".config/opencode",
+            ".config/zed",
+            ".config/Code/User",
+            "work",
+            "bin",
+        ] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        let home = Self { dir, binary: env!("CARGO_BIN_EXE_nudge").into() };
+        home.write(".claude/settings.json", SETTINGS);
+        home.write(".codex/config.toml", CODEX);
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    /// Only what stands in `bin` can be run.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg("init").args(args).env_clear().env("HOME", self.dir.path()).env("PATH", self.path("bin"));
+        command.current_dir(self.path("work")).stdin(std::process::Stdio::null());
+        command
+    }
+
+    #[track_caller]
+    fn init(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(&self, args: &[&str]) -> Output {
+        let output = self.command(args).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}: {output:?}");
+        output
+    }
+
+    /// Every file with its text.
+    fn files(&self) -> BTreeMap<PathBuf, String> {
+        fn walk(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, into)
+                } else {
+                    drop(into.insert(path.clone(), fs::read_to_string(path).unwrap()))
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        walk(self.dir.path(), &mut files);
+        files
+    }
+}
+
+/// Makes a program by another process: one that this one had written could be busy, because it starts others
+/// meanwhile.
+fn by_another(script: &str, path: &Path, argument: &str) {
+    let status = Command::new("sh").args(["-c", script]).arg(path).arg(argument).status().unwrap();
+    assert!(status.success());
+}
+
+fn handlers(settings: &Value, event: &str) -> Vec<Value> {
+    let groups = settings["hooks"][event].as_array().cloned().unwrap_or_default();
+    groups.iter().flat_map(|group| group["hooks"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+#[test]
+fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
+    let home = Home::new();
+    let before = home.files();
+    assert_eq!(home.init(&["--print"]), "");
+    assert_eq!(home.files(), before, "--print changes nothing");
+    let refused = home.refused(&[]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--yes"), "nobody can be asked: {refused:?}");
+    assert_eq!(home.files(), before);
+
+    let said = home.init(&["--yes"]);
+    assert_eq!(said.lines().count(), 8, "{said}");
+    let command = home.binary.to_str().unwrap();
+    for (file, at) in [
+        (".claude.json", "/mcpServers/nudge"),
+        (".cursor/mcp.json", "/mcpServers/nudge"),
+        (".gemini/settings.json", "/mcpServers/nudge"),
+        (".config/Code/User/mcp.json", "/servers/nudge"),
+        (".config/zed/settings.json", "/context_servers/nudge"),
+    ] {
+        let entry = home.json(file).pointer(at).cloned().unwrap_or_else(|| panic!("{file} has no {at}"));
+        assert_eq!((&entry["command"], &entry["args"]), (&json!(command), &json!(["serve"])), "{file}");
+    }
+    assert_eq!(home.json(".config/opencode/opencode.json")["mcp"]["nudge"]["command"], json!([command, "serve"]));
+    let codex = home.read(".codex/config.toml");
+    assert!(
+        codex.starts_with(CODEX) && codex.contains(&format!("[mcp_servers.nudge]\ncommand = \"{command}\"")),
+        "{codex}"
+    );
+    let settings = home.read(".claude/settings.json");
+    assert!(settings.contains("  // mine\n") && settings.contains("{ \"matcher\": \"Edit\""), "{settings}");
+    for event in ["SessionStart", "SubagentStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"] {
+        assert!(settings.contains(&format!("\"{event}\"")), "{settings}");
+    }
+    assert_eq!(handlers(&home.json(".codex/hooks.json"), "SessionStart")[0]["command"], format!("{command} hook"));
+    assert_eq!(handlers(&home.json(".gemini/settings.json"), "BeforeAgent")[0]["timeout"], 2000);
+    assert_eq!(home.json(".cursor/hooks.json")["hooks"]["sessionStart"][0]["command"], format!("{command} hook"));
+    let record = fs::metadata(home.path(".local/state/nudge/init.json")).unwrap();
+    assert_eq!(record.permissions().mode() & 0o777, 0o600, "it holds what was private");
+
+    let after = home.files();
+    assert_eq!(home.init(&["--yes"]), "nothing to change\n");
+    assert_eq!(home.files(), after, "twice is once");
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+    assert_eq!(home.init(&["--undo", "--yes"]), "nothing to undo\n");
+}
+
+#[test]
+fn a_file_that_was_changed_since_loses_only_what_is_ours() {
+    let home = Home::new();
+    home.init(&["claude", "codex", "--yes"]);
+    let changed = home.read(".claude/settings.json").replace("\"model\": \"x\"", "\"model\": \"y\"");
+    home.write(".claude/settings.json", &changed);
+    home.write(".codex/config.toml", &format!("{}\n[tui]\ntheme = \"z\"\n", home.read(".codex/config.toml")));
+    home.init(&["--undo", "--yes"]);
+    let settings = home.read(".claude/settings.json");
+    assert!(
+        settings.contains("\"model\": \"y\"") && settings.contains("fmt") && settings.contains("// mine"),
+        "{settings}"
+    );
+    assert!(!settings.contains("nudge") && !settings.contains("SessionStart"), "{settings}");
+    let codex = home.read(".codex/config.toml");
+    assert!(
+        codex.contains("theme = \"z\"") && codex.contains("[mcp_servers.other]") && !codex.contains("nudge"),
+        "{codex}"
+    );
+}
+
+#[test]
+fn a_broken_file_is_refused_with_its_position_and_the_others_are_done() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\" 1\n  }\n}\n");
+    let before = home.read(".cursor/mcp.json");
+    let output = home.refused(&["cursor", "codex", "--yes"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains(".cursor/mcp.json is broken at line 3"), "{said}");
+    assert_eq!(home.read(".cursor/mcp.json"), before);
+    assert!(!home.path(".cursor/hooks.json").exists(), "nothing of this client is changed");
+    assert!(home.read(".codex/config.toml").contains("nudge"));
+    home.write(".cursor/mcp.json", "[]");
+    home.refused(&["cursor", "--yes"]);
+    assert_eq!(home.read(".cursor/mcp.json"), "[]");
+}
+
+#[test]
+fn after_the_binary_has_moved_the_paths_are_corrected() {
+    let mut home = Home::new();
+    home.init(&["--all", "--yes"]);
+    let old = home.files();
+    let moved = home.path("bin/nudge");
+    by_another("cp \"$1\" \"$0\"", &moved, home.binary.to_str().unwrap());
+    home.binary.clone_from(&moved);
+    home.init(&["--all", "--yes"]);
+    let new = home.files();
+    let (from, to) = (env!("CARGO_BIN_EXE_nudge"), moved.to_str().unwrap());
+    for (path, text) in old.iter().filter(|(path, _)| !path.ends_with("init.json")) {
+        assert_eq!(new[path], text.replace(from, to), "{}", path.display());
+    }
+    assert_eq!(home.init(&["--all", "--yes"]), "nothing to change\n");
+    // What the user adds to our entries stays.
+    let mut entry = home.json(".claude.json");
+    entry["mcpServers"]["nudge"]["env"]["NUDGE_MAX_HINTS"] = json!("10");
+    home.write(".claude.json", &entry.to_string());
+    assert_eq!(home.init(&["claude", "--yes"]), "nothing to change\n");
+}
+
+#[test]
+fn links_and_permissions_stay() {
+    let home = Home::new();
+    fs::create_dir(home.path("dotfiles")).unwrap();
+    fs::rename(home.path(".claude/settings.json"), home.path("dotfiles/settings.json")).unwrap();
+    symlink("../dotfiles/settings.json", home.path(".claude/settings.json")).unwrap();
+    home.write(".claude.json", "{}");
+    fs::set_permissions(home.path(".claude.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    home.init(&["claude", "--yes"]);
+    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
+    assert!(home.read("dotfiles/settings.json").contains("SessionStart"));
+    assert_eq!(fs::metadata(home.path(".claude.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read("dotfiles/settings.json"), SETTINGS);
+    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
+}
+
+#[test]
+fn the_clients_own_command_is_used_where_there_is_one() {
+    let home = Home::new();
+    let program = |text: &str| {
+        let script = format!("#!/bin/sh\n{text}\n");
+        by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &home.path("bin/claude"), &script);
+    };
+    home.write(".claude.json", "{\"seen\": 1}\n");
+    program(
+        "echo \"$@\" > \"$HOME/asked\"; echo '{\"seen\": 2, \"mcpServers\": {\"nudge\": {}}}' > \"$HOME/.claude.json\"",
+    );
+    let before = home.files();
+    home.init(&["claude", "--yes"]);
+    let command = home.binary.to_str().unwrap();
+    assert_eq!(home.read("asked"), format!("mcp add --scope user nudge -- {command} serve\n"));
+    fs::remove_file(home.path("asked")).unwrap();
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before, "what it changed is brought back too");
+    program("echo 'it is broken' >&2; exit 1");
+    let output = home.refused(&["claude", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is broken"), "{output:?}");
+}
+
+#[test]
+fn a_project_and_its_documents() {
+    let home = Home::new();
+    home.write("work/AGENTS.md", "# Rules\n\nBe kind.\n");
+    let before = home.files();
+    home.init(&["claude", "vscode", "--project", "--agents-md", "--yes"]);
+    assert_eq!(home.json("work/.mcp.json")["mcpServers"]["nudge"]["command"], "nudge", "others have it elsewhere");
+    assert_eq!(home.json("work/.vscode/mcp.json")["servers"]["nudge"]["args"], json!(["serve"]));
+    assert!(handlers(&home.json("work/.claude/settings.json"), "PostToolUseFailure").len() == 1);
+    let rules = home.read("work/AGENTS.md");
+    assert!(rules.starts_with("# Rules\n\nBe kind.\n\n<!-- nudge -->\n"), "{rules}");
+    assert_eq!(rules.lines().count(), 3 + 1 + 5);
+    assert_eq!(home.init(&["claude", "vscode", "--project", "--agents-md", "--yes"]), "nothing to change\n");
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+    home.refused(&["nothing-of-the-kind"]);
+    home.refused(&["claude", "--all"]);
+}
+
+#[test]
+fn where_no_client_is_found_it_says_so() {
+    let mut home = Home::new();
+    home.dir = kit::home();
+    fs::create_dir(home.path("work")).unwrap();
+    let output = home.refused(&["--yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nudge init claude"), "{output:?}");
+}
