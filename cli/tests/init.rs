@@ -87,9 +87,9 @@ impl Home {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    walk(&path, into)
+                    walk(&path, into);
                 } else {
-                    drop(into.insert(path.clone(), fs::read_to_string(path).unwrap()))
+                    into.insert(path.clone(), String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned());
                 }
             }
         }
