@@ -4,6 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -169,6 +170,37 @@ static void a_fork_asks_too(const nudge_store *session) {
   nudge_match_free(found);
 }
 
+typedef struct {
+  const nudge_store *session;
+  int number;
+} caller;
+
+static void *call_often(void *given) {
+  const caller *own = given;
+  for (int at = 0; at < 50; at++) {
+    char key[32];
+    snprintf(key, sizeof key, "key-%d-%d", own->number, at);
+    set_text(own->session, "threads", key, key);
+    nudge_match *found = NULL;
+    nudge_get_params get = {sizeof get, S("threads"), S(key), NULL};
+    CHECK(nudge_get(own->session, &get, &found, NULL) == NUDGE_OK && is(nudge_match_value(found), key));
+    nudge_match_free(found);
+  }
+  return NULL;
+}
+
+/* Threads share the connection. */
+static void threads_ask_at_once(const nudge_store *session) {
+  enum { THREADS = 4 };
+  pthread_t all[THREADS];
+  caller callers[THREADS];
+  for (int at = 0; at < THREADS; at++) {
+    callers[at] = (caller){session, at};
+    CHECK(!pthread_create(&all[at], NULL, call_often, &callers[at]));
+  }
+  for (int at = 0; at < THREADS; at++) CHECK(!pthread_join(all[at], NULL));
+}
+
 int main(int count, char **words) {
   CHECK(count == 3);
   binary = words[1];
@@ -182,6 +214,7 @@ int main(int count, char **words) {
   same_methods(session);
   the_environment_counts(session);
   a_fork_asks_too(session);
+  threads_ask_at_once(session);
 
   /* Killed and replaced by one that stood in line: nothing is lost, the handle goes on. */
   server second = serve();

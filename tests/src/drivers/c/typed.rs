@@ -254,3 +254,25 @@ impl Fields {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Step, load, vectors_dir};
+    use crate::resolve::{Saved, resolve};
+
+    /// Else the comparison would compare little.
+    #[test]
+    fn most_calls_can_be_said() {
+        let (mut all, mut said) = (0, 0);
+        let typed = ["get_hint", "set_hint", "bump", "delete_hint"];
+        for step in load(&vectors_dir()).unwrap().into_iter().flat_map(|(_, case)| case.steps) {
+            let Step::Call(call) = step else { continue };
+            let (true, Some(params)) = (typed.contains(&call.call.as_str()), call.params) else { continue };
+            let Ok(params) = resolve(&params, &Saved::new()) else { continue };
+            all += 1;
+            said += usize::from(message(&format!("nudge.{}", call.call), &params.text()).is_some());
+        }
+        assert!(said * 10 > all * 8, "{said} of {all}");
+    }
+}
