@@ -76,8 +76,12 @@ fn every_invariant_names_a_test_that_exists() {
         assert!(!tests.is_empty(), "no test: {row}");
         for test in tests {
             let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("not FILE::TEST: {test}"));
-            let named =
-                if file.contains("/vectors/") { format!("\"name\": \"{name}\"") } else { format!("fn {name}(") };
+            let named = match file.rsplit('.').next() {
+                Some("json") => format!("\"name\": \"{name}\""),
+                Some("py") => format!("def {name}("),
+                Some("mjs") => format!("it('{name}'"),
+                _ => format!("fn {name}("),
+            };
             assert!(read(file).contains(&named), "{test} does not exist");
             seen += 1;
         }
