@@ -59,6 +59,14 @@ fn a_session_answers_as_a_store_of_ones_own() {
         assert_eq!((variant(&elsewhere, &scoped), variant(&here, "000000000000")), (None, None));
         let query = |context| store.call_in(context, "nudge.query", serde_json::Map::default()).unwrap().get().len();
         assert!(query(&here) > query(&elsewhere), "both variants, or one");
+        let only_env = |stage: &str| {
+            Context::default().with_env([("STAGE".to_owned(), stage.to_owned()), ("CI".into(), "1".into())])
+        };
+        for (stage, counted) in [("test", "make ci"), ("prod", "make")] {
+            let params = serde_json::Map::from_iter([("component".into(), "svc".into()), ("key".into(), "k".into())]);
+            let bumped = store.call_in(&only_env(stage), "nudge.bump", params).unwrap();
+            assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
+        }
         for name in ["", "a\nb", &"x".repeat(257)] {
             assert_eq!(store.get(name, "k", &here).unwrap_err().kind(), ErrorKind::Invalid);
             assert_eq!(store.get("svc", name, &here).unwrap_err().kind(), ErrorKind::Invalid);

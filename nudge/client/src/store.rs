@@ -359,6 +359,9 @@ fn told(context: &Context, names: &EnvNames) -> Value {
     let env = asked_env(names, |name| context.env(name).map(str::to_owned));
     if !env.is_empty() {
         told.insert("env".into(), env.into());
+    } else if told.is_empty() && !context.is_empty() {
+        // An environment of which nothing was asked for yet: still a context, which `bump` must see is given.
+        told.insert("env".into(), Map::from_iter([(String::new(), Value::Null)]).into());
     }
     told.into()
 }
