@@ -39,6 +39,7 @@ pub const ALL: &[Row] = &[
     Row { name: "set", cpus: Cpus::One, programs: NONE, run: set::typed },
     Row { name: "guard", cpus: Cpus::One, programs: NONE, run: guard::check },
     Row { name: "cli", cpus: Cpus::One, programs: cli::PROGRAMS, run: cli::get },
+    Row { name: "hook", cpus: Cpus::One, programs: cli::HOOK_PROGRAMS, run: cli::hook },
     Row { name: "git-context", cpus: Cpus::One, programs: NONE, run: git::context },
     Row { name: "mcp", cpus: Cpus::One, programs: OURS, run: mcp::call },
     Row { name: "proxy", cpus: Cpus::Two, programs: OURS, run: proxy::call },

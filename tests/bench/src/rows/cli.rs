@@ -1,17 +1,23 @@
-//! What `nudge get` costs as a whole process, beside processes that do nothing and a tool of its kind.
+//! What `nudge get` and `nudge hook` cost as a whole process, beside processes that do nothing and a tool of its kind.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nudge::Export;
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::measure::{Turns, Work, interleave_processes, work};
-use crate::process::{KEY, Server, VALUE, program};
+use crate::data;
+use crate::measure::{Times, Turns, Work, interleave_processes, work};
+use crate::process::{KEY, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
 /// Ours as `cargo install` builds it and as it is released, and the peers built the same ways.
 pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide"];
+/// The same for the hook.
+pub const HOOK_PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static"];
 /// Folders that zoxide knows.
 const FOLDERS: usize = 50;
 
@@ -40,7 +46,6 @@ pub fn get(scale: &Scale) -> Vec<Line> {
         };
         Contender { program, run: Box::new(run), says: VALUE }
     };
-    let hello = |program| Contender { program, run: Box::new(|program: &Path| Command::new(program)), says: "hello" };
     let zoxide = |database: PathBuf| {
         let run = move |program: &Path| {
             let mut command = Command::new(program);
@@ -58,7 +63,56 @@ pub fn get(scale: &Scale) -> Vec<Line> {
     measure(scale, &contenders)
 }
 
+fn hello(program: PathBuf) -> Contender {
+    Contender { program, run: Box::new(|program: &Path| Command::new(program)), says: "hello" }
+}
+
+/// `nudge hook` of a prompt that mentions something, to a server that holds a store of the default size.
+pub fn hook(scale: &Scale) -> Vec<Line> {
+    let temp = tempfile::tempdir().expect("a folder for temporary files");
+    let here = repository(&temp).expect("git makes a repository");
+    let event = temp.path().join("event.json");
+    // No session: then every call is like the first.
+    let said =
+        json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": format!("how do I run {}?", KEY.0)});
+    std::fs::write(&event, said.to_string()).expect("a file");
+    let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
+        let payload =
+            data::store(&data::seeds(scale.small)).export(&Export::default()).expect("the whole store").payload;
+        server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload})));
+        assert!(server.mcp.receive().contains("imported"), "the store is filled");
+        server
+    });
+    let runtime = server.as_ref().map(Server::runtime).unwrap_or_default();
+    let ours = |program: PathBuf| {
+        let (runtime, event) = (runtime.clone(), event.clone());
+        let run = move |program: &Path| {
+            let mut command = Command::new(program);
+            command.arg("hook").env("NUDGE_RUNTIME_DIR", &runtime).env("NUDGE_HOOK_MS", "10000");
+            command.stdin(File::open(&event).expect("it was just written"));
+            command
+        };
+        Contender { program, run: Box::new(run), says: "additionalContext" }
+    };
+    let contenders = [program("nudge").map(ours), program("hello").map(hello), program("nudge-static").map(ours), None];
+    let (times, at) = times(scale, &contenders);
+    vec![
+        line(&times, &at, "nudge hook, process, static", 2.5, (2, 1), "Rust hello-world"),
+        line(&times, &at, "nudge hook, process, cargo install", 2.5, (0, 1), "Rust hello-world"),
+    ]
+}
+
 fn measure(scale: &Scale, contenders: &[Option<Contender>; 4]) -> Vec<Line> {
+    let (times, at) = times(scale, contenders);
+    vec![
+        line(&times, &at, "nudge get, process, static", 1.3, (2, 1), "Rust hello-world"),
+        line(&times, &at, "nudge get, process, static", 0.85, (2, 3), "zoxide query"),
+        line(&times, &at, "nudge get, process, cargo install", 2.0, (0, 1), "Rust hello-world"),
+    ]
+}
+
+/// Times of those that are there, and which of them each contender is.
+fn times(scale: &Scale, contenders: &[Option<Contender>; 4]) -> (Times, [Option<usize>; 4]) {
     let present: Vec<_> = contenders.iter().flatten().collect();
     for contender in &present {
         check(contender);
@@ -66,29 +120,28 @@ fn measure(scale: &Scale, contenders: &[Option<Contender>; 4]) -> Vec<Line> {
     let mut turns: Vec<Work<'_>> = present.iter().map(|contender| work(|_| spawn(contender))).collect();
     // One process a turn.
     let times = interleave_processes(Turns { slice: std::time::Duration::ZERO, ..scale.turns }, &mut turns);
-    let at = |wanted: usize| {
-        contenders[wanted].as_ref()?;
-        Some(contenders[..wanted].iter().flatten().count())
-    };
-    let line = |what: &str, limit, ours, peer: &str, theirs| {
-        let pair = at(ours).zip(at(theirs));
-        Line {
-            what: what.into(),
-            limit,
-            unit: "x",
-            measured: pair.map(|(ours, theirs)| times.ratio(ours, theirs)),
-            peer: peer.into(),
-            absolute: pair.map_or_else(
-                || "not built here".into(),
-                |(ours, theirs)| versus(times.median(ours), times.median(theirs)),
-            ),
-        }
-    };
-    vec![
-        line("nudge get, process, static", 1.3, 2, "Rust hello-world", 1),
-        line("nudge get, process, static", 0.85, 2, "zoxide query", 3),
-        line("nudge get, process, cargo install", 2.0, 0, "Rust hello-world", 1),
-    ]
+    let mut present = 0..;
+    (times, std::array::from_fn(|at| contenders[at].as_ref().and_then(|_| present.next())))
+}
+
+fn line(
+    times: &Times,
+    at: &[Option<usize>; 4],
+    what: &str,
+    limit: f64,
+    (ours, theirs): (usize, usize),
+    peer: &str,
+) -> Line {
+    let pair = at[ours].zip(at[theirs]);
+    Line {
+        what: what.into(),
+        limit,
+        unit: "x",
+        measured: pair.map(|(ours, theirs)| times.ratio(ours, theirs)),
+        peer: peer.into(),
+        absolute: pair
+            .map_or_else(|| "not built here".into(), |(ours, theirs)| versus(times.median(ours), times.median(theirs))),
+    }
 }
 
 /// It does what it should before the clock starts.
@@ -100,7 +153,7 @@ fn check(contender: &Contender) {
 
 fn spawn(contender: &Contender) {
     let mut command = (contender.run)(&contender.program);
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(status.is_ok_and(|status| status.success()), "{}", contender.program.display());
 }
 
