@@ -67,6 +67,28 @@ fn a_session_answers_as_a_store_of_ones_own() {
             let bumped = store.call_in(&only_env(stage), "nudge.bump", params).unwrap();
             assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
         }
+        // Who knows nothing of the environment is told so, and who says nothing at all has given no context.
+        let branch = Context::builder().branch("dev").build().unwrap();
+        let only =
+            |key: &str| serde_json::Map::from_iter([("component".into(), "ci".into()), ("key".into(), key.into())]);
+        let needs_ci = json!({"component": "ci", "key": "k", "value": "x", "meta": {"scope": {"env_required": "CI"}}});
+        call(&store, "set_hint", &needs_ci).unwrap();
+        let error = store.call_in(&branch, "nudge.get_hint", only("k")).unwrap_err();
+        assert_eq!(error.data()["missing_context"], json!(["env"]), "{error}");
+        store.call_in(&Context::default(), "nudge.bump", only("k")).unwrap();
+        let mut other = needs_ci.clone();
+        other["meta"]["scope"] = json!({"os": "linux"});
+        call(&store, "set_hint", &other).unwrap();
+        let error = store.call_in(&Context::default(), "nudge.bump", only("k")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        for params in ["null", "[]", "1"] {
+            let params = serde_json::value::RawValue::from_string(params.into()).unwrap();
+            for answer in [store.call("nudge.status", &params), store.call_raw_in(&branch, "nudge.query", &params)] {
+                assert_eq!(answer.unwrap_err().kind(), ErrorKind::ParamsNotObject, "{params}");
+            }
+        }
+        let twice = serde_json::value::RawValue::from_string(r#"{"limit": 1, "limit": 2}"#.into()).unwrap();
+        assert_eq!(store.call_raw_in(&branch, "nudge.query", &twice).unwrap_err().kind(), ErrorKind::Invalid);
         for name in ["", "a\nb", &"x".repeat(257)] {
             assert_eq!(store.get(name, "k", &here).unwrap_err().kind(), ErrorKind::Invalid);
             assert_eq!(store.get("svc", name, &here).unwrap_err().kind(), ErrorKind::Invalid);

@@ -256,7 +256,8 @@ impl Context {
         !self.0.files_open.is_empty()
     }
 
-    pub(crate) fn has_env(&self) -> bool {
+    /// Whether anything is known of the environment.
+    pub fn has_env(&self) -> bool {
         self.0.env.is_some()
     }
 

@@ -171,7 +171,7 @@ pub unsafe extern "C" fn nudge_call(
             .map_err(|why| invalid(format!("`params` is no JSON at line {}, column {}.", why.line(), why.column())))?;
         let result = match context {
             None => store.0.call(method, params)?,
-            Some(context) => store.0.call_in(&context.0, method, fields(params)?)?,
+            Some(context) => store.0.call_raw_in(&context.0, method, without_context(params)?)?,
         };
         // SAFETY: NULL or a place.
         unsafe { hand_over(out, nudge_result::new(result)) };
@@ -179,14 +179,13 @@ pub unsafe extern "C" fn nudge_call(
     })
 }
 
-/// The fields of params that get a context.
-fn fields(params: &RawValue) -> Result<Map<String, Value>> {
-    let fields: Map<String, Value> = serde_json::from_str(params.get())
-        .map_err(|_| nudge::Error::new(nudge::ErrorKind::ParamsNotObject, "`params` must be a JSON object."))?;
-    if fields.contains_key("context") {
+/// Params that get a context may not have one. What else is wrong with them, the method says.
+fn without_context(params: &RawValue) -> Result<&RawValue> {
+    let fields = serde_json::from_str::<Map<String, Value>>(params.get());
+    if fields.is_ok_and(|fields| fields.contains_key("context")) {
         return Err(invalid("Give the context once: as a handle, or in `params`."));
     }
-    Ok(fields)
+    Ok(params)
 }
 
 /// How many methods there are.

@@ -1,15 +1,22 @@
 //! Where this process is.
 
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use nudge::context::{detect::Detector, infer};
+use nudge::context::detect::{Detector, GitEnv};
+use nudge::context::infer;
 use nudge::{Context, Error, ErrorKind, Result};
 
 /// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
 /// followed.
 pub fn process_cwd() -> Option<PathBuf> {
+    cwd(std::env::var_os("PWD"))
+}
+
+fn cwd(pwd: Option<OsString>) -> Option<PathBuf> {
     let real = std::env::current_dir().ok()?;
-    let logical = std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| pwd.is_absolute());
+    let logical = pwd.map(PathBuf::from).filter(|pwd| pwd.is_absolute());
     let same =
         |pwd: &PathBuf| *pwd == real || matches!((pwd.canonicalize(), real.canonicalize()), (Ok(a), Ok(b)) if a == b);
     Some(logical.filter(same).unwrap_or(real))
@@ -19,19 +26,30 @@ pub fn process_cwd() -> Option<PathBuf> {
 /// repository and branch there by git's own files, the system, and the environment, of which a call to a
 /// [session](crate::Store::connect) tells what is asked for alone.
 ///
+/// It reads the environment of the process, which nobody outside Rust may change meanwhile; see
+/// [`detect_from`].
+///
 /// # Errors
 /// `E_INVALID` for a relative `cwd`, or where the process has none.
 pub fn detect(cwd: Option<&Path>) -> Result<Context> {
-    let cwd = match cwd {
-        Some(cwd) if !cwd.is_absolute() => None,
-        Some(cwd) => Some(cwd.to_owned()),
-        None => process_cwd(),
-    };
-    let cwd = cwd.ok_or_else(|| Error::new(ErrorKind::Invalid, "Pass cwd as an absolute folder."))?;
-    let vars = std::env::vars_os().map(|(name, value)| (text(&name), text(&value)));
-    Ok(infer(&cwd, &mut Detector::new(), |_| None).build()?.with_env(vars))
+    detect_from(cwd, &std::env::vars_os().collect())
 }
 
-fn text(name: &std::ffi::OsStr) -> String {
-    name.to_string_lossy().into_owned()
+/// As [`detect`], with `vars` for the environment, which is not read: other languages change theirs without
+/// Rust's knowledge.
+///
+/// # Errors
+/// As [`detect`].
+pub fn detect_from(given: Option<&Path>, vars: &HashMap<OsString, OsString>) -> Result<Context> {
+    let var = |name: &str| vars.get(OsStr::new(name)).cloned();
+    let folder = match given {
+        Some(given) if !given.is_absolute() => None,
+        Some(given) => Some(given.to_owned()),
+        None => cwd(var("PWD")),
+    };
+    let folder = folder.ok_or_else(|| Error::new(ErrorKind::Invalid, "Pass cwd as an absolute folder."))?;
+    let mut detector = Detector::with_env(GitEnv::from_vars(var));
+    let text = |name: &OsStr| name.to_string_lossy().into_owned();
+    let vars = vars.iter().map(|(name, value)| (text(name), text(value)));
+    Ok(infer(&folder, &mut detector, |_| None).build()?.with_env(vars))
 }

@@ -30,7 +30,7 @@ mod store;
 
 pub use client::{Client, ENV_HEADER, KEY_HEADER, key_of_call};
 pub use env::asked_env;
-pub use here::{detect, process_cwd};
+pub use here::{detect, detect_from, process_cwd};
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;

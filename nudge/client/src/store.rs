@@ -141,22 +141,34 @@ impl Store {
     /// travel that the candidates' scopes mention.
     ///
     /// # Errors
-    /// What the method says; `E_UNAVAILABLE`.
-    pub fn call_in(&self, context: &Context, method: &str, mut params: Map<String, Value>) -> Result<Box<RawValue>> {
+    /// What the method says, for instance when the params have a `context` too; `E_UNAVAILABLE`.
+    pub fn call_in(&self, context: &Context, method: &str, params: Map<String, Value>) -> Result<Box<RawValue>> {
+        self.call_raw_in(context, method, &raw(&params)?)
+    }
+
+    /// As [`call_in`](Self::call_in), with params as they are written.
+    ///
+    /// # Errors
+    /// As [`call_in`](Self::call_in).
+    pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let none = Mutex::default();
         let known = match &self.0 {
             Kind::Own { .. } => &none,
             Kind::Session(session) => &session.env,
         };
-        params.insert("context".into(), told(context, &locked(known)));
-        let refused = match self.call_by(Caller::default().asking_env(), method, &raw(&params)?) {
+        let told_first = within(params, &told(context, &locked(known)))?;
+        // Who knows nothing of the environment does not claim that a variable is not set.
+        if !context.has_env() {
+            return self.call(method, &told_first);
+        }
+        let refused = match self.call_by(Caller::default().asking_env(), method, &told_first) {
             Err(refused) => refused,
             answered => return answered,
         };
         let names = refused.env_names().ok_or(refused)?;
-        params.insert("context".into(), told(context, &names));
+        let told_then = within(params, &told(context, &names))?;
         *locked(known) = names;
-        self.call(method, &raw(&params)?)
+        self.call(method, &told_then)
     }
 }
 
@@ -170,6 +182,10 @@ impl Service for Store {
             #[cfg(feature = "test-clock")]
             Kind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
             Kind::Own { nudge, .. } => nudge.call_by(caller, method, params),
+            // In JSON-RPC null stands for no params at all.
+            Kind::Session(_) if !params.get().starts_with('{') => {
+                Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
+            }
             Kind::Session(session) => session.remote()?.call_by(caller, method, params),
         }
     }
@@ -356,14 +372,25 @@ fn told(context: &Context, names: &EnvNames) -> Value {
     if !context.files_open().is_empty() {
         told.insert("files_open".into(), context.files_open().into());
     }
-    let env = asked_env(names, |name| context.env(name).map(str::to_owned));
-    if !env.is_empty() {
-        told.insert("env".into(), env.into());
-    } else if told.is_empty() && !context.is_empty() {
-        // An environment of which nothing was asked for yet: still a context, which `bump` must see is given.
-        told.insert("env".into(), Map::from_iter([(String::new(), Value::Null)]).into());
+    if context.has_env() {
+        let mut env = asked_env(names, |name| context.env(name).map(str::to_owned));
+        if env.is_empty() && told.is_empty() {
+            // Nothing was asked for yet: still a context, which `bump` must see is given.
+            env.insert(String::new(), Value::Null);
+        }
+        if !env.is_empty() {
+            told.insert("env".into(), env.into());
+        }
     }
     told.into()
+}
+
+/// The params with a context; what is no object stays as it is, to be refused.
+fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
+    let Some(rest) = params.get().strip_prefix('{') else { return Ok(params.to_owned()) };
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    let text = format!("{{\"context\":{context}{comma}{rest}");
+    RawValue::from_string(text).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
 }
 
 fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {

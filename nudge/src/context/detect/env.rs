@@ -73,6 +73,13 @@ impl GitEnv {
     /// ([`GitEnv::config_maybe_system`]).
     #[must_use]
     pub fn from_process() -> Self {
+        Self::from_vars(|name| var_os(name))
+    }
+
+    /// The same, of variables that the caller looks up: where other threads may change those of the process,
+    /// it must not be read without their lock.
+    #[must_use]
+    pub fn from_vars(var_os: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name: &str| var_os(name).map(PathBuf::from);
         let mut redirected_by = REDIRECTIONS.iter().copied().find(|name| var_os(name).is_some());
         let mut flag = |name: &'static str| match var_os(name) {
@@ -95,7 +102,7 @@ impl GitEnv {
             }
         }
         Self {
-            home: home(),
+            home: home(&var_os),
             xdg_config_home: path("XDG_CONFIG_HOME").filter(|p| !p.as_os_str().is_empty()),
             config_global: path("GIT_CONFIG_GLOBAL"),
             config_system,
@@ -110,7 +117,7 @@ impl GitEnv {
 }
 
 /// `HOME`; git for Windows makes one up from what Windows sets.
-fn home() -> Option<PathBuf> {
+fn home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var_os("HOME").map(PathBuf::from);
     if home.is_some() || !cfg!(windows) {
         return home;
