@@ -57,14 +57,14 @@ fn a_session_answers_as_a_store_of_ones_own() {
         assert_eq!(variant(&here, ""), Some(("make".into(), String::new())));
         assert_eq!(variant(&here, &scoped), Some(("make ci".into(), scoped.clone())));
         assert_eq!((variant(&elsewhere, &scoped), variant(&here, "000000000000")), (None, None));
-        let query = |context| store.call_in(context, "nudge.query", serde_json::Map::default()).unwrap().get().len();
+        let query = |context| store.call_in(context, "nudge.query", &serde_json::Map::default()).unwrap().get().len();
         assert!(query(&here) > query(&elsewhere), "both variants, or one");
         let only_env = |stage: &str| {
             Context::default().with_env([("STAGE".to_owned(), stage.to_owned()), ("CI".into(), "1".into())])
         };
         for (stage, counted) in [("test", "make ci"), ("prod", "make")] {
             let params = serde_json::Map::from_iter([("component".into(), "svc".into()), ("key".into(), "k".into())]);
-            let bumped = store.call_in(&only_env(stage), "nudge.bump", params).unwrap();
+            let bumped = store.call_in(&only_env(stage), "nudge.bump", &params).unwrap();
             assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
         }
         // Who knows nothing of the environment is told so, and who says nothing at all has given no context.
@@ -73,13 +73,13 @@ fn a_session_answers_as_a_store_of_ones_own() {
             |key: &str| serde_json::Map::from_iter([("component".into(), "ci".into()), ("key".into(), key.into())]);
         let needs_ci = json!({"component": "ci", "key": "k", "value": "x", "meta": {"scope": {"env_required": "CI"}}});
         call(&store, "set_hint", &needs_ci).unwrap();
-        let error = store.call_in(&branch, "nudge.get_hint", only("k")).unwrap_err();
+        let error = store.call_in(&branch, "nudge.get_hint", &only("k")).unwrap_err();
         assert_eq!(error.data()["missing_context"], json!(["env"]), "{error}");
-        store.call_in(&Context::default(), "nudge.bump", only("k")).unwrap();
+        store.call_in(&Context::default(), "nudge.bump", &only("k")).unwrap();
         let mut other = needs_ci.clone();
         other["meta"]["scope"] = json!({"os": "linux"});
         call(&store, "set_hint", &other).unwrap();
-        let error = store.call_in(&Context::default(), "nudge.bump", only("k")).unwrap_err();
+        let error = store.call_in(&Context::default(), "nudge.bump", &only("k")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         for params in ["null", "[]", "1"] {
             let params = serde_json::value::RawValue::from_string(params.into()).unwrap();

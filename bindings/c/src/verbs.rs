@@ -430,7 +430,7 @@ pub unsafe extern "C" fn nudge_bump(
         // SAFETY: as the header says.
         let context = unsafe { params.context.as_ref() };
         let context = context.map(|context| context.0.clone()).unwrap_or_default();
-        let result = store.0.call_in(&context, "nudge.bump", fields)?;
+        let result = store.0.call_in(&context, "nudge.bump", &fields)?;
         // SAFETY: NULL or a place.
         unsafe { hand_over(out, nudge_result::new(result)) };
         Ok(())

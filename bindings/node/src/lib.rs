@@ -155,7 +155,7 @@ fn call_in(store: u32, view: u32, method: &str, params: String) -> nudge::Result
         with_handle(store, |handle| (handle.store(), handle.view(view).map(|view| view.context().clone())))?;
     let params: Map<String, Value> = serde_json::from_str(&params)
         .map_err(|_| Error::new(ErrorKind::Invalid, "The params must be a JSON object, with whole characters."))?;
-    store.call_in(&context?, method, params)
+    store.call_in(&context?, method, &params)
 }
 
 fn text(result: Box<RawValue>) -> String {

@@ -221,7 +221,7 @@ impl NativeStore {
             }
             let object = serde_json::from_str(params.get());
             let object = object.map_err(|_| Error::new(ErrorKind::ParamsNotObject, "Pass the params as a dict."))?;
-            store.call_in(context, method, object)
+            store.call_in(context, method, &object)
         };
         let result = self.0.detached(py, call)?;
         json::answer(py, result)

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 
 use nudge::context::detect::{Detector, GitEnv};
@@ -32,7 +33,7 @@ fn cwd(pwd: Option<OsString>) -> Option<PathBuf> {
 /// # Errors
 /// `E_INVALID` for a relative `cwd`, or where the process has none.
 pub fn detect(cwd: Option<&Path>) -> Result<Context> {
-    detect_from(cwd, &std::env::vars_os().collect())
+    detect_from(cwd, &std::env::vars_os().collect::<HashMap<_, _>>())
 }
 
 /// As [`detect`], with `vars` for the environment, which is not read: other languages change theirs without
@@ -40,7 +41,7 @@ pub fn detect(cwd: Option<&Path>) -> Result<Context> {
 ///
 /// # Errors
 /// As [`detect`].
-pub fn detect_from(given: Option<&Path>, vars: &HashMap<OsString, OsString>) -> Result<Context> {
+pub fn detect_from<S: BuildHasher>(given: Option<&Path>, vars: &HashMap<OsString, OsString, S>) -> Result<Context> {
     let var = |name: &str| vars.get(OsStr::new(name)).cloned();
     let folder = match given {
         Some(given) if !given.is_absolute() => None,

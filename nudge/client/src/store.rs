@@ -134,7 +134,7 @@ impl Store {
 
     fn ask<const N: usize>(&self, context: &Context, params: [(&str, &str); N]) -> Result<Found> {
         let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-        Found::parse(&self.call_in(context, "nudge.get_hint", params)?)
+        Found::parse(&self.call_in(context, "nudge.get_hint", &params)?)
     }
 
     /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
@@ -142,8 +142,8 @@ impl Store {
     ///
     /// # Errors
     /// What the method says, for instance when the params have a `context` too; `E_UNAVAILABLE`.
-    pub fn call_in(&self, context: &Context, method: &str, params: Map<String, Value>) -> Result<Box<RawValue>> {
-        self.call_raw_in(context, method, &raw(&params)?)
+    pub fn call_in(&self, context: &Context, method: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
+        self.call_raw_in(context, method, &raw(params)?)
     }
 
     /// As [`call_in`](Self::call_in), with params as they are written.
