@@ -16,7 +16,8 @@
  * Numbers    that stand for a choice are `uint32_t`; the enumeration that a field names lists them, and any other
  *            is refused.
  *
- * Statuses   A call returns `NUDGE_OK` or a code of `nudge_code`. A refused call has changed nothing.
+ * Statuses   A call returns `NUDGE_OK` or a code of `nudge_code`. A refused call has changed nothing; but after
+ *            `NUDGE_E_UNAVAILABLE` a server that was stopped meanwhile may still carry it out.
  *
  * Errors     `error`, the last argument, may be NULL. When it is not, and only when the call fails, it receives an
  *            error object with code, reason, message and data, which the caller frees. What stood there before
@@ -474,6 +475,9 @@ uint32_t nudge_match_value_type(const struct nudge_match *found);
 // Which variant of the key it is: twelve hex digits, or empty when it applies everywhere. Lives as long as the
 // match.
 struct nudge_str nudge_match_variant(const struct nudge_match *found);
+
+// Whether the value is a secret, to be shown to nobody: 1 or 0.
+uint32_t nudge_match_is_secret(const struct nudge_match *found);
 
 // How often it was set.
 uint64_t nudge_match_version(const struct nudge_match *found);

@@ -248,6 +248,12 @@ pub unsafe extern "C" fn nudge_match_variant(found: *const nudge_match) -> nudge
     of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.variant()))
 }
 
+/// Whether the value is a secret, to be shown to nobody: 1 or 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nudge_match_is_secret(found: *const nudge_match) -> u32 {
+    of_match!(found, 0, |found| u32::from(found.found.is_secret()))
+}
+
 /// How often it was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_version(found: *const nudge_match) -> u64 {

@@ -51,6 +51,21 @@ local function story()
   equal(nudge.complete("t"), { "test" }, "by its beginning")
   equal(vim.fn.getcompletion("Nudge a", "cmdline"), { "api/test" }, "of the command")
   equal(vim.fn.getcompletion("NudgeSet build m", "cmdline"), {}, "not of a value")
+  -- The variant that is shown here is the one that is corrected.
+  local store = nudge.store()
+  assert(store:call("set_hint", { component = "api", key = "run", value = "one" }))
+  local scoped = { component = "api", key = "run", value = "here", meta = { scope = { cwd_glob = "**/api/**" } } }
+  assert(store:call("set_hint", scoped))
+  shows("NudgeSet run corrected", "stored api/run (v2)")
+  shows("Nudge run", "api/run: corrected\n  cwd matched {}")
+  equal(store:get("api", "run", nil).value, "one", "the other variant stays")
+  -- A secret is shown to nobody.
+  local secret = { component = "api", key = "token", value = "hush-hush", meta = { sensitivity = "secret" } }
+  assert(store:call("set_hint", secret))
+  shows("Nudge token", "api/token: [secret]\n{}")
+  for _, key in ipairs({ "run", "token" }) do
+    assert(store:call("delete_hint", { component = "api", key = key, all = true }))
+  end
   -- Elsewhere.
   edit("/web/index.html")
   shows("Nudge test", "nudge: No such hint is stored; {}")
@@ -79,7 +94,15 @@ local function bad_calls()
   equal({ found, error.reason }, { nil, "E_INVALID" }, "no component")
   found, error = library.context("relative", {})
   equal({ found, error.reason }, { nil, "E_INVALID" }, "a relative folder")
+  shows("NudgeSet build \255\254", "nudge: What you gave is not UTF-8; {}")
+  shows("Nudge \255", "nudge: {}UTF-8{}")
   equal(vim.api.nvim_exec("Nudge", true), before, "nothing was changed")
+  -- Buffers that are no files hold up nobody.
+  edit("/api/caf\233.txt")
+  vim.cmd("terminal true")
+  shows("Nudge nothing", "nudge: No such hint is stored; {}")
+  edit("/api/src/main.rs")
+  equal(vim.api.nvim_exec("Nudge", true), before, "with odd buffers loaded")
 end
 
 local cases = {}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{
     Caller, Config, Context, EnvNames, Error, ErrorKind, HintValue, Match, MatchExplain, Method, Nudge, Parts, Result,
-    Service, check_name,
+    Sensitivity, Service, check_name,
 };
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -229,6 +229,15 @@ struct Fields {
     #[serde(default)]
     variant: String,
     version: u64,
+    #[serde(default)]
+    meta: Meta,
+}
+
+/// Of the rest, what [`Found`] tells.
+#[derive(Default, Deserialize)]
+struct Meta {
+    #[serde(default)]
+    sensitivity: Option<Sensitivity>,
 }
 
 impl Found {
@@ -275,6 +284,14 @@ impl Found {
         match &self.0 {
             Answer::Own(found) => found.hint().version(),
             Answer::Session(told) => told.fields.version,
+        }
+    }
+
+    /// Whether its value is a secret, to be shown to nobody.
+    pub fn is_secret(&self) -> bool {
+        match &self.0 {
+            Answer::Own(found) => found.hint().is_secret(),
+            Answer::Session(told) => told.fields.meta.sensitivity == Some(Sensitivity::Secret),
         }
     }
 

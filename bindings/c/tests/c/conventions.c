@@ -104,6 +104,7 @@ static void accessors_take_null(void) {
   CHECK(parts.frecency == 0 && parts.recency == 0 && parts.files_open == 0);
   CHECK(!nudge_match_value(NULL).ptr && !nudge_match_variant(NULL).ptr && !nudge_match_json(NULL).ptr);
   CHECK(!nudge_match_reason(NULL, 0).ptr && nudge_match_reason_count(NULL) == 0 && nudge_match_score(NULL) == 0);
+  CHECK(nudge_match_is_secret(NULL) == 0);
   CHECK(nudge_match_version(NULL) == 0 && nudge_match_value_type(NULL) == NUDGE_VALUE_TEXT);
   CHECK(!nudge_error_message(NULL).ptr && !nudge_error_reason(NULL).ptr && !nudge_error_data(NULL).ptr);
   CHECK(nudge_error_code(NULL) == NUDGE_OK && !nudge_result_json(NULL).ptr && !nudge_cstr(NULL).ptr);
@@ -343,6 +344,10 @@ static void secrets_stay_out_of_errors(void) {
   CHECK(nudge_set(store, &set, &result, NULL) == NUDGE_OK);
   CHECK(holds(nudge_result_json(result), "[secret]") && !holds(nudge_result_json(result), key));
   nudge_result_free(result);
+  nudge_get_params get = {sizeof get, set.component, set.key, NULL};
+  nudge_match *found = NULL;
+  CHECK(nudge_get(store, &get, &found, NULL) == NUDGE_OK && nudge_match_is_secret(found) == 1);
+  nudge_match_free(found);
 }
 
 static void the_library_tells_of_itself(void) {

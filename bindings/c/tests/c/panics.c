@@ -76,6 +76,7 @@ int main(void) {
   EMPTY(nudge_match_value_type(found));
   EMPTY(nudge_match_variant(found).ptr);
   EMPTY(nudge_match_version(found));
+  EMPTY(nudge_match_is_secret(found));
   EMPTY(nudge_match_score(found) > 0);
   EMPTY(nudge_match_parts(found).priority > 0);
   EMPTY(nudge_match_reason_count(found));

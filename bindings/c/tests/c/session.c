@@ -86,7 +86,7 @@ static void same_methods(const nudge_store *session) {
   CHECK(nudge_get(session, &get, &found, NULL) == NUDGE_OK);
   CHECK(is(nudge_match_value(found), "make api") && is(nudge_match_reason(found, 0), "no scope: applies everywhere"));
   nudge_parts parts = nudge_match_parts(found);
-  CHECK(nudge_match_score(found) > 0 && parts.priority > 0 && nudge_match_version(found) == 1);
+  CHECK(nudge_match_score(found) > 0 && parts.priority > 0 && nudge_match_version(found) == 1 && nudge_match_is_secret(found) == 0);
   CHECK(holds(nudge_match_json(found), "\"match_explain\""));
   nudge_match_free(found);
   nudge_bump_params bump = {.struct_size = sizeof bump, .component = S("api"), .key = S("build"), .delta = 3};

@@ -67,18 +67,32 @@ local function open()
   return store, error
 end
 
+--- The path of a buffer's file; nil for what is none: a terminal, a plugin's page, a name no context can hold.
+local function path_of(buffer)
+  local name = vim.api.nvim_buf_get_name(buffer)
+  local path = name ~= "" and not name:match("^%a[%w+.-]+://") and vim.fn.fnamemodify(name, ":p")
+  -- JSON takes UTF-8 alone.
+  local told = path and #path <= 4096 and not path:find("%c") and pcall(vim.fn.json_encode, path)
+  return told and path or nil
+end
+
+--- The store that the commands use: it, or nil and why there is none.
+function M.store()
+  return open()
+end
+
 local function folder()
-  local file = vim.api.nvim_buf_get_name(0)
-  return file ~= "" and vim.fn.fnamemodify(file, ":p:h") or vim.fn.getcwd()
+  local path = path_of(0)
+  return path and vim.fn.fnamemodify(path, ":h") or vim.fn.getcwd()
 end
 
 --- The context of the current file.
 local function context()
   local files = {}
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    local name = vim.api.nvim_buf_get_name(buffer)
-    if vim.api.nvim_buf_is_loaded(buffer) and name ~= "" and #files < 256 then
-      files[#files + 1] = vim.fn.fnamemodify(name, ":p")
+    local path = vim.api.nvim_buf_is_loaded(buffer) and path_of(buffer)
+    if path and #files < 256 then
+      files[#files + 1] = path
     end
   end
   return library.context(folder(), files)
@@ -193,6 +207,11 @@ local function list(from, around)
   return true
 end
 
+--- What people may see of a hint.
+local function shown(found)
+  return found.secret and "[secret]" or found.value
+end
+
 --- `:Nudge {key}`: the hint, and why it is this one.
 function M.show(word)
   if word == "" then
@@ -203,7 +222,7 @@ function M.show(word)
     if not found then
       return nil, name
     end
-    local lines = { ("%s/%s: %s"):format(name, key, found.value) }
+    local lines = { ("%s/%s: %s"):format(name, key, shown(found)) }
     for _, reason in ipairs(found.reasons) do
       lines[#lines + 1] = "  " .. reason
     end
@@ -224,6 +243,8 @@ function M.set(words)
     local found, where = find(from, around, word)
     local name = found and where or names[1]
     local params = { component = name, key = key, value = value, meta = { source = "user", added_by = "neovim" } }
+    -- The one that `:Nudge` shows here is the one that is meant.
+    params.variant = found and found.variant or nil
     local done, error = from:call("set_hint", params)
     if done then
       say({ ("stored %s/%s (v%d)"):format(name, key, done.hint.version) })
@@ -275,24 +296,24 @@ function M.refresh()
   if vim.loop.now() < silent_until then
     return
   end
-  local shown, error = "", nil
+  local status, error = "", nil
   local from = open()
   local around = from and context()
   if around then
     local found
     found, error = find(from, around, options.status_key)
-    shown = found and found.value:gsub("%s+", " ") or ""
+    status = found and shown(found):gsub("%s+", " ") or ""
   end
   if error and error.reason == "E_UNAVAILABLE" then
     silent_until = vim.loop.now() + SILENCE_MS
   end
-  vim.b.nudge_status = shown
+  vim.b.nudge_status = status
 end
 
 --- For 'statusline': `%{v:lua.require'nudge'.statusline()}`. Looks nothing up by itself.
 function M.statusline()
-  local shown = vim.b.nudge_status
-  return shown and shown ~= "" and ("nudge: " .. shown) or ""
+  local status = vim.b.nudge_status
+  return status and status ~= "" and ("nudge: " .. status) or ""
 end
 
 return M

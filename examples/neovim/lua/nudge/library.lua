@@ -100,7 +100,7 @@ function M.context(folder, open)
   end)
 end
 
---- The best hint of a key that fits: `{ value, score, reasons, variant }`, or nil and why not.
+--- The best hint of a key that fits: `{ value, score, reasons, variant, secret }`, or nil and why not.
 function Store:get(component, key, context)
   local params = ffi.new("nudge_get_params")
   params.struct_size = ffi.sizeof(params)
@@ -120,12 +120,17 @@ function Store:get(component, key, context)
     score = M.lib.nudge_match_score(found),
     reasons = reasons,
     variant = to_lua(M.lib.nudge_match_variant(found)),
+    secret = M.lib.nudge_match_is_secret(found) == 1,
   }
 end
 
 --- Any method of the table by its name, such as `query`: its result as a table, or nil and why not.
 function Store:call(method, params, context)
-  local name, text = "nudge." .. method, vim.fn.json_encode(next(params) and params or vim.empty_dict())
+  local name = "nudge." .. method
+  local ok, text = pcall(vim.fn.json_encode, next(params) and params or vim.empty_dict())
+  if not ok then
+    return nil, { reason = "E_INVALID", message = "What you gave is not UTF-8; convert it first." }
+  end
   local result, error = answer("nudge_result", M.lib.nudge_result_free, function(out, failure)
     return M.lib.nudge_call(self.handle, to_c(name), to_c(text), context, out, failure)
   end)
