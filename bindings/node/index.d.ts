@@ -40,14 +40,15 @@ export type Method =
 
 /** Operating systems as results name them. */
 export type Os = 'linux' | 'darwin' | 'windows'
-/** Operating systems as contexts and scopes may name them: `macos` is `darwin`, `win32` is `windows`. */
+/** Operating systems as contexts, scopes and paths may name them: `macos` is `darwin`, `win32` is `windows`. */
 export type OsName = Os | 'macos' | 'win32'
 
 /** What a hint holds, at most 64 KiB of text. A plain string is the commonest. */
 export type Value =
   | string
   | { readonly type: 'command'; readonly cmd: string; readonly shell?: Shell }
-  | { readonly type: 'path'; readonly abs: string; readonly os?: Os | readonly Os[] }
+  /** Results have {@link Os} alone. */
+  | { readonly type: 'path'; readonly abs: string; readonly os?: readonly OsName[] }
   | {
       readonly type: 'template'
       readonly format: TemplateFormat
@@ -301,7 +302,8 @@ export class Context {
   constructor(spec?: Context | ContextSpec | null)
   /**
    * The context of this process, by its folder (or `spec.cwd`), git's files there, the system and the
-   * environment. Fields of `spec` go before what is found; null means unknown.
+   * environment. Fields of `spec` go before what is found; null means unknown, and where `cwd` is unknown,
+   * so are the repository and the branch that are not given.
    */
   static detect(spec?: ContextSpec): Context
   readonly cwd: string | undefined
@@ -316,13 +318,16 @@ export class Context {
 /**
  * A store of this process, or of the running session ({@link connect}). Every call is synchronous; results
  * are frozen plain objects with the names of the JSON interface. A refused call throws a {@link NudgeError}
- * and changes nothing.
+ * and changes nothing; only after `E_UNAVAILABLE` a session may have carried it out all the same.
  */
 export class Store {
   constructor(options?: StoreOptions | null)
   /** Forgets a name; threads that have the store open keep it. Whether there was one. */
   static forget(name: string): boolean
-  /** The best hint that fits, or null. `variant` asks for that one only, if it fits. */
+  /**
+   * The best hint that fits, or null. `variant` asks for that one only, if it fits. `console.log` of what it
+   * finds hides a secret; `console.dir` and `console.table` show it.
+   */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
   /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. */
   set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number }
@@ -385,11 +390,11 @@ export class Store {
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
   /** How often hints were asked for and suggested, and what came of the suggestions. */
   stats(): { readonly [name: string]: Json }
-  /** Version, limits and how much is stored. */
+  /** Version, limits and how much is stored; of a session also its members, proxies, journal_bytes, port and pid. */
   status(): { readonly [name: string]: Json }
   /** Any method of the table by its JSON-RPC name. */
   call(method: Method | (string & {}), params?: object): any
-  /** The same with params and result as JSON text, neither read nor written here. */
+  /** The same with params and result as JSON text, neither read nor written here; half of a surrogate pair is refused. */
   callJson(method: Method | (string & {}), params: string): string
   /** Gives the store up at once; every later call throws `E_UNAVAILABLE`. Twice is once. */
   close(): void
@@ -397,7 +402,10 @@ export class Store {
   [Symbol.dispose](): void
 }
 
-/** A refused call: nothing was changed, and `message` says what to do. */
+/**
+ * A refused call: nothing was changed, and `message` says what to do. With `E_UNAVAILABLE` nobody knows: a
+ * session's server that answered too late may carry the call out yet.
+ */
 export class NudgeError extends Error {
   constructor(
     code: ErrorCode,

@@ -13,13 +13,18 @@ function system(given) {
   return SYSTEMS.get(given) ?? given
 }
 
-/** A context or scope as the table takes it. */
+/** A context, a scope or the value of a path as the table takes it. */
 function place(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
-  return given.os === undefined ? given : { ...given, os: system(given.os) }
+  try {
+    return given.os === undefined ? given : { ...given, os: system(given.os) }
+  } catch (cause) {
+    throw invalid('A field of an object cannot be read.', cause)
+  }
 }
 
 let reveal
+let isContext
 
 /** Where a caller stands: checked once, immutable, quick to look up from. */
 class Context {
@@ -28,7 +33,7 @@ class Context {
   #told
 
   constructor(spec = {}) {
-    if (spec instanceof Context) {
+    if (isContext(spec)) {
       this.#json = spec.#json
       this.#env = spec.#env
       this.#told = spec.#told
@@ -40,18 +45,22 @@ class Context {
 
   static {
     reveal = (context) => ({ json: context.#json, env: context.#env })
+    // Asks no prototype, which might be a proxy's.
+    isContext = (given) => typeof given === 'object' && given !== null && #json in given
   }
 
   /** The context of this process; fields of `spec` go before what is found, null means unknown. */
   static detect(spec = {}) {
     if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) throw invalid('Pass an object of context fields, or nothing.')
     const { cwd, ...given } = spec
-    if (cwd !== undefined && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
-    const found = JSON.parse(ask(native.detect, cwd))
+    if (cwd !== undefined && cwd !== null && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
+    // This thread's variables, read here: while another thread sets one, native code must not read them.
+    const env = JSON.stringify(process.env, wellFormed)
+    const found = cwd === null ? { os: native.system() } : JSON.parse(ask(native.detect, cwd, env))
     const context = new Context({ ...found, ...given })
-    // What a caller gives is all there is. Else this thread's variables, as many as there are: of them
-    // a session is told those alone that scopes mention.
-    if (given.env === undefined) context.#env = JSON.stringify(process.env, wellFormed)
+    // What a caller gives is all there is. Else all variables, as many as there are: of them a session is
+    // told those alone that scopes mention.
+    if (given.env === undefined) context.#env = env
     return context
   }
 
@@ -72,4 +81,4 @@ class Context {
 /** Windows allows half characters in variables. */
 const wellFormed = (_name, value) => (typeof value === 'string' ? value.toWellFormed() : value)
 
-module.exports = { Context, place, system, reveal: (context) => reveal(context) }
+module.exports = { Context, isContext, place, reveal }

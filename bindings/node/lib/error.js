@@ -6,7 +6,7 @@ const { freeze } = require('./json.js')
 /** Error code to JSON-RPC code; of two kinds with one code the first counts. */
 const errorCodes = Object.freeze(JSON.parse(native.errors()).reduce((all, [code, number]) => ({ [code]: number, ...all }), {}))
 
-/** A refused call: nothing was changed, and `message` says what to do. */
+/** A refused call: nothing was changed, unless nobody answered, and `message` says what to do. */
 class NudgeError extends Error {
   constructor(code, message, data = {}, options = {}) {
     super(message, options)

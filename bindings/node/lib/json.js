@@ -2,24 +2,39 @@
 
 const kind = (value) => Object.prototype.toString.call(value)
 
-/** Thrown by `write`: what cannot be said in JSON is refused, not left out or turned into null. */
+/**
+ * Thrown by `write`: what cannot be said in JSON is refused, not left out or turned into null. As for
+ * JSON.stringify, a field that is undefined is not there, and an object with toJSON, such as a Date, is what
+ * that gives.
+ */
 class NotJson extends Error {}
 
+const PLAIN = 'Use strings, numbers, booleans, arrays and plain objects; other objects cannot be passed on.'
+
+/** JSON.stringify calls it on the object that holds `value`. */
 function plain(_name, value) {
   switch (typeof value) {
     case 'number':
       if (!Number.isFinite(value)) throw new NotJson('A number must be finite.')
+      break
+    case 'undefined':
+      if (Array.isArray(this)) throw new NotJson('An array may hold neither undefined nor a hole; use null.')
       break
     case 'bigint':
     case 'function':
     case 'symbol':
       throw new NotJson(`A ${typeof value} cannot be passed on; use strings, numbers, booleans, arrays and plain objects.`)
     case 'object':
-      if (value !== null && !Array.isArray(value) && kind(value) !== '[object Object]') {
-        throw new NotJson('Use strings, numbers, booleans, arrays and plain objects; other objects cannot be passed on.')
-      }
+      if (value !== null) checkObject(value)
   }
   return value
+}
+
+function checkObject(value) {
+  if (!Array.isArray(value) && kind(value) !== '[object Object]') throw new NotJson(PLAIN)
+  for (const symbol of Object.getOwnPropertySymbols(value)) {
+    if (Object.prototype.propertyIsEnumerable.call(value, symbol)) throw new NotJson('The name of a field must be a string, and no symbol.')
+  }
 }
 
 /** `value` as JSON text. Throws what `refuse` makes of a message. */

@@ -1,11 +1,11 @@
 'use strict'
 
 const native = require('../native.js')
-const { Context, place, reveal } = require('./context.js')
+const { isContext, place, reveal } = require('./context.js')
 const { ask, invalid } = require('./error.js')
 const { freeze, read, write } = require('./json.js')
 
-/** A store forgets what it has rendered, no hint, when one of these is reached. */
+/** A store forgets what it has rendered and the contexts, no hint, when one of these is reached. */
 const MAX_VIEWS = 256
 const MAX_PAIRS = 4096
 const MAX_CHARACTERS = 8 << 20
@@ -14,6 +14,8 @@ const MAX_CHARACTERS = 8 << 20
 const SESSION = Symbol('session')
 /** Is no context, so that nothing was looked up from it. */
 const NOWHERE = Symbol('nowhere')
+/** What is told where there is no context. */
+const NONE = { json: '{}' }
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 const unused = new FinalizationRegistry((number) => native.close(number))
@@ -40,7 +42,7 @@ class Store {
   /** Number by component and key. */
   #pairs = new Map()
   #pairCount = 0
-  /** Length of all that is rendered. */
+  /** Length of all that is rendered, and of the contexts as JSON. */
   #characters = 0
   #lastContext = NOWHERE
   #lastView
@@ -58,9 +60,11 @@ class Store {
 
   get(component, key, context, options) {
     if (!this.#own || (options !== undefined && options !== null)) return this.#find(component, key, context, options)
-    // In this order: a new pair may empty the views, a new view leaves the pairs alone.
+    // In this order: what reads a plain object may run its getters, which may call this store; a new pair
+    // may empty the views; a new view leaves the pairs alone.
+    const here = context === this.#lastContext ? context : placeOf(context)
     const pair = this.#pairs.get(component)?.get(key) ?? this.#addPair(component, key)
-    const view = context === this.#lastContext ? this.#lastView : this.#viewOf(context)
+    const view = here === this.#lastContext ? this.#lastView : this.#viewOf(here)
     const token = native.get(this.#number, view.number, pair)
     if (token === 0) return null
     return token === view.tokens[pair] ? view.matches[pair] : this.#render(view, pair, token)
@@ -74,7 +78,8 @@ class Store {
       delete meta[name]
     }
     if (meta.scope !== undefined) meta.scope = place(meta.scope)
-    return this.#run('nudge.set_hint', { component, key, value, meta, ...beside })
+    const told = value?.type === 'path' ? place(value) : value
+    return this.#run('nudge.set_hint', { component, key, value: told, meta, ...beside })
   }
 
   query(params) { return this.#run('nudge.query', fields(params)) }
@@ -94,16 +99,19 @@ class Store {
 
   call(method, params = {}) {
     if (typeof method !== 'string') throw invalid('Pass the name of a method, such as nudge.get_hint.')
-    if (params?.context instanceof Context) {
-      const { context, ...others } = params
-      const view = this.#viewOf(context)
-      return read(ask(native.callFrom, this.#number, view.number, method, write(others, invalid)))
+    const context = params?.context
+    if (isContext(context)) {
+      const { context: _, ...others } = params
+      // First: what it reads may call this store.
+      const json = write(others, invalid)
+      return read(ask(native.callFrom, this.#number, this.#viewOf(context).number, method, json))
     }
     return read(ask(native.call, this.#number, method, write(params, invalid)))
   }
 
   callJson(method, params) {
     if (typeof method !== 'string' || typeof params !== 'string') throw invalid('Pass the name of a method, and its params as JSON text.')
+    if (!params.isWellFormed()) throw invalid('The params hold half of a character.')
     return ask(native.call, this.#number, method, params)
   }
 
@@ -120,7 +128,7 @@ class Store {
   /** `call` for the methods above, which also take the names of systems that people use. */
   #run(method, params) {
     const { context } = params
-    const given = context === undefined || context instanceof Context ? params : { ...params, context: place(context) }
+    const given = context === undefined || isContext(context) ? params : { ...params, context: place(context) }
     return this.call(method, given)
   }
 
@@ -129,9 +137,8 @@ class Store {
     checkNames(component, key)
     const { variant, ...others } = fields(options)
     for (const name of Object.keys(others)) throw invalid(`The only option of get is variant, not ${name}.`)
-    const view = this.#viewOf(context)
-    const params = { component, key, variant }
-    const found = ask(native.find, this.#number, view.number, write(params, invalid))
+    const params = write({ component, key, variant }, invalid)
+    const found = ask(native.find, this.#number, this.#viewOf(placeOf(context)).number, params)
     return found === null || found === undefined ? null : match(found)
   }
 
@@ -158,20 +165,22 @@ class Store {
     return pair
   }
 
-  #viewOf(context) {
-    const isContext = context instanceof Context
-    const isNone = context === undefined || context === null
-    const { json, env } = isContext ? reveal(context) : { json: isNone ? '{}' : write(place(context), invalid) }
+  /** The view from what `placeOf` gives. */
+  #viewOf(here) {
+    const isPlain = typeof here === 'string'
+    const { json, env } = isPlain ? { json: here } : isContext(here) ? reveal(here) : NONE
     // A plain object may be changed, a Context cannot be.
-    const known = isContext ? context : json
+    const known = isContext(here) ? here : json
     let view = this.#views.get(known)
     if (view === undefined) {
-      if (this.#views.size >= MAX_VIEWS) this.#forget(false)
+      const size = json.length + (env?.length ?? 0)
+      if (this.#views.size >= MAX_VIEWS || this.#characters + size > MAX_CHARACTERS) this.#forget(false)
       view = new View(ask(native.view, this.#number, json, env))
       this.#views.set(known, view)
+      this.#characters += size
     }
-    if (isContext || isNone) {
-      this.#lastContext = context
+    if (!isPlain) {
+      this.#lastContext = here
       this.#lastView = view
     }
     return view
@@ -193,6 +202,11 @@ class Store {
       this.#pairCount = 0
     }
   }
+}
+
+/** What `#viewOf` takes: a Context, undefined or null as it is, anything else as JSON. */
+function placeOf(context) {
+  return context === undefined || context === null || isContext(context) ? context : write(place(context), invalid)
 }
 
 /** `using store = new Store()` closes it. */
@@ -218,7 +232,9 @@ function connect(options) {
   for (const option of Object.keys(others)) throw invalid(`The options of connect are runtime_dir and name, not ${option}.`)
   if (runtime_dir !== undefined && runtime_dir !== null) checkText('runtime_dir', runtime_dir)
   checkText('The name of a caller', name)
-  return new Store(ask(native.connect, runtime_dir, name), SESSION)
+  // Read here, as this thread has it: see Context.detect.
+  const folder = runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined)
+  return new Store(ask(native.connect, folder, name), SESSION)
 }
 
 /** Options as an object. */

@@ -13,13 +13,15 @@ mod lookup;
 mod named;
 mod refusal;
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
 // `#[napi]` knows what throws by this name.
 use napi::Result;
 use napi_derive::napi;
-use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Service, check_name};
+use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Os, Service, check_name};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
@@ -113,10 +115,20 @@ pub fn check_context(context: String, env: Option<String>) -> Result<String> {
     Ok(told(&read_context(context, env).map_err(refused)?).to_string())
 }
 
-/// Where this process is, or what is known of `cwd`; without the environment.
+/// Where this process is, or what is known of `cwd`; without the environment. `env` is the environment to go
+/// by: nothing here reads that of the process, which other threads of Node change without Rust's lock.
 #[napi(catch_unwind)]
-pub fn detect(cwd: Option<String>) -> Result<String> {
-    Ok(told(&nudge_client::detect(cwd.as_deref().map(Path::new)).map_err(refused)?).to_string())
+pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
+    let vars = variables(&env).map_err(refused)?;
+    let vars: HashMap<OsString, OsString> = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let found = nudge_client::detect_from(cwd.as_deref().map(Path::new), &vars);
+    Ok(told(&found.map_err(refused)?).to_string())
+}
+
+/// The system's name, if scopes have one for it.
+#[napi(catch_unwind)]
+pub fn system() -> Option<&'static str> {
+    Os::current().map(Os::as_str)
 }
 
 /// The names of the table's methods.
@@ -153,9 +165,7 @@ pub fn test_schemas() -> String {
 fn call_in(store: u32, view: u32, method: &str, params: String) -> nudge::Result<Box<RawValue>> {
     let (store, context) =
         with_handle(store, |handle| (handle.store(), handle.view(view).map(|view| view.context().clone())))?;
-    let params: Map<String, Value> = serde_json::from_str(&params)
-        .map_err(|_| Error::new(ErrorKind::Invalid, "The params must be a JSON object, with whole characters."))?;
-    store.call_in(&context?, method, &params)
+    store.call_raw_in(&context?, method, &raw(params)?)
 }
 
 fn text(result: Box<RawValue>) -> String {
@@ -186,9 +196,13 @@ fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> 
     let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
     let context = spec.unwrap_or_default().build()?;
     let Some(env) = env else { return Ok(context) };
-    let vars: std::collections::HashMap<String, String> = serde_json::from_str(&env)
-        .map_err(|_| Error::new(ErrorKind::Invalid, "The environment must be an object of strings."))?;
-    Ok(context.with_env(vars))
+    Ok(context.with_env(variables(&env)?))
+}
+
+/// An environment as JSON has it.
+fn variables(env: &str) -> nudge::Result<HashMap<String, String>> {
+    serde_json::from_str(env)
+        .map_err(|_| Error::new(ErrorKind::Invalid, "The environment must be an object of strings."))
 }
 
 /// A context as JSON, without its environment.

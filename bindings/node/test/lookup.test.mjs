@@ -1,5 +1,6 @@
 // `get` remembers what it has rendered. None of that may ever show.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
@@ -109,6 +110,61 @@ test('more keys than are remembered, and larger ones', () => {
   }
 })
 
+test('a context that calls the store while it is read', () => {
+  const store = new Store({ max_hints: 10_000, max_hints_per_component: 10_000 })
+  for (let at = 0; at < 4200; at++) store.set('api', `k${at}`, `v${at}`)
+  store.set('api', 'build', 'make')
+  const forgetful = (many, more) => ({
+    get cwd() {
+      for (let at = 0; at < many; at++) assert.equal(store.get('api', `k${at}`).value, `v${at}`)
+      for (let at = 0; at < 300; at++) store.get('api', 'k0', { branch: `b${at}` })
+      return '/x'
+    },
+    ...more
+  })
+  for (const many of [1, 4095, 4096, 4097, 4100]) {
+    assert.equal(store.get('api', 'build', forgetful(many)).value, 'make', `${many} others`)
+  }
+  const dev = new Context({ branch: 'dev' })
+  store.set('api', 'build', 'make dev', { scope: { branch: 'dev' } })
+  const text = { toJSON: () => (forgetful(4100).cwd, '') }
+  assert.equal(store.get('api', 'build', dev, { variant: text }).value, 'make')
+  assert.equal(store.query({ context: dev, component: 'api', keys: ['build'], regex: { toJSON: () => (forgetful(4100).cwd, 'dev') } }).hints[0].hint.value, 'make dev')
+  const closing = { get cwd() { store.close(); return '/x' } }
+  assert.throws(() => store.get('api', 'build', closing), { code: 'E_UNAVAILABLE' })
+})
+
+test('what looks like a Context and is none is read as any object, or refused', () => {
+  const store = new Store()
+  const dev = new Context({ branch: 'dev' })
+  for (const like of [new Proxy(dev, {}), Object.create(dev), Object.create(Context.prototype)]) {
+    assert.throws(() => store.get('api', 'build', like), { code: 'E_INVALID' })
+    assert.throws(() => store.query({ context: like }), { code: 'E_INVALID' })
+    assert.throws(() => new Context(like), { code: 'E_INVALID' })
+  }
+})
+
+test('large contexts do not add up', () => {
+  const script = `
+    import { Store } from ${JSON.stringify(new URL('../index.mjs', import.meta.url).href)}
+    const store = new Store()
+    store.set('api', 'build', 'make')
+    const value = 'x'.repeat(30_000)
+    const look = (at) => store.get('api', 'build', { env: Object.fromEntries(Array.from({ length: 30 }, (_, n) => [\`N\${n}\`, \`\${at}\${value}\`])) })
+    look(0)
+    gc()
+    const before = process.memoryUsage().rss
+    for (let at = 0; at < 256; at++) {
+      if (look(at).value !== 'make') throw new Error('another answer')
+      if (at % 16 === 0) gc()
+    }
+    gc()
+    console.log(process.memoryUsage().rss - before)
+  `
+  const grown = execFileSync(process.execPath, ['--expose-gc', '--input-type=module', '-e', script], { encoding: 'utf8' })
+  assert(Number(grown) < 150 << 20, `${grown >> 20} MiB more`)
+})
+
 test('scope numbers that are given out again', () => {
   const store = new Store()
   const dev = new Context({ branch: 'dev' })
@@ -152,5 +208,8 @@ test('Context.detect sees this process', () => {
   assert.deepEqual([Context.detect({ branch: null }).branch, Context.detect({ branch: 'x' }).branch], [undefined, 'x'])
   assert.equal(Context.detect({ cwd: '/' }).cwd, '/')
   assert.equal(Context.detect().branch, branch)
+  const nowhere = Context.detect({ cwd: null, env: null })
+  assert.deepEqual({ ...nowhere.toJSON() }, { os: here.os }, 'null is unknown, and with it what a folder tells')
+  assert.equal(Context.detect({ cwd: null, branch: 'x' }).branch, 'x')
   for (const cwd of ['relative', 3, '']) assert.throws(() => Context.detect({ cwd }), { code: 'E_INVALID' })
 })

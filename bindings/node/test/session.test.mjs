@@ -17,6 +17,9 @@ test('no server runs', (test) => {
   process.env.NUDGE_RUNTIME_DIR = runtime_dir
   try {
     assert.throws(() => connect(), why)
+    assert.throws(() => connect({ runtime_dir: null }), why)
+    process.env.NUDGE_RUNTIME_DIR = join(tmpdir(), 'a\ud800b')
+    assert.throws(() => connect(), { code: 'E_UNAVAILABLE' })
   } finally {
     delete process.env.NUDGE_RUNTIME_DIR
   }
@@ -71,7 +74,16 @@ test('a session answers as a store does', needs, async (test) => {
   both((one) => one.get(1, 'x'))
   both((one) => one.set('api', 'build', 'x', { if_match_version: 99 }))
   both((one) => one.call('nudge.no_such_method'))
-  both((one) => one.call('nudge.status', []))
+  for (const params of [[], null, 1, 'x']) both((one) => one.call('nudge.status', params))
+  for (const params of ['[]', 'null', '', '{', ' {}']) both((one) => one.callJson('nudge.list_components', params))
+  for (const context of [undefined, null, {}, new Context()]) both((one) => one.bump('api', 'build', { context }))
+  // What is missing is the same, whoever says it and however.
+  both((one) => one.set('env', 'build', 'make', { scope: { env_required: ['NUDGE_TEST_CI'], branch: 'dev' } }))
+  for (const spec of [{}, { branch: 'dev' }, { branch: 'dev', env: { OTHER: 'x' } }, { branch: 'dev', env: { NUDGE_TEST_CI: null } }, { env: { OTHER: 'x' } }, { cwd: '/a', env: {} }]) {
+    const told = [spec, new Context(spec)].map((context) => both((one) => one.call('nudge.get_hint', { component: 'env', key: 'build', context })))
+    assert.equal(told[0].code, 'E_NOT_FOUND')
+    assert.deepEqual(told[1], told[0], JSON.stringify(spec))
+  }
   assert.equal(session.status().role, 'PRIMARY')
   session.close()
   assert.throws(() => session.get('api', 'build'), { code: 'E_UNAVAILABLE', message: /closed/ })
@@ -102,6 +114,17 @@ test('of the environment a session is told what scopes mention', needs, async (t
     delete process.env.NUDGE_TEST_STAGE
     delete process.env.NUDGE_TEST_CI
   }
+})
+
+test('a thread finds the session that its own variables name', needs, async (test) => {
+  const runtime_dir = runtimeDir(test)
+  await serve(test, runtime_dir)
+  const module = new URL('../index.mjs', import.meta.url).href
+  const body = `import(${JSON.stringify(module)}).then(({ connect }) => connect().set('api', 'k', 'v'))`
+  const worker = new Worker(body, { eval: true, env: { ...process.env, NUDGE_RUNTIME_DIR: runtime_dir } })
+  const code = await new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))
+  assert.equal(code, 0)
+  assert.equal(connect({ runtime_dir }).get('api', 'k').value, 'v')
 })
 
 test('a server that is killed, and the next', needs, async (test) => {

@@ -1,10 +1,13 @@
 // One store, shared by name between the threads of a process.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 
-import { Store } from '../index.mjs'
+import { Context, Store } from '../index.mjs'
 
 const module = new URL('../index.mjs', import.meta.url).href
 const seconds = Number(process.env.NUDGE_HAMMER_SECONDS || 5)
@@ -67,6 +70,44 @@ test('a named store stays when no thread is left that has loaded the package', (
     await run('console.log(store.get("api", "build").value)')
   `
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }), 'make\n')
+})
+
+test('threads look where they are while another sets variables', () => {
+  // A native read of the environment beside a write of it ends the process.
+  const script = `
+    import { Worker } from 'node:worker_threads'
+    import ${JSON.stringify(module)}
+    const body = 'import(' + JSON.stringify(${JSON.stringify(module)}) + ').then(({ Context }) => { for (let at = 0; at < 3000; at++) Context.detect({ cwd: "/", env: null }) })'
+    let running = 2
+    for (let at = 0; at < 2; at++) new Worker(body, { eval: true }).on('exit', (code) => { running -= 1; if (code) process.exitCode = code })
+    let last = 0
+    const write = () => {
+      for (let at = 0; at < 500; at++) process.env['N' + last++] = 'x'.repeat(at)
+      if (running) setImmediate(write)
+    }
+    write()
+  `
+  const { status, signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+  assert.deepEqual([status, signal], [0, null], stderr)
+})
+
+test('a thread sees the variables that are its own', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
+  try {
+    mkdirSync(join(home, '.git', 'refs'), { recursive: true })
+    mkdirSync(join(home, '.git', 'objects'))
+    writeFileSync(join(home, '.git', 'HEAD'), 'ref: refs/heads/dev\n')
+    writeFileSync(join(home, '.git', 'config'), '[core]\n\trepositoryformatversion = 0\n')
+    const elsewhere = `
+      const repo = () => typeof Context.detect({ cwd: workerData }).repo
+      const before = repo()
+      process.env.GIT_DIR = '/elsewhere'
+      say([before, repo()])`
+    assert.deepEqual(await inline(elsewhere, home), ['string', 'undefined'])
+    assert.equal(typeof Context.detect({ cwd: home }).repo, 'string')
+  } finally {
+    rmSync(home, { recursive: true })
+  }
 })
 
 test('threads hammer one store', { timeout: (seconds + 120) * 1000 }, async (context) => {

@@ -71,7 +71,7 @@ test('names', () => {
 test('values', () => {
   unchanged((store) => {
     const wrong = [undefined, null, 0, NaN, 1n, true, Symbol('s'), () => 1, [], ['a'], new Map(), new Date(NaN), circular, deep, LONE]
-    for (const value of [...wrong, {}, { type: 'x' }, { type: 'command' }, { type: 'command', cmd: 1 }, { type: 'json', data: undefined }, 'x'.repeat(65_537), { type: 'json', data: { n: NaN } }, { type: 'json', data: [new Set()] }]) {
+    for (const value of [...wrong, {}, { type: 'x' }, { type: 'command' }, { type: 'command', cmd: 1 }, { type: 'json', data: undefined }, 'x'.repeat(65_537), { type: 'json', data: { n: NaN } }, { type: 'json', data: [new Set()] }, { type: 'json', data: [1, , 2] }, { type: 'json', data: [[undefined]] }, { type: 'json', data: { [Symbol('s')]: 1 } }, { type: 'path', abs: '/a', os: 'linux' }]) {
       refuses(() => store.set('api', 'build', value), `value ${show(value)}`)
     }
   })
@@ -82,6 +82,11 @@ test('values', () => {
   const odd = { type: 'json', data: JSON.parse('{"__proto__":{"x":1},"constructor":2,"\u{1f600}":"\\ud83d\\ude00"}') }
   assert.equal(JSON.stringify(store.set('api', 'k', odd).hint.value), JSON.stringify(odd))
   assert.equal({}.x, undefined)
+  // As JSON.stringify has it: what has a toJSON is what that gives, and undefined is not there.
+  const dated = { type: 'json', data: { at: new Date(0), gone: undefined } }
+  assert.deepEqual(store.set('api', 'k', dated).hint.value.data, { at: '1970-01-01T00:00:00.000Z' })
+  const path = { type: 'path', abs: '/a', os: ['macos', 'linux', 'win32'] }
+  assert.deepEqual(store.set('api', 'k', path).hint.value.os, ['darwin', 'linux', 'windows'])
 })
 
 test('options', () => {
@@ -124,7 +129,10 @@ test('options', () => {
     }
     refuses(() => store.bump('api', 'build', { component: 'other' }), 'an argument as an option')
     refuses(() => store.get('api', 'build', null, { varaint: '' }), 'a misspelt option')
-    refuses(() => store.bump('api', 'build'), 'several variants')
+    for (const context of [undefined, null, {}, new Context(), new Context({ env: {} })]) {
+      refuses(() => store.bump('api', 'build', { context }), 'several variants')
+      refuses(() => store.call('nudge.bump', { component: 'api', key: 'build', context }), 'several variants')
+    }
     refuses(() => store.set('a', 'b', 'c', { scope: { branch: '' } }), 'an empty branch', 'E_SCOPE_INVALID')
     refuses(() => store.set('api', 'build', 'c', { if_match_version: 7 }), 'another version', 'E_CONFLICT')
     refuses(() => store.delete('api', 'nothing'), 'not there', 'E_NOT_FOUND')
@@ -187,6 +195,11 @@ test('call', () => {
     }
     for (const params of [null, 1, 'x', true, NaN, [], [1], Symbol('s'), () => 1, 1n, new Map()]) refuses(() => store.call('nudge.status', params), `params ${show(params)}`)
     for (const params of ['', 'x', '{', '[]', '1', 'null', '{}{}', '{"a":}', `"${LONE}"`, '\0', '{"a":1}']) refuses(() => store.callJson('nudge.status', params), `params ${params}`)
+    for (const half of [LONE, 'a\\ud800b', 'a\\udc00']) {
+      for (const value of [`"${half}"`, `{"type":"json","data":["${half}"]}`, `{"type":"json","data":{"${half}":1}}`]) {
+        refuses(() => store.callJson('nudge.set_hint', `{"component":"api","key":"build","value":${value}}`), `callJson ${show(value)}`)
+      }
+    }
     for (const params of [undefined, null, {}, 1]) refuses(() => store.callJson('nudge.status', params), `params ${show(params)}`)
   })
 })

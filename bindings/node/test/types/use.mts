@@ -38,6 +38,9 @@ const stored = store.set('api', 'build', { type: 'command', cmd: 'make', shell: 
 same<typeof stored.variants, number>(true)
 same<typeof stored.hint.meta.ttl, string>(true)
 store.set('api', 'data', { type: 'json', data: { list: [1, null, { x: true }] } })
+store.set('api', 'dir', { type: 'path', abs: '/a', os: ['linux', 'macos'] })
+// @ts-expect-error a list, unlike a scope's
+store.set('api', 'dir', { type: 'path', abs: '/a', os: 'linux' })
 // @ts-expect-error no such kind of value
 store.set('api', 'build', { type: 'commnad', cmd: 'make' })
 // @ts-expect-error a misspelt option
