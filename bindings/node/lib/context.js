@@ -55,7 +55,7 @@ class Context {
     const { cwd, ...given } = spec
     if (cwd !== undefined && cwd !== null && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
     // This thread's variables, read here: while another thread sets one, native code must not read them.
-    const env = JSON.stringify(process.env, wellFormed)
+    const env = environment()
     const found = cwd === null ? { os: native.system() } : JSON.parse(ask(native.detect, cwd, env))
     const context = new Context({ ...found, ...given })
     // What a caller gives is all there is. Else all variables, as many as there are: of them a session is
@@ -78,7 +78,10 @@ class Context {
   }
 }
 
-/** Windows allows half characters in variables. */
-const wellFormed = (_name, value) => (typeof value === 'string' ? value.toWellFormed() : value)
+/** This thread's variables as JSON. Windows allows half characters; another thread may just have deleted one. */
+function environment() {
+  const whole = Object.entries(process.env).map(([name, value]) => [name.toWellFormed(), value?.toWellFormed()])
+  return JSON.stringify(Object.fromEntries(whole))
+}
 
 module.exports = { Context, isContext, place, reveal }
