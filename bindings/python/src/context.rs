@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyList, PyListMethods, PyMapping, PyString, PyTuple, PyTupleMethods, PyType};
 
+use crate::environ::variables;
 use crate::errors::{invalid, raise, text};
 use crate::json::path;
 
@@ -66,7 +67,8 @@ impl PyContext {
     #[pyo3(signature = (cwd=None))]
     fn detect(class: &Bound<'_, PyType>, cwd: Option<PathBuf>) -> PyResult<Self> {
         let py = class.py();
-        let found = py.detach(|| nudge_client::detect(cwd.as_deref()));
+        let vars = variables(py)?;
+        let found = py.detach(|| nudge_client::detect_from(cwd.as_deref(), &vars));
         found.map(Self).map_err(|error| raise(py, &error))
     }
 
@@ -191,7 +193,7 @@ fn spec<'py>(
         out.os = Some(system(&os)?);
     }
     if let Some(env) = given(intern!(py, "env"))? {
-        out.env = Some(variables(&env)?);
+        out.env = Some(env_field(&env)?);
     }
     if let Some(files) = given(intern!(py, "files_open"))? {
         out.files_open = paths(&files)?;
@@ -228,7 +230,7 @@ fn system(value: &Bound<'_, PyAny>) -> PyResult<Os> {
     os.ok_or_else(|| invalid(value.py(), "context.os must be linux, darwin (or macos) or windows."))
 }
 
-fn variables(value: &Bound<'_, PyAny>) -> PyResult<HashMap<String, Option<String>>> {
+fn env_field(value: &Bound<'_, PyAny>) -> PyResult<HashMap<String, Option<String>>> {
     let py = value.py();
     let mapping = value.cast::<PyMapping>().map_err(|_| invalid(py, "context.env must map names to values."))?;
     let items = mapping.items()?;

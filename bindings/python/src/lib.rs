@@ -8,6 +8,7 @@
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]
 
 mod context;
+mod environ;
 mod errors;
 mod fork;
 mod found;
@@ -21,7 +22,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _nudge {
     use nudge::ErrorKind;
+    use pyo3::exceptions::PyImportError;
     use pyo3::prelude::*;
+    use pyo3::sync::PyOnceLock;
 
     #[pymodule_export]
     use crate::context::PyContext;
@@ -59,6 +62,14 @@ mod _nudge {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Each interpreter has its own `sys`. This one is kept, so that no other can have its address.
+        static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+        let sys = module.py().import("sys")?;
+        if !FIRST.get_or_init(module.py(), || sys.clone().unbind()).is(&sys) {
+            return Err(PyImportError::new_err(
+                "nudge is in use by another interpreter of this process; use it there, or in another process",
+            ));
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

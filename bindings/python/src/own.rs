@@ -1,9 +1,13 @@
 //! A store of this process, from its options.
 
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+
 use nudge::Config;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
+use crate::environ::variables;
 use crate::errors::{argument, invalid, raise};
 use crate::store::Backend;
 
@@ -12,8 +16,7 @@ use crate::store::Backend;
 pub fn own(options: &Bound<'_, PyDict>, from_env: bool) -> PyResult<Backend> {
     let py = options.py();
     let refuse = |error: nudge::Error| raise(py, &error);
-    let mut config =
-        if from_env { Config::from_env(|name| std::env::var(name).ok()).map_err(refuse)? } else { Config::default() };
+    let mut config = if from_env { of_environment(&variables(py)?).map_err(refuse)? } else { Config::default() };
     for (name, value) in options {
         let name = argument(&name, "name")?.to_owned();
         if value.is_none() {
@@ -34,6 +37,10 @@ pub fn own(options: &Bound<'_, PyDict>, from_env: bool) -> PyResult<Backend> {
         }
     }
     Ok(Backend::own(config))
+}
+
+fn of_environment(vars: &HashMap<OsString, OsString>) -> Result<Config, nudge::Error> {
+    Config::from_env(|name| vars.get(OsStr::new(name))?.to_str().map(str::to_owned))
 }
 
 fn count(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {

@@ -1,16 +1,20 @@
 //! A store of this process, or the machine's running session; and either seen from one place.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Config, Context, Error, ErrorKind, Nudge, Service, check_name};
-use nudge_client::{Found, RuntimeDir, Store};
+use nudge_client::{Found, Remote, RuntimeDir, Store};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
 use serde_json::value::RawValue;
 
 use crate::context::{PyContext, read};
-use crate::errors::{argument, invalid, raise};
+use crate::environ::variables;
+use crate::errors::{argument, raise};
 use crate::fork;
 use crate::found::PyMatch;
 use crate::json;
@@ -56,16 +60,26 @@ impl Backend {
 /// Connects to the session of a runtime directory, as `name`.
 #[pyfunction]
 pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> PyResult<Backend> {
-    let connected = py.detach(|| {
-        let dir = RuntimeDir::open(runtime_dir.as_deref())?;
-        // The folder of the process may be another one after a fork.
-        let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
-        Ok((Store::connect(Some(&dir), &name)?, dir))
-    });
-    py.check_signals()?;
-    let (store, dir) = connected.map_err(|error: Error| raise(py, &error))?;
+    let named = || variables(py).map(|vars| vars.get(OsStr::new("NUDGE_RUNTIME_DIR")).map(PathBuf::from));
+    let given = match runtime_dir {
+        Some(given) => Some(given),
+        None => named()?.filter(|named| !named.as_os_str().is_empty()),
+    };
+    let dir = RuntimeDir::open(given.as_deref()).map_err(|error| raise(py, &error))?;
+    // The folder of the process may be another one after a fork.
+    let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
+    let store = connected(py, &dir, &name)?;
     let link = Mutex::new(Link { generation: fork::generation(), store: Some(Arc::new(store)) });
     Ok(Backend::of(Kind::Session(Session { dir, name, link })))
+}
+
+/// A connection. To make one looks at the environment, so it is done with the interpreter's lock; what
+/// may take long, that a server answers, is awaited before without it.
+fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
+    let opened = RuntimeDir::open(Some(dir)).map_err(|error| raise(py, &error))?;
+    let answered = py.detach(|| Remote::connect(&opened).map(drop));
+    py.check_signals()?;
+    answered.and_then(|()| Store::connect(Some(dir), name)).map_err(|error| raise(py, &error))
 }
 
 impl Session {
@@ -82,8 +96,7 @@ impl Session {
                 return Ok(Arc::clone(store));
             }
         }
-        let fresh = py.detach(|| Store::connect(Some(&self.dir), &self.name)).map_err(|error| raise(py, &error))?;
-        let fresh = Arc::new(fresh);
+        let fresh = Arc::new(connected(py, &self.dir, &self.name)?);
         let mut link = self.link();
         // What the parent opened is the parent's to close.
         std::mem::forget(link.store.replace(Arc::clone(&fresh)));
@@ -109,7 +122,8 @@ impl Drop for Session {
 impl Shared {
     fn open(&self, py: Python<'_>) -> PyResult<&Kind> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(invalid(py, "The store is closed; make or connect another one."));
+            let closed = Error::new(ErrorKind::Unavailable, "The store is closed; open a new one.");
+            return Err(raise(py, &closed));
         }
         Ok(&self.kind)
     }
@@ -133,6 +147,23 @@ fn found(py: Python<'_>, found: Result<Option<Found>, Error>) -> PyResult<Option
     found.map(|found| found.map(PyMatch)).map_err(|error| raise(py, &error))
 }
 
+/// The `Context` among the params, and the rest of them.
+fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let name = intern!(params.py(), "context");
+    let Ok(mapping) = params.cast::<PyMapping>() else { return Ok(None) };
+    if !mapping.contains(name)? {
+        return Ok(None);
+    }
+    let context = mapping.get_item(name)?;
+    if !context.is_instance_of::<PyContext>() {
+        return Ok(None);
+    }
+    let rest = PyDict::new(params.py());
+    rest.update(mapping)?;
+    rest.del_item(name)?;
+    Ok(Some((context, rest.into_any())))
+}
+
 /// What `Store` inherits: the calls that must be quick, and those by name.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeStore(Arc<Shared>);
@@ -150,7 +181,7 @@ impl NativeStore {
     /// any object with such attributes (a dataclass); keep a `Context` or a `view` for repeated calls.
     /// `variant` asks for that one alone, if it fits.
     ///
-    /// Raises `InvalidError`, and `UnavailableError` when a session cannot be reached.
+    /// Raises `InvalidError`, and `UnavailableError` when a session cannot be reached or the store is closed.
     ///
     /// >>> with nudge.Store() as store:
     /// ...     _ = store.set("api", "build", "make dev", scope={"branch": "dev"})
@@ -183,7 +214,8 @@ impl NativeStore {
     }
 
     /// Calls a method by its name, such as `nudge.query`; `nudge.methods()` lists them. `params` is a dict,
-    /// or JSON text that is passed on as it stands. Returns what the method answers, as Python objects.
+    /// whose `context` may be a `Context`, or JSON text that is passed on as it stands. Returns what the method
+    /// answers, as Python objects.
     ///
     /// Raises what the method refuses with; `UnknownMethodError`, `ParamsNotObjectError`.
     ///
@@ -196,8 +228,12 @@ impl NativeStore {
         method: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let params = params.filter(|params| !params.is_none());
+        if let Some((context, rest)) = params.map(apart).transpose()?.flatten() {
+            return self.call_from(py, Some(&context), method, &rest);
+        }
         let method = argument(method, "method")?;
-        let params = json::params(py, params.filter(|params| !params.is_none()))?;
+        let params = json::params(py, params)?;
         let result = self.0.detached(py, |store| store.call(method, &params))?;
         json::answer(py, result)
     }
@@ -210,24 +246,10 @@ impl NativeStore {
         method: &Bound<'py, PyAny>,
         params: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let given = context.filter(|context| !context.is_none());
-        let context = read(py, given)?;
-        let method = argument(method, "method")?;
-        let params = json::params(py, Some(params))?;
-        let (anywhere, context) = (given.is_none(), &*context);
-        let call = |store: &Store| -> Result<Box<RawValue>, Error> {
-            if anywhere {
-                return store.call(method, &params);
-            }
-            let object = serde_json::from_str(params.get());
-            let object = object.map_err(|_| Error::new(ErrorKind::ParamsNotObject, "Pass the params as a dict."))?;
-            store.call_in(context, method, &object)
-        };
-        let result = self.0.detached(py, call)?;
-        json::answer(py, result)
+        self.call_from(py, context, method, params)
     }
 
-    /// Closes it: later calls raise `InvalidError`, a connection is ended. Closing twice does nothing.
+    /// Closes it: later calls raise `UnavailableError`, a connection is ended. Closing twice does nothing.
     fn close(&self) {
         if !self.0.closed.swap(true, Ordering::AcqRel)
             && let Kind::Session(session) = &self.0.kind
@@ -248,6 +270,30 @@ impl NativeStore {
             Kind::Session(_) => "of the session",
         };
         format!("<nudge.Store {kind}{}>", if self.closed() { ", closed" } else { "" })
+    }
+}
+
+impl NativeStore {
+    fn call_from<'py>(
+        &self,
+        py: Python<'py>,
+        context: Option<&Bound<'py, PyAny>>,
+        method: &Bound<'py, PyAny>,
+        params: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let given = context.filter(|context| !context.is_none());
+        let context = read(py, given)?;
+        let method = argument(method, "method")?;
+        let params = json::params(py, Some(params))?;
+        let (anywhere, context) = (given.is_none(), &*context);
+        let call = |store: &Store| -> Result<Box<RawValue>, Error> {
+            if anywhere {
+                return store.call(method, &params);
+            }
+            store.call_raw_in(context, method, &params)
+        };
+        let result = self.0.detached(py, call)?;
+        json::answer(py, result)
     }
 }
 

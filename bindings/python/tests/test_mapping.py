@@ -42,6 +42,18 @@ def test_what_no_key_can_be_is_no_key(store: nudge.Store) -> None:
     for key in ("", "a\nb", "x" * 300, "\ud800", 5, None):
         assert key not in api
         assert key not in store.components
+        for mapping in (api, store.components):
+            assert mapping.get(key) is None  # type: ignore[arg-type]
+            assert mapping.get(key, "default") == "default"  # type: ignore[arg-type]
+            with pytest.raises(nudge.NotFoundError):
+                mapping[key]  # type: ignore[index]
+
+
+def test_every_component_is_listed_whatever_fits(store: nudge.Store) -> None:
+    store.set("api", "build", "make", scope={"branch": "dev"})
+    components = store.view({"branch": "main"}).components
+    assert list(components) == ["api"]
+    assert list(components["api"]) == []
 
 
 def test_a_mapping_is_no_copy(store: nudge.Store) -> None:

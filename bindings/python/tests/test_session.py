@@ -49,6 +49,16 @@ def test_a_session_answers_as_a_store_of_this_process(server: Server) -> None:
             seen.append({name: list(component) for name, component in view.components.items()})
             seen.append(store.why("svc", "k", here)["verdict"])
             seen.append(store.env_names())
+            # Who says nothing of the environment does not say that it is empty.
+            for silent in (None, {"cwd": "/work/svc"}, nudge.Context(cwd="/work/svc"), nudge.Context()):
+                only = {"component": "svc", "key": "k", "variant": scoped, "context": silent}
+                seen.append(refusal(store, "nudge.get_hint", only))
+                why = store.why("svc", "k", silent)
+                seen.append([why["verdict"], [row["conditions"] for row in why["variants"]]])
+            seen.append(store.call("nudge.query", {"context": here, "limit": 1})["hints"][0]["hint"]["value"])
+            seen.append(
+                store.bump("svc", "k", context=nudge.Context(env={"STAGE": "test", "CI": "1"}))["hint"]["value"]
+            )
             seen.append(store.list_components())
             seen.append([refusal(store, *call) for call in REFUSED])
             seen.append(store.delete("svc", "k", all=True)["deleted_count"])
@@ -61,7 +71,8 @@ def test_a_session_answers_as_a_store_of_this_process(server: Server) -> None:
 
 REFUSED: list[tuple[str, Any]] = [
     ("nudge.no_such_method", {}),
-    ("nudge.query", "[]"),
+    *(("nudge.query", params) for params in ("[]", " null ", "5", '"x"')),
+    *(("nudge.list_components", params) for params in ("[]", "null", "5")),
     ("nudge.query", {"limit": 0}),
     ("nudge.get_hint", {"component": "no", "key": "k"}),
     ("nudge.set_hint", {"component": "c", "key": "k", "value": "v", "if_match_version": 3}),
@@ -83,7 +94,9 @@ def test_of_the_environment_only_what_is_asked_for_travels(server: Server, monke
     monkeypatch.setenv("STAGE", "test")
     store = nudge.connect(server.runtime)
     store.set("svc", "k", "v", scope={"env_match": {"STAGE": "test"}})
-    assert store.get("svc", "k", nudge.Context.detect()) is not None
+    here = nudge.Context.detect()
+    assert store.get("svc", "k", here) is not None
+    assert store.call("nudge.get_hint", {"component": "svc", "key": "k", "context": here})["hint"]["value"] == "v"
 
 
 def test_who_deleted_is_known(server: Server) -> None:
@@ -119,7 +132,7 @@ def test_a_closed_connection_refuses(server: Server) -> None:
     with nudge.connect(server.runtime) as store:
         view = store.view()
     for call in (lambda: store.get("a", "b"), lambda: view.get("a", "b"), store.status):
-        with pytest.raises(nudge.InvalidError, match="closed"):
+        with pytest.raises(nudge.UnavailableError, match="The store is closed; open a new one"):
             call()
     assert repr(store) == "<nudge.Store of the session, closed>"
 

@@ -10,6 +10,7 @@ import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -69,8 +70,6 @@ def test_values_of_every_kind(store: nudge.Store) -> None:
 
 
 def test_values_may_be_any_mapping_and_hold_paths(store: nudge.Store) -> None:
-    from types import MappingProxyType
-
     store.set("api", "k", MappingProxyType({"type": "path", "abs": Path("/a/b")}))  # type: ignore[arg-type]
     found = store.get("api", "k")
     assert found is not None
@@ -118,6 +117,49 @@ def test_options_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUDGE_MAX_HINTS", "two")
     with pytest.raises(nudge.InvalidError, match="NUDGE_MAX_HINTS"):
         nudge.Store(from_env=True)
+
+
+def test_systems_of_a_scope(store: nudge.Store) -> None:
+    @dataclass
+    class Where:
+        os: str
+        branch: str | None = None
+
+    scopes: list[Any] = [{"os": "macos"}, {"os": ["linux", "macos"]}, {"os": ("macos",)}, Where("macos")]
+    for number, scope in enumerate(scopes):
+        before = copy.deepcopy(scope)
+        store.set("api", f"k{number}", "v", scope=scope)
+        assert scope == before
+        assert store.get("api", f"k{number}", {"os": "macos"}) is not None
+        assert store.get("api", f"k{number}", {"os": "darwin"}) is not None
+        assert store.get("api", f"k{number}", {"os": "windows"}) is None
+    for wrong in ({"os": "beos"}, {"os": 5}, {"os": [5]}, {"os": [["macos"]]}, {"os": {"macos": 1}}):
+        with pytest.raises(nudge.InvalidError):
+            store.set("api", "wrong", "v", scope=wrong)
+
+
+def test_a_context_is_a_param_of_a_call(store: nudge.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(300):
+        monkeypatch.setenv(f"MANY_{number}", "x")
+    monkeypatch.setenv("STAGE", "test")
+    store.set("api", "k", "v", scope={"env_match": {"STAGE": "test"}, "branch": "dev"})
+    here = nudge.Context(branch="dev", env={"STAGE": "test"})
+    params = {"component": "api", "key": "k", "context": here}
+    assert store.call("nudge.get_hint", params)["hint"]["value"] == "v"
+    assert store.call("nudge.get_hint", MappingProxyType(params))["hint"]["value"] == "v"
+    assert params["context"] is here
+    with pytest.raises(nudge.NotFoundError):
+        store.call("nudge.get_hint", params | {"context": nudge.Context(branch="dev")})
+    store.set("api", "detected", "v", scope={"env_match": {"STAGE": "test"}})
+    found = store.call(
+        "nudge.get_hint", {"component": "api", "key": "detected", "context": nudge.Context.detect(), "variant": None}
+    )
+    assert found["hint"]["value"] == "v"
+    assert len(store.call("nudge.query", {"context": nudge.Context.detect("/")})["hints"]) == 1
+    with pytest.raises(nudge.InvalidError):
+        store.call("nudge.get_hint", {"component": "api", "key": here})
+    with pytest.raises(nudge.InvalidError):
+        store.call("nudge.list_components", {"context": here, "surplus": here})
 
 
 def test_conflicts_variants_and_undo(store: nudge.Store) -> None:
@@ -168,9 +210,12 @@ def test_a_closed_store_refuses(store: nudge.Store) -> None:
         lambda: list(components),
         lambda: api["k"],
         lambda: "k" in api,
+        lambda: "api" in components,
+        lambda: api.get("k"),
+        lambda: api.get(""),
     ]
     for call in calls:
-        with pytest.raises(nudge.InvalidError, match="closed"):
+        with pytest.raises(nudge.UnavailableError, match="The store is closed; open a new one"):
             call()
     assert repr(store) == "<nudge.Store in process, closed>"
 

@@ -1,6 +1,6 @@
 """Refusals: one class for each kind of the error model.
 
-A refused call has changed nothing.
+A refused call has changed nothing, but for `UnavailableError`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NotFoundError(NudgeError, KeyError):
 
 
 class InvalidError(NudgeError, ValueError):
-    """A type, size, range or schema rule is broken, or the store is closed."""
+    """A type, size, range or schema rule is broken."""
 
     code = 40001
     reason = "E_INVALID"
@@ -81,7 +81,11 @@ class QuotaError(NudgeError):
 
 
 class UnavailableError(NudgeError, ConnectionError):
-    """No session runs, or it cannot be reached."""
+    """The store is closed; or no session runs, or it cannot be reached.
+
+    A call that a server did not answer in time may have been carried out all the same, or still be: look before
+    you repeat what must not be done twice, or pass `if_match_version`.
+    """
 
     code = 50301
     reason = "E_UNAVAILABLE"

@@ -28,7 +28,7 @@ class _Live(Mapping[str, T]):
 
     @abstractmethod
     def _find(self, key: str) -> T | None:
-        """What is stored under a key that may be anything."""
+        """What is stored under a key."""
 
     @abstractmethod
     def _keys(self) -> list[str]:
@@ -39,19 +39,20 @@ class _Live(Mapping[str, T]):
             if (value := self._find(key)) is not None:
                 yield key, value
 
+    def _look(self, key: object) -> T | None:
+        """What is stored under a key; nothing if no key can be like that."""
+        try:
+            return self._find(key) if isinstance(key, str) else None
+        except InvalidError:
+            return None
+
     def __getitem__(self, key: str) -> T:
-        if (value := self._find(key)) is None:
+        if (value := self._look(key)) is None:
             raise NotFoundError("Nothing that is stored under this name fits here; list() names what does.")
         return value
 
     def __contains__(self, key: object) -> bool:
-        try:
-            return isinstance(key, str) and self._find(key) is not None
-        except InvalidError:
-            if self._view.store.closed:
-                raise
-            # No key can be like that.
-            return False
+        return self._look(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys())
@@ -124,7 +125,7 @@ class Component(_Live[Match]):
 
 
 class Components(_Live[Component]):
-    """The components of a store, by name, as they are seen from a context.
+    """All components of a store, by name; in each, the hints that fit a context.
 
     >>> with nudge.Store() as store:
     ...     _ = store.set("api", "build", "make api")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from os import PathLike, fsdecode
 from types import TracebackType
@@ -19,6 +20,19 @@ def _duration(ttl: str | timedelta | None) -> str | None:
     return f"PT{ttl.total_seconds():.3f}S" if isinstance(ttl, timedelta) else ttl
 
 
+def _scope(scope: Any) -> Any:
+    """With the specification's name for macOS."""
+    if is_dataclass(scope) and not isinstance(scope, type):
+        scope = {field.name: getattr(scope, field.name) for field in fields(scope)}
+    return {**scope, "os": _system(scope["os"])} if isinstance(scope, Mapping) and "os" in scope else scope
+
+
+def _system(name: Any) -> Any:
+    if isinstance(name, list | tuple):
+        return [_system(one) if isinstance(one, str) else one for one in name]
+    return "darwin" if isinstance(name, str) and name == "macos" else name
+
+
 class Store(NativeStore):
     """A store of hints: component -> key -> the best variant for a context, and why.
 
@@ -33,7 +47,7 @@ class Store(NativeStore):
     given from the environment variables `NUDGE_MAX_COMPONENTS` and so on.
 
     Methods return what the JSON surface returns, as dicts; only `get` returns a `Match`. They raise
-    `InvalidError` and the other subclasses of `NudgeError`.
+    `InvalidError` and the other subclasses of `NudgeError`; those of a closed store `UnavailableError`.
 
     >>> with nudge.Store() as store:
     ...     stored = store.set("http-proxy", "build", "docker compose build router",
@@ -109,9 +123,9 @@ class Store(NativeStore):
 
     @property
     def components(self) -> Components:
-        """What is stored, as a mapping of components, each a mapping of keys to matches.
+        """All components, by name, each a mapping of keys to matches.
 
-        Only what applies everywhere; `view(context).components` shows what fits a context.
+        Of their hints only what applies everywhere; `view(context).components` shows what fits a context.
         """
         return View(self).components
 
@@ -137,11 +151,11 @@ class Store(NativeStore):
         """Stores a hint, or updates the variant with an equal scope.
 
         At most 32 `tags` of 1 to 64 bytes; `ttl` is "session", an ISO 8601 duration such as "PT2H", or a
-        timedelta, from now on; `scope` says where the hint applies (everywhere when None); `priority` 1 to 10
-        (5), `confidence` 0 to 1 (0.5); `reason` at most 2 KiB; `sensitivity="secret"` hides the value and
-        keeps it off the disk. `if_match_version` refuses unless that is the stored version (0: unless there
-        is none); `variant` updates that one and keeps its scope; `allow_secret` says that the secret guard's
-        finding is a false alarm.
+        timedelta, from now on; `scope` says where the hint applies (everywhere when None), and "macos" in it is
+        "darwin"; `priority` 1 to 10 (5), `confidence` 0 to 1 (0.5); `reason` at most 2 KiB;
+        `sensitivity="secret"` hides the value and keeps it off the disk. `if_match_version` refuses unless that
+        is the stored version (0: unless there is none); `variant` updates that one and keeps its scope;
+        `allow_secret` says that the secret guard's finding is a false alarm.
 
         Raises, in this order: `InvalidError`, `ScopeInvalidError`, `SecretRejectedError`, `NotFoundError`
         (no such `variant`), `ConflictError`, `QuotaError`.
@@ -154,7 +168,7 @@ class Store(NativeStore):
         meta = {
             "tags": tags,
             "ttl": _duration(ttl),
-            "scope": scope,
+            "scope": _scope(scope),
             "priority": priority,
             "confidence": confidence,
             "reason": reason,
@@ -429,7 +443,10 @@ class View(NativeView):
 
     @property
     def components(self) -> Components:
-        """What fits here, as a mapping of components, each a mapping of keys to matches."""
+        """All components, by name, each a mapping of keys to the matches that fit here.
+
+        A component in which nothing fits is an empty mapping.
+        """
         return Components(self)
 
     def __repr__(self) -> str:

@@ -77,7 +77,7 @@ class PathValue(TypedDict):
 
     type: Literal["path"]
     abs: str
-    os: NotRequired[OneOrMany]
+    os: NotRequired[Sequence[Os]]
 
 
 class TemplateValue(TypedDict):
@@ -228,10 +228,11 @@ class Suggestion(TypedDict):
 
 
 class SuggestResult(TypedDict):
-    """Best first, and how many more the limits held back."""
+    """Best first, how many more the limits held back, and whether `client_session` was told a start before."""
 
     suggestions: list[Suggestion]
     omitted: int
+    started: bool
 
 
 class OutcomeResult(TypedDict):
@@ -303,7 +304,11 @@ class Limits(TypedDict):
 
 
 class StatusResult(TypedDict):
-    """What is stored, by whom, and the limits."""
+    """What is stored, by whom, and the limits.
+
+    A session adds its server's `pid` and `port`, how many processes it has (`members`), those besides the server
+    (`proxies`), and the size of the journal, None when there is none.
+    """
 
     version: str
     session_id: str
@@ -315,7 +320,9 @@ class StatusResult(TypedDict):
     uptime_s: int
     pid: NotRequired[int]
     port: NotRequired[int]
-    proxies: NotRequired[list[dict[str, Any]]]
+    members: NotRequired[int]
+    proxies: NotRequired[list[int]]
+    journal_bytes: NotRequired[int | None]
 
 
 class SessionStats(TypedDict):
