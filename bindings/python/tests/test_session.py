@@ -199,13 +199,18 @@ def test_threads_share_a_connection(server: Server) -> None:
     assert store.status()["hints"] == 8
 
 
-INTERRUPTED = """
-import nudge, sys
+# What a shell runs in the background ignores SIGINT, and so do its children.
+HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+INTERRUPTED = f"""
+{HEARING}
+import nudge, sys, time
 store = nudge.connect(sys.argv[1])
 store.set("svc", "k", "v")
+end = time.monotonic() + 60
 try:
     print("ready", flush=True)
-    while True:
+    while time.monotonic() < end:
         store.get("svc", "k")
 except KeyboardInterrupt:
     assert store.get("svc", "k").text == "v"
@@ -224,7 +229,8 @@ def test_ctrl_c_between_calls(server: Server) -> None:
     assert child.wait(20) == 0
 
 
-STOPPED = """
+STOPPED = f"""
+{HEARING}
 import nudge, sys
 store = nudge.connect(sys.argv[1])
 try:

@@ -55,8 +55,9 @@ impl RuntimeDir {
     }
 
     fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Self> {
-        let named = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-        match given.map(Path::to_owned).or(named) {
+        let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
+        // The environment is not looked at for nothing: other languages change theirs without Rust's knowledge.
+        match given.map(Path::to_owned).or_else(named) {
             Some(path) => Self::at(&path, create).map_err(|unfit| refusal(&path, unfit)),
             None => Self::usual(create),
         }
