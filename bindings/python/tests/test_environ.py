@@ -99,7 +99,7 @@ except ImportError as error:
 else:
     raise AssertionError("imported")
 '''
-other = interpreters.create(*([] if sys.version_info < (3, 13) else ["legacy"]))
+other = interpreters.create(isolated=False) if sys.version_info < (3, 13) else interpreters.create("legacy")
 failed = interpreters.run_string(other, "import nudge" if len(sys.argv) == 1 else refused)
 assert not failed, failed
 if len(sys.argv) == 1:
