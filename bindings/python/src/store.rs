@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Config, Context, Error, ErrorKind, Nudge, Service, check_name};
-use nudge_client::{Found, Remote, RuntimeDir, Store};
+use nudge_client::{Found, RuntimeDir, Store};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -73,13 +73,11 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
     Ok(Backend::of(Kind::Session(Session { dir, name, link })))
 }
 
-/// A connection. To make one looks at the environment, so it is done with the interpreter's lock; what
-/// may take long, that a server answers, is awaited before without it.
+/// A connection to the session of `dir`, for which nothing looks at the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
-    let opened = RuntimeDir::open(Some(dir)).map_err(|error| raise(py, &error))?;
-    let answered = py.detach(|| Remote::connect(&opened).map(drop));
+    let opened = py.detach(|| Store::connect(Some(dir), name));
     py.check_signals()?;
-    answered.and_then(|()| Store::connect(Some(dir), name)).map_err(|error| raise(py, &error))
+    opened.map_err(|error| raise(py, &error))
 }
 
 impl Session {
