@@ -79,7 +79,7 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
         let payload =
             data::store(&data::seeds(scale.small)).export(&Export::default()).expect("the whole store").payload;
-        server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload})));
+        server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload, "mode": "replace"})));
         assert!(server.mcp.receive().contains("imported"), "the store is filled");
         server
     });
