@@ -255,8 +255,29 @@ fn the_clients_own_command_is_used_where_there_is_one() {
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before, "what it changed is brought back too");
     program("echo 'it is broken' >&2; exit 1");
-    let output = home.refused(&["claude", "--yes"]);
+    let output = home.refused(&["claude", "codex", "--yes"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("it is broken"), "{output:?}");
+    assert!(home.read(".codex/config.toml").contains("nudge"), "the others are done");
+}
+
+#[test]
+fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
+    let home = Home::new();
+    let script = "#!/bin/sh\nprintf '{\"mcpServers\": {\"nudge\": {\"command\": \"%s\", \"args\": [\"serve\"], \"trust\": false}}}' \"$6\" > \"$HOME/.gemini/settings.json\"\n";
+    by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &home.path("bin/gemini"), script);
+    let before = home.files();
+    home.init(&["gemini", "--yes"]);
+    let settings = home.json(".gemini/settings.json");
+    assert_eq!(settings["mcpServers"]["nudge"]["trust"], false, "what the command wrote: {settings}");
+    assert_eq!(settings["mcpServers"]["nudge"]["command"], home.binary.to_str().unwrap());
+    assert_eq!(handlers(&settings, "BeforeAgent").len(), 1);
+    assert_eq!(home.init(&["gemini", "--yes"]), "nothing to change\n");
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+    // One that does nothing, and says that all is well.
+    by_another("printf %s \"$1\" > \"$0\"", &home.path("bin/gemini"), "#!/bin/sh\n");
+    home.init(&["gemini", "--yes"]);
+    assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["args"], json!(["serve"]));
 }
 
 #[test]

@@ -153,7 +153,7 @@ const CODEX: Client = Client {
     },
     hooks: Some(|place| Hooks {
         file: place.file(".codex/hooks.json", || place.folder("CODEX_HOME", ".codex").join("hooks.json")),
-        events: &[("SessionStart", None), ("UserPromptSubmit", None)],
+        events: &[("SessionStart", None), ("SubagentStart", None), ("UserPromptSubmit", None)],
         handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
         grouped: true,
         version: None,

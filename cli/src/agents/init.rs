@@ -54,8 +54,11 @@ pub fn run(args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
     let mut done = String::new();
     for plan in plans {
-        carry_out(&plan, &mut record)?;
-        let _ = writeln!(done, "{}: ready; restart it", plan.client.title);
+        let title = plan.client.title;
+        match carry_out(plan, &here.place, &mut record) {
+            Ok(()) => drop(writeln!(done, "{title}: ready; restart it")),
+            Err(error) => broken.push(format!("{title}: {}", error.message())),
+        }
     }
     for file in extra {
         let _ = writeln!(done, "{}: written", file.path.display());
@@ -160,7 +163,7 @@ fn agree(yes: bool, question: &str) -> Result<()> {
     }
 }
 
-fn carry_out(plan: &Plan, record: &mut Record) -> Result<()> {
+fn carry_out(mut plan: Plan, place: &Place, record: &mut Record) -> Result<()> {
     if let Some((words, file)) = &plan.command {
         let before = fs::read_to_string(file).ok();
         let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
@@ -175,14 +178,15 @@ fn carry_out(plan: &Plan, record: &mut Record) -> Result<()> {
         if let Ok(after) = fs::read_to_string(file) {
             note(plan.client.name, File { path: file.clone(), before, after }, record)?;
         }
+        // It may have written to the file of the hooks too, or less than it was asked to.
+        plan = Plan::new(plan.client, place, false)?;
     }
-    plan.files.iter().try_for_each(|file| apply(plan.client.name, file.clone(), record))
+    plan.files.into_iter().try_for_each(|file| apply(plan.client.name, file, record))
 }
 
 /// Writes a file; how it was before is on record first.
 fn apply(client: &str, file: File, record: &mut Record) -> Result<()> {
     let (path, after) = (file.path.clone(), file.after.clone());
-    // The client's own command may have written it since the plan was made.
     note(client, file, record)?;
     write(&path, &after)
 }
