@@ -6,6 +6,7 @@
 
 mod rows;
 
+use std::collections::BinaryHeap;
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -162,6 +163,11 @@ impl Store {
     /// The `limit` best hints that pass `filter`, best first, none of them before `after`.
     pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
         self.rows.read().top(filter, verdicts, after, limit)
+    }
+
+    /// Every hint that passes `filter`, best first as far as they are taken.
+    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
+        self.rows.read().best_first(filter)
     }
 
     /// The stored text of a tag or component, so that equal ones share memory.

@@ -101,7 +101,7 @@ impl Nudge {
         let hints = match (component, keys, tags) {
             (Some(component), [key], []) => self.store.variants(component, key).1.into_vec(),
             _ => {
-                self.store.matching(&Filter { component, keys, tags, context: &context, include_ineligible: true, now })
+                self.store.matching(&Filter { component, keys, tags, context: &context, include_ineligible: true, only: None, now })
             }
         };
         for hint in hints {

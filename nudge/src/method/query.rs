@@ -118,6 +118,7 @@ impl Nudge {
             tags: &params.tags,
             context: &context,
             include_ineligible: params.include_ineligible,
+            only: None,
             now,
         };
         // At most 1,000.

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use hashbrown::Equivalent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +126,7 @@ pub(crate) struct Shown {
 
 #[derive(Default)]
 pub(crate) struct Session {
-    hints: HashSet<(Arc<str>, Box<str>, Box<str>)>,
+    hints: hashbrown::HashSet<Name, RandomState>,
     /// When suggestions were made, within the window.
     times: VecDeque<Millis>,
     /// Was told a `start`.
@@ -160,14 +162,29 @@ impl Shown {
     pub fn ended(&mut self, name: &str, hints: &[&Hint], ok: bool, now: Millis) {
         let Some(session) = self.sessions.get_mut(name) else { return };
         session.last = now;
-        if hints.iter().any(|hint| session.hints.contains(&identity(hint))) {
+        if hints.iter().any(|hint| session.hints.contains(&Named::of(hint))) {
             *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
         }
     }
 }
 
-fn identity(hint: &Hint) -> (Arc<str>, Box<str>, Box<str>) {
-    (Arc::clone(&hint.component), hint.key.clone(), hint.variant().into())
+/// Component, key and variant of a hint that was shown.
+type Name = (Arc<str>, Box<str>, Box<str>);
+
+/// The same, to look it up without a copy.
+#[derive(Hash)]
+struct Named<'a>(&'a str, &'a str, &'a str);
+
+impl<'a> Named<'a> {
+    fn of(hint: &'a Hint) -> Self {
+        Self(hint.component(), hint.key(), hint.variant())
+    }
+}
+
+impl Equivalent<Name> for Named<'_> {
+    fn equivalent(&self, name: &Name) -> bool {
+        (self.0, self.1, self.2) == (&*name.0, &*name.1, &*name.2)
+    }
 }
 
 impl Nudge {
@@ -186,35 +203,49 @@ impl Nudge {
         let now = self.now();
         let trigger =
             Trigger::new(params.event, params.prompt.as_deref(), params.command.as_deref(), params.error.as_deref());
-        let filter =
-            Filter { component: None, keys: &[], tags: &[], context: &context, include_ineligible: false, now };
-        let found = self.search(&filter, usize::MAX, |hint| !hint.is_secret() && trigger.why(hint).is_some());
         let mut shown = self.shown.lock();
         let mut session = params.client_session.as_deref().map(|name| shown.session(name, params.fresh, now));
+        let known = session.as_ref().map(|session| &session.hints);
+        let only = |hint: &Hint| {
+            !hint.is_secret()
+                && trigger.why(hint).is_some()
+                && known.is_none_or(|known| !known.contains(&Named::of(hint)))
+        };
+        let filter = Filter {
+            component: None,
+            keys: &[],
+            tags: &[],
+            context: &context,
+            include_ineligible: false,
+            only: Some(&only),
+            now,
+        };
+        let mut found = self.store.best_first(&filter);
         let used = session.as_ref().map_or(0, |session| session.times.len());
         let (mut count, mut bytes) =
             (self.config().suggest_max.saturating_sub(used), params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES));
         let started = session.as_ref().is_some_and(|session| session.started);
         let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
         let mut told = Counts::default();
-        for found in found {
-            if session.as_ref().is_some_and(|session| session.hints.contains(&identity(&found.hint))) {
-                continue;
-            }
-            let size = found.hint.text().len();
-            if count == 0 || size > bytes {
+        while count > 0
+            && let Some(found) = found.pop()
+        {
+            let hint = &found.hint;
+            let size = hint.text().len();
+            if size > bytes {
                 out.omitted += 1;
                 continue;
             }
             (count, bytes) = (count - 1, bytes - size);
             told.add(Counts { suggestions: 1, bytes: size as u64, ..Counts::default() });
             if let Some(session) = &mut session {
-                session.hints.insert(identity(&found.hint));
+                session.hints.insert((Arc::clone(&hint.component), hint.key.clone(), hint.variant().into()));
                 session.times.push_back(now);
             }
-            let why = trigger.why(&found.hint).unwrap_or_default();
+            let why = trigger.why(hint).map(|why| why.to_string()).unwrap_or_default();
             out.suggestions.push(Suggestion { row: row(found, &context, now), why });
         }
+        out.omitted += found.len();
         match session {
             Some(session) => {
                 session.started |= params.event == SuggestEvent::Start;
@@ -227,72 +258,148 @@ impl Nudge {
 }
 
 /// What makes a hint worth telling.
-enum Trigger {
+enum Trigger<'a> {
     Start,
-    Prompt(HashSet<String>),
-    Failure { command: Option<Line>, error: String },
+    Prompt(Words),
+    Failure { command: Option<Line<'a>>, error: String },
 }
 
-impl Trigger {
-    fn new(event: SuggestEvent, prompt: Option<&str>, command: Option<&str>, error: Option<&str>) -> Self {
+/// Why a hint is worth telling.
+enum Why<'a> {
+    Applies,
+    Mentioned(String),
+    Near,
+    Fix(&'a str),
+}
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applies => f.write_str("it applies here"),
+            Self::Mentioned(word) => write!(f, "the prompt mentions {word}"),
+            Self::Near => f.write_str("it is close to the command that failed"),
+            Self::Fix(component) => write!(f, "it is a fix for {component}, which the error names"),
+        }
+    }
+}
+
+impl<'a> Trigger<'a> {
+    fn new(event: SuggestEvent, prompt: Option<&str>, command: Option<&'a str>, error: Option<&str>) -> Self {
         match event {
             SuggestEvent::Start => Self::Start,
-            SuggestEvent::Prompt => Self::Prompt(
-                words(prompt.unwrap_or_default()).filter(|word| !COMMON.contains(&word.as_str())).collect(),
-            ),
+            SuggestEvent::Prompt => Self::Prompt(Words::of(prompt.unwrap_or_default())),
             SuggestEvent::Failure => {
                 Self::Failure { command: command.map(Line::new), error: error.unwrap_or_default().to_lowercase() }
             }
         }
     }
 
-    /// Why the hint is worth telling now, or `None`.
-    fn why(&self, hint: &Hint) -> Option<String> {
+    /// Why the hint is worth telling now, or `None`. Asked of every hint that applies, so without a copy of
+    /// its texts.
+    fn why<'h>(&self, hint: &'h Hint) -> Option<Why<'h>> {
         match self {
-            Self::Start => Some("it applies here".into()),
+            Self::Start => Some(Why::Applies),
             Self::Prompt(wanted) => {
-                let texts = [hint.component(), hint.key(), hint.text()].into_iter().chain(hint.tags());
-                let word = texts.flat_map(words).find(|word| wanted.contains(word))?;
-                Some(format!("the prompt mentions {word}"))
+                let mut texts = [hint.component(), hint.key(), hint.text()].into_iter().chain(hint.tags());
+                texts.find_map(|text| wanted.first_in(text)).map(Why::Mentioned)
             }
             Self::Failure { command, error } => {
-                let near = command.as_ref().is_some_and(|failed| {
-                    hint.value().command_line().is_some_and(|line| failed.is_near(&Line::new(line)))
-                });
-                if near {
-                    return Some("it is close to the command that failed".into());
+                let line = || hint.value().command_line();
+                if command.as_ref().is_some_and(|failed| line().is_some_and(|line| failed.is_near(line))) {
+                    return Some(Why::Near);
                 }
                 let named = hint.tags().any(|tag| tag == "fix") && names(error, hint.component());
-                named.then(|| format!("it is a fix for {}, which the error names", hint.component()))
+                named.then(|| Why::Fix(hint.component()))
             }
         }
     }
 }
 
-/// A command line in words.
-struct Line {
-    words: Vec<String>,
+/// The words of a prompt that say something.
+struct Words {
+    words: HashSet<String>,
+    /// A bit for each: few words of hints have one, and only those are copied and looked up.
+    marks: [u64; MARKS / 64],
 }
 
-impl Line {
-    fn new(line: &str) -> Self {
-        let mut words = line.split_whitespace().map(str::to_owned).peekable();
-        // What stands before the program changes nothing about what is run.
-        while words.next_if(|word| word == "sudo" || word == "time" || is_assignment(word)).is_some() {}
-        Self { words: words.collect() }
+const MARKS: usize = 1024;
+
+impl Words {
+    fn of(prompt: &str) -> Self {
+        let words: HashSet<_> = (words(prompt).map(str::to_lowercase))
+            .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
+            .filter(|word| !COMMON.contains(&word.as_str()))
+            .collect();
+        let mut marks = [0; MARKS / 64];
+        for word in &words {
+            let mark = mark(word);
+            marks[mark / 64] |= 1 << (mark % 64);
+        }
+        Self { words, marks }
+    }
+
+    /// The first word of `text` that is one of these, in lower case.
+    fn first_in(&self, text: &str) -> Option<String> {
+        let may_be = |word: &&str| {
+            let mark = mark(word);
+            // Lower case may look quite different elsewhere.
+            self.marks[mark / 64] & 1 << (mark % 64) != 0 || !word.is_ascii()
+        };
+        words(text).filter(may_be).map(str::to_lowercase).find(|word| self.words.contains(word))
+    }
+}
+
+/// The same for a word of ASCII in upper and in lower case.
+fn mark(word: &str) -> usize {
+    let bytes = word.as_bytes();
+    let folded = |at: usize| bytes.get(at).map_or(0, |byte| usize::from(byte | 0x20));
+    (folded(0) + 31 * folded(1) + 7 * folded(2) + bytes.len()) % MARKS
+}
+
+/// What stands between characters that are no letters or digits.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3)
+}
+
+/// A command line that failed.
+struct Line<'a> {
+    words: Vec<&'a str>,
+    /// Its words in order, each once.
+    distinct: Vec<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn new(line: &'a str) -> Self {
+        let words: Vec<_> = command_words(line).collect();
+        Self { distinct: distinct(words.clone()), words }
     }
 
     /// Same program, at least half of the words in common, and not the same line.
-    fn is_near(&self, other: &Self) -> bool {
-        if self.words.is_empty() || self.words.first() != other.words.first() || self.words == other.words {
+    fn is_near(&self, other: &str) -> bool {
+        let mut others = command_words(other);
+        let Some(program) = others.next().filter(|program| self.words.first() == Some(program)) else { return false };
+        let others: Vec<_> = std::iter::once(program).chain(others).collect();
+        if others == self.words {
             return false;
         }
-        let (a, b): (HashSet<_>, HashSet<_>) = (self.words.iter().collect(), other.words.iter().collect());
+        let others = distinct(others);
+        let common = others.iter().filter(|word| self.distinct.binary_search(word).is_ok()).count();
         // Word counts of texts of at most 64 KiB.
         #[allow(clippy::cast_precision_loss)]
-        let share = a.intersection(&b).count() as f64 / a.union(&b).count() as f64;
+        let share = common as f64 / (self.distinct.len() + others.len() - common) as f64;
         share >= NEAR
     }
+}
+
+fn distinct(mut words: Vec<&str>) -> Vec<&str> {
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// From the program on: what stands before it changes nothing about what is run.
+fn command_words(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace().skip_while(|word| *word == "sudo" || *word == "time" || is_assignment(word))
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -300,12 +407,6 @@ fn is_assignment(word: &str) -> bool {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
-}
-
-/// Lower-case words of three letters or more.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-    words.filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
 }
 
 /// Whether `text`, in lower case, names the component: not as a part of a longer word.
@@ -335,7 +436,7 @@ mod tests {
 
     #[test]
     fn near_commands() {
-        let near = |a: &str, b: &str| Line::new(a).is_near(&Line::new(b));
+        let near = |a: &str, b: &str| Line::new(a).is_near(b);
         assert!(near("docker compose build proxy", "docker compose build router"));
         assert!(near("sudo docker compose build proxy", "FOO=1 time docker compose build router"));
         assert!(!near("docker compose build", "docker  compose build"));
@@ -343,6 +444,26 @@ mod tests {
         assert!(!near("make a b c", "make d e f"));
         assert!(!near("", ""));
         assert!(!near("sudo", "sudo"));
+    }
+
+    #[test]
+    fn words_of_a_prompt() {
+        let prompt = Words::of("Please run the API-tests of StraßE 42abc, İstanbul, x1y2 and the a1b2c3");
+        let found = |text: &str| prompt.first_in(text);
+        for (text, word) in [
+            ("docker run x", "run"),
+            ("RUN", "run"),
+            ("the:api", "api"),
+            ("42ABC", "42abc"),
+            ("STRASSE straße", "straße"),
+            ("A1B2C3", "a1b2c3"),
+            ("(İSTANBUL)", "i\u{307}stanbul"),
+        ] {
+            assert_eq!(found(text).as_deref(), Some(word), "{text}");
+        }
+        for text in ["", "the please and", "runs", "apis test", "x1y2", "42"] {
+            assert_eq!(found(text), None, "{text}");
+        }
     }
 
     #[test]

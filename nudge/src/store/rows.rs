@@ -71,25 +71,54 @@ pub(crate) struct Filter<'a> {
     pub context: &'a Context,
     /// Hints whose scope does not fit follow those whose scope does.
     pub include_ineligible: bool,
+    /// Asked last, but before the score; inside the lock, so it must be quick.
+    pub only: Option<&'a dyn Fn(&Hint) -> bool>,
     pub now: Millis,
 }
 
-/// A hint that a search found, with what places it.
+/// A hint that a search found, with what places it; greater is better.
 #[derive(Clone)]
-pub(crate) struct Found {
-    pub hint: Arc<Hint>,
+pub(crate) struct Found<H = Arc<Hint>> {
+    pub hint: H,
     pub eligible: bool,
     pub rank: Rank,
 }
 
-impl Found {
-    fn compare(&self, other: &Self) -> Ordering {
-        compare((self.eligible, &self.rank, &self.hint), (other.eligible, &other.rank, &other.hint))
+/// As it is inside the lock.
+type Candidate<'a> = Found<&'a Arc<Hint>>;
+
+impl Candidate<'_> {
+    fn take(self) -> Found {
+        Found { hint: Arc::clone(self.hint), eligible: self.eligible, rank: self.rank }
     }
 }
 
-fn compare(a: (bool, &Rank, &Hint), b: (bool, &Rank, &Hint)) -> Ordering {
-    a.0.cmp(&b.0).then_with(|| a.1.compare(b.1)).then_with(|| scoring::compare_names(a.2, b.2))
+impl<H: AsRef<Hint>> Found<H> {
+    fn compare<O: AsRef<Hint>>(&self, other: &Found<O>) -> Ordering {
+        (self.eligible.cmp(&other.eligible))
+            .then_with(|| self.rank.compare(&other.rank))
+            .then_with(|| scoring::compare_names(self.hint.as_ref(), other.hint.as_ref()))
+    }
+}
+
+impl<H: AsRef<Hint>> PartialEq for Found<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other).is_eq()
+    }
+}
+
+impl<H: AsRef<Hint>> Eq for Found<H> {}
+
+impl<H: AsRef<Hint>> PartialOrd for Found<H> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<H: AsRef<Hint>> Ord for Found<H> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other)
+    }
 }
 
 /// How much there is, expired hints included.
@@ -98,33 +127,6 @@ pub(crate) struct Sizes {
     pub components: usize,
     pub hints: usize,
     pub bytes: usize,
-}
-
-/// A candidate inside the lock; greater is better.
-struct Candidate<'a> {
-    eligible: bool,
-    rank: Rank,
-    hint: &'a Arc<Hint>,
-}
-
-impl PartialEq for Candidate<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Candidate<'_> {}
-
-impl PartialOrd for Candidate<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Candidate<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare((self.eligible, &self.rank, self.hint), (other.eligible, &other.rank, other.hint))
-    }
 }
 
 impl Rows {
@@ -258,28 +260,25 @@ impl Rows {
 
     pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
         verdicts.renew(self.epoch);
-        let open = self.open_components(filter.context);
-        let mut search = Search {
-            rows: self,
-            filter,
-            verdicts,
-            open,
-            after,
-            limit,
-            best: BinaryHeap::new(),
-            floor: f32::NEG_INFINITY,
-        };
-        // Backwards: the newest mostly score best, and the sooner the best are known, the fewer are weighed.
-        match self.postings(filter) {
-            Postings::All => (0..index(self.details.len())).rev().for_each(|id| search.visit(id)),
-            Postings::One(rows) => rows.iter().rev().for_each(|&id| search.visit(id)),
-            Postings::Many(rows) => rows.into_iter().rev().for_each(|id| search.visit(id)),
-        }
-        let found = search.best.into_iter();
-        let mut found: Vec<_> =
-            found.map(|Reverse(c)| Found { hint: Arc::clone(c.hint), eligible: c.eligible, rank: c.rank }).collect();
-        found.sort_unstable_by(|a, b| b.compare(a));
+        let mut search = Search::new(self, filter, verdicts, after, limit);
+        self.postings(filter).for_each(self, |id| search.visit(id));
+        let mut found: Vec<_> = search.best.into_iter().map(|Reverse(candidate)| candidate.take()).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
         found
+    }
+
+    /// Every hint that passes `filter`, best first as far as they are taken.
+    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
+        let mut verdicts = Verdicts::default();
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let mut found = Vec::new();
+        self.postings(filter).for_each(self, |id| {
+            if let Some(glance) = search.glance(id) {
+                found.extend(search.candidate(id, glance).map(Candidate::take));
+            }
+        });
+        found.into()
     }
 
     /// The fewest rows that can hold what the filter asks for.
@@ -323,26 +322,39 @@ struct Search<'a, 'b> {
     floor: f32,
 }
 
-impl<'a> Search<'a, '_> {
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(
+        rows: &'a Rows,
+        filter: &'b Filter<'b>,
+        verdicts: &'b mut Verdicts,
+        after: Option<&'b Found>,
+        limit: usize,
+    ) -> Self {
+        let open = rows.open_components(filter.context);
+        Self { rows, filter, verdicts, open, after, limit, best: BinaryHeap::new(), floor: f32::NEG_INFINITY }
+    }
+
     #[inline]
     fn visit(&mut self, id: u32) {
-        let glance = self.rows.glances[id as usize];
-        if glance.most < self.floor
-            || (!self.filter.include_ineligible && self.verdicts.known(self.rows.epoch, glance.scope) == Some(false))
-        {
-            return;
+        if let Some(glance) = self.glance(id) {
+            self.weigh(id, glance);
         }
-        self.weigh(id, glance);
+    }
+
+    /// What is known of a row, unless that rules it out.
+    #[inline]
+    fn glance(&self, id: u32) -> Option<Glance> {
+        let glance = self.rows.glances[id as usize];
+        let out = glance.most < self.floor
+            || (!self.filter.include_ineligible && self.verdicts.known(self.rows.epoch, glance.scope) == Some(false));
+        (!out).then_some(glance)
     }
 
     /// Keeps the hint if it is among the best so far.
     #[inline(never)]
     fn weigh(&mut self, id: u32, glance: Glance) {
         let Some(candidate) = self.candidate(id, glance) else { return };
-        if self.after.is_some_and(|after| {
-            compare((candidate.eligible, &candidate.rank, candidate.hint), (after.eligible, &after.rank, &after.hint))
-                .is_ge()
-        }) {
+        if self.after.is_some_and(|after| candidate.compare(after).is_ge()) {
             return;
         }
         if self.best.len() < self.limit {
@@ -385,6 +397,9 @@ impl<'a> Search<'a, '_> {
         if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
             return None;
         }
+        if self.filter.only.is_some_and(|only| !only(hint)) {
+            return None;
+        }
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
         // Frecency is the dearest part, and the age of a hint alone rules out most.
@@ -405,6 +420,18 @@ enum Postings<'a> {
     All,
     One(&'a [u32]),
     Many(Vec<u32>),
+}
+
+impl Postings<'_> {
+    /// Backwards: the newest mostly score best, and the sooner the best are known, the fewer are weighed.
+    #[inline]
+    fn for_each(self, rows: &Rows, mut visit: impl FnMut(u32)) {
+        match self {
+            Self::All => (0..index(rows.details.len())).rev().for_each(visit),
+            Self::One(rows) => rows.iter().rev().for_each(|&id| visit(id)),
+            Self::Many(rows) => rows.into_iter().rev().for_each(visit),
+        }
+    }
 }
 
 impl Glance {
