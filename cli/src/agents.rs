@@ -5,6 +5,7 @@ mod clients;
 mod config;
 mod digest;
 mod event;
+mod here;
 pub mod hook;
 pub mod init;
 mod login;
