@@ -4,6 +4,7 @@ mod agents_md;
 mod clients;
 mod config;
 mod digest;
+pub mod doctor;
 mod event;
 mod here;
 pub mod hook;
