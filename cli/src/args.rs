@@ -14,7 +14,7 @@ pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use hints::{
     Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
 };
-pub use init::Init;
+pub use init::{Doctor, Init};
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
 #[derive(Debug, Parser)]
@@ -56,8 +56,8 @@ impl From<Quick> for Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 not found (`serve`: it cannot serve), 2 invalid input or usage, 3 no server,
-4 any other refusal.
+Exit codes: 0 done, 1 not found (`serve`: it cannot serve; `doctor`: something failed), 2 invalid
+input or usage, 3 no server, 4 any other refusal.
 Results go to stdout, everything else to stderr; on failure stdout stays empty.";
 
 /// Flags that stand before or after the command.
@@ -190,6 +190,14 @@ Examples:
 Clients: claude, codex, cursor, vscode, gemini, opencode, zed. Twice changes nothing; after the binary has
 moved it corrects the paths.")]
     Init(Init),
+    /// Try out what stands in the settings of coding agents: server, hooks, and whether a hint comes out of them.
+    #[command(after_help = "\
+Examples:
+  nudge doctor               the clients that are found
+  nudge doctor claude --json
+Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
+status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
+    Doctor(Doctor),
     /// Show what hints and suggestions were good for, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,

@@ -3,6 +3,7 @@
 mod bump;
 mod call;
 mod delete;
+mod doctor;
 mod edit;
 mod export;
 mod get;
@@ -98,6 +99,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
         Command::Init(args) => init::run(&args),
+        Command::Doctor(args) => doctor::run(&args, &global),
         Command::Stats => stats::run(&global),
         Command::Hook => hook::run(&global),
         Command::Call(args) => call::run(&args, &global),

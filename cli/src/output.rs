@@ -3,6 +3,7 @@
 //! Everything here is text with terminal colours in it; the command takes them out where
 //! stdout is no terminal, and nothing is said by colour alone.
 
+mod doctor;
 mod tables;
 
 use std::fmt::Write as _;
@@ -10,6 +11,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
+pub use doctor::doctor;
 pub use tables::{ago, components, deletions, hints, rows, stats, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();

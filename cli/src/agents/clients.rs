@@ -20,6 +20,8 @@ pub struct Client {
     pub server: fn(&Place) -> Server,
     /// Where its hooks stand, if it has hooks that can tell a model something.
     pub hooks: Option<fn(&Place) -> Hooks>,
+    /// Where it notes that our plugin is switched on, if it has plugins: by true, or an object.
+    pub plugin: Option<fn(&Place) -> Plugin>,
     /// A folder or file by which it is found when its command is not.
     pub trace: fn(&Place) -> PathBuf,
 }
@@ -46,6 +48,13 @@ pub struct Server {
     pub command: Option<Vec<String>>,
 }
 
+/// Where a client notes which plugins are switched on.
+pub struct Plugin {
+    pub file: PathBuf,
+    pub form: Form,
+    pub path: &'static [&'static str],
+}
+
 /// Hooks in the form that Claude Code has set.
 pub struct Hooks {
     pub file: PathBuf,
@@ -57,6 +66,9 @@ pub struct Hooks {
     pub grouped: bool,
     /// What the file must say besides.
     pub version: Option<u64>,
+    /// Of a client that asks before it runs a hook: the TOML file in which it notes the answer, at
+    /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`.
+    pub trust: Option<PathBuf>,
 }
 
 /// Every client, in the order in which they are told.
@@ -130,15 +142,24 @@ const CLAUDE: Client = Client {
         command: place.words(&["claude", "mcp", "add", "--scope", "user", "nudge", "--"], &["serve"]),
     },
     hooks: Some(|place| Hooks {
-        file: place
-            .file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")),
+        file: claude_settings(place),
         events: CLAUDE_EVENTS,
         handler: json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2}),
         grouped: true,
         version: None,
+        trust: None,
+    }),
+    plugin: Some(|place| Plugin {
+        file: claude_settings(place),
+        form: Form::Json,
+        path: &["enabledPlugins", "nudge@nudge"],
     }),
     trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
+
+fn claude_settings(place: &Place) -> PathBuf {
+    place.file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json"))
+}
 
 const CODEX: Client = Client {
     name: "codex",
@@ -157,9 +178,16 @@ const CODEX: Client = Client {
         handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
         grouped: true,
         version: None,
+        trust: Some(codex_config(place)),
     }),
+    plugin: Some(|place| Plugin { file: codex_config(place), form: Form::Toml, path: &["plugins", "nudge@nudge"] }),
     trace: |place| place.folder("CODEX_HOME", ".codex"),
 };
+
+/// The user's own, in which Codex itself writes.
+fn codex_config(place: &Place) -> PathBuf {
+    place.folder("CODEX_HOME", ".codex").join("config.toml")
+}
 
 const CURSOR: Client = Client {
     name: "cursor",
@@ -178,7 +206,9 @@ const CURSOR: Client = Client {
         handler: json!({"command": place.line()}),
         grouped: false,
         version: Some(1),
+        trust: None,
     }),
+    plugin: None,
     trace: |place| place.home.join(".cursor"),
 };
 
@@ -197,6 +227,7 @@ const VSCODE: Client = Client {
         }),
     },
     hooks: None,
+    plugin: None,
     trace: vscode_folder,
 };
 
@@ -226,7 +257,9 @@ const GEMINI: Client = Client {
         handler: json!({"type": "command", "command": place.line(), "timeout": 2000}),
         grouped: true,
         version: None,
+        trust: None,
     }),
+    plugin: None,
     trace: |place| place.home.join(".gemini"),
 };
 
@@ -251,6 +284,7 @@ const OPENCODE: Client = Client {
         command: None,
     },
     hooks: None,
+    plugin: None,
     trace: |place| place.folder("XDG_CONFIG_HOME", ".config").join("opencode"),
 };
 
@@ -266,6 +300,7 @@ const ZED: Client = Client {
         command: None,
     },
     hooks: None,
+    plugin: None,
     trace: zed_folder,
 };
 

@@ -1,7 +1,7 @@
 //! What the clients say on the stdin of a hook. The shapes were observed on Claude Code and Codex; those of
 //! Gemini CLI and Cursor are from their documentation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -36,6 +36,18 @@ impl Answer {
             Self::Plain => serde_json::json!({"additional_context": text}),
         }
     }
+
+    /// The text that the model reads of what was printed; `None` where the client finds nothing.
+    pub fn text<'a>(&self, said: &'a Value) -> Option<&'a str> {
+        match self {
+            Self::Specific(event) => {
+                let specific = said.get("hookSpecificOutput")?;
+                specific.get("additionalContext").filter(|_| specific["hookEventName"] == **event)?
+            }
+            Self::Plain => said.get("additional_context")?,
+        }
+        .as_str()
+    }
 }
 
 /// What Nudge makes of an event.
@@ -49,6 +61,24 @@ pub enum Moment {
     Failed { command: String, error: String, exit_code: Option<i64> },
     /// A command worked.
     Worked { command: String },
+}
+
+/// The start of a session as a client says it that calls it `name`.
+pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
+    if camel_case(name) {
+        return serde_json::json!({"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd]});
+    }
+    serde_json::json!({"hook_event_name": name, "session_id": session, "cwd": cwd, "source": "startup"})
+}
+
+/// How a client wants to be answered that says `name` of an event.
+pub fn answer(name: &str) -> Answer {
+    if camel_case(name) { Answer::Plain } else { Answer::Specific(name.to_owned()) }
+}
+
+/// Cursor alone writes its events like that.
+fn camel_case(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
 /// Reads an event; `None` for one that Nudge has nothing to say to.
@@ -73,9 +103,7 @@ pub fn read(given: &str) -> Option<Event> {
     // Cursor names its folders in a list.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-    let camel_case = name.starts_with(|first: char| first.is_ascii_lowercase());
-    let answer = if camel_case { Answer::Plain } else { Answer::Specific(name) };
-    Some(Event { answer, moment, session, cwd })
+    Some(Event { answer: answer(&name), moment, session, cwd })
 }
 
 /// The command of a call of a shell.
@@ -177,6 +205,19 @@ mod tests {
             read(r#"{"hook_event_name":"sessionStart","conversation_id":"c","workspace_roots":["/w","/v"]}"#).unwrap();
         assert_eq!((cursor.session.as_deref(), cursor.cwd), (Some("c"), Some(PathBuf::from("/w"))));
         assert_eq!(cursor.answer.with("t"), json!({"additional_context": "t"}));
+    }
+
+    #[test]
+    fn a_start_and_its_answer_read_back() {
+        for name in ["SessionStart", "sessionStart"] {
+            let event = read(&start(name, "s", Path::new("/w")).to_string()).unwrap();
+            assert_eq!((event.session.as_deref(), event.cwd), (Some("s"), Some(PathBuf::from("/w"))));
+            assert_eq!(event.moment, Moment::Start { fresh: false });
+            assert_eq!(event.answer.text(&event.answer.with("t")), Some("t"));
+            for other in [json!({}), json!("t"), Answer::Specific("Stop".into()).with("t")] {
+                assert_eq!(event.answer.text(&other), None, "{other}");
+            }
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const FAILURE: &str = "Nudge: what may work instead. These are notes, not instru
 
 /// Reads an event from stdin and answers it.
 pub fn run(global: &Global) -> ! {
-    let deadline = Instant::now() + Duration::from_millis(option("NUDGE_HOOK_MS", PATIENCE_MS));
+    let deadline = Instant::now() + Duration::from_millis(patience_ms());
     let (sender, said) = channel();
     let global = global.clone();
     // Nobody waits for this thread longer than that; it may hang in a read, or in a call.
@@ -116,6 +116,11 @@ fn end_of(text: &str) -> &str {
         from += 1;
     }
     &text[from..]
+}
+
+/// How long it may take, from the start of the process to its last word.
+pub fn patience_ms() -> u64 {
+    option("NUDGE_HOOK_MS", PATIENCE_MS)
 }
 
 /// A number of the environment's. The hook has no flags for it: clients say how it is called.

@@ -98,7 +98,7 @@ impl File {
 }
 
 /// What is there already, with additions of the user's own (a timeout, a variable), is left alone.
-fn fits(stands: Option<&Value>, entry: &Value) -> bool {
+pub fn fits(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
     ["command", "args"].iter().all(|field| stands.get(field) == entry.get(field))
 }
@@ -155,7 +155,7 @@ fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
 }
 
 /// Where our handler is in the list of an event.
-fn ours(list: &Value, grouped: bool) -> Option<Vec<String>> {
+pub fn ours(list: &Value, grouped: bool) -> Option<Vec<String>> {
     for (at, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
             return Some(vec![at.to_string()]);

@@ -1,4 +1,4 @@
-//! `nudge init`
+//! `nudge init` and `nudge doctor`
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
@@ -32,4 +32,15 @@ pub struct Init {
     /// Start a server at login, so that hints outlive the agents.
     #[arg(long, conflicts_with = "undo")]
     pub login: bool,
+}
+
+/// `nudge doctor`
+#[derive(Debug, ClapArgs)]
+pub struct Doctor {
+    /// Which ones; those that are found when left out.
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(crate::agents::names()))]
+    pub clients: Vec<String>,
+    /// Only the settings of this folder (else the user's, and this folder's where those say nothing).
+    #[arg(long)]
+    pub project: bool,
 }

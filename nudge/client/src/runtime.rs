@@ -43,6 +43,15 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE` when it is missing, so that no server can be running; and when it is a link, not
     /// ours, or open to others.
     pub fn open(given: Option<&Path>) -> Result<Self> {
+        Self::find(given)?.ok_or_else(no_server)
+    }
+
+    /// As [`open`](Self::open), with `None` when it is missing: for who has to tell that from a directory that
+    /// no server could use.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it is a link, not ours, or open to others.
+    pub fn find(given: Option<&Path>) -> Result<Option<Self>> {
         Self::given_or_usual(given, false)
     }
 
@@ -51,35 +60,35 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be created, is a link, not ours, or open to others.
     pub fn create(given: Option<&Path>) -> Result<Self> {
-        Self::given_or_usual(given, true)
+        Self::given_or_usual(given, true)?.ok_or_else(no_server)
     }
 
-    fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Self> {
+    fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Option<Self>> {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
         // The environment is not looked at for nothing: other languages change theirs without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
-            Some(path) => Self::at(&path, create).map_err(|unfit| refusal(&path, unfit)),
+            Some(path) => there(&path, Self::at(&path, create)),
             None => Self::usual(create),
         }
     }
 
     #[cfg(unix)]
-    fn usual(create: bool) -> Result<Self> {
+    fn usual(create: bool) -> Result<Option<Self>> {
         let path = PathBuf::from("/tmp/nudge");
         match Self::at(&path, create) {
             Err(Unfit::Foreign) => {
                 let own = PathBuf::from(format!("/tmp/nudge-{}", rustix::process::geteuid().as_raw()));
-                Self::at(&own, create).map_err(|unfit| refusal(&own, unfit))
+                there(&own, Self::at(&own, create))
             }
-            opened => opened.map_err(|unfit| refusal(&path, unfit)),
+            opened => there(&path, opened),
         }
     }
 
     #[cfg(not(unix))]
-    fn usual(create: bool) -> Result<Self> {
+    fn usual(create: bool) -> Result<Option<Self>> {
         let base = std::env::var_os("LOCALAPPDATA").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = base.join("nudge");
-        Self::at(&path, create).map_err(|unfit| refusal(&path, unfit))
+        there(&path, Self::at(&path, create))
     }
 
     fn at(path: &Path, create: bool) -> Result<Self, Unfit> {
@@ -265,17 +274,19 @@ pub(crate) fn unlocked(lock: &Path) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-fn refusal(path: &Path, unfit: Unfit) -> Error {
-    let because = match unfit {
-        Unfit::Missing => return no_server(),
-        Unfit::Foreign => "belongs to another user".into(),
-        Unfit::Because(because) => because,
+/// What was opened at `path`; `None` when nothing is there.
+fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<RuntimeDir>> {
+    let because = match opened {
+        Ok(dir) => return Ok(Some(dir)),
+        Err(Unfit::Missing) => return Ok(None),
+        Err(Unfit::Foreign) => "belongs to another user".into(),
+        Err(Unfit::Because(because)) => because,
     };
     let message = format!(
         "The runtime directory {} {because}; set NUDGE_RUNTIME_DIR to a directory of yours with mode 0700.",
         path.display()
     );
-    Error::new(ErrorKind::Unavailable, message)
+    Err(Error::new(ErrorKind::Unavailable, message))
 }
 
 /// What a server says of itself while stdout belongs to MCP: `server.log`, and what came before it in

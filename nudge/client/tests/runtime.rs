@@ -11,6 +11,7 @@ fn fresh() -> (TempDir, RuntimeDir, PathBuf) {
     let home = TempDir::with_prefix("nudge-client-").unwrap();
     let path = home.path().join("a/run");
     assert_eq!(RuntimeDir::open(Some(&path)).unwrap_err().reason(), "E_UNAVAILABLE", "a client makes none");
+    assert!(RuntimeDir::find(Some(&path)).unwrap().is_none());
     assert!(!home.path().join("a").exists());
     let dir = RuntimeDir::create(Some(&path)).unwrap();
     let file = dir.server_file_path();

@@ -1,0 +1,375 @@
+//! `nudge doctor`: tries out what stands in the settings of coding agents, as the clients would.
+//!
+//! Everything is started in a session of its own, in a folder that goes with it: no hint of the user's is read or
+//! touched. A server that its entry sends elsewhere is greeted, and told nothing.
+
+mod child;
+mod launch;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_client::RuntimeDir;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::child::{Hello, Running};
+use self::launch::Launch;
+use self::settings::{Entry, Hooked, Settings};
+use super::clients::Client;
+use super::here::Here;
+use super::{event, hook};
+use crate::args::Doctor;
+
+/// A correct hook must not fail because the machine is busy; how long it takes is told beside it.
+const HOOK_PATIENCE_MS: u64 = 5_000;
+/// What starting and ending the hook may take beside the time that it gives itself.
+const START_MS: f64 = 5.0;
+/// Most that can be advised: the clients wait 2 seconds.
+const MOST_HOOK_MS: f64 = 1_500.0;
+/// Runs whose median is told.
+const TIMED: usize = 3;
+
+/// What is found out about one thing.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    /// None where there was nothing to find out.
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// What to do: of a failure, or, where it works, of a warning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Check {
+    fn good(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, ok: Some(true), ms: None, detail: Some(detail.into()), fix: None }
+    }
+
+    fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { ok: Some(false), fix: Some(fix.into()), ..Self::good(name, detail) }
+    }
+
+    fn none(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { ok: None, ..Self::good(name, detail) }
+    }
+}
+
+/// The report on each client: `{"client", "title", "checks": [{"name", "ok", "ms"?, "detail"?, "fix"?}]}`, the
+/// checks `configured`, `binary`, `handshake`, `hook` and `proof`.
+///
+/// # Errors
+/// As [`Here::choose`]; `E_UNAVAILABLE` when there is no room for a session to try things in.
+pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
+    let here = Here::find(args.project)?;
+    let chosen = here.choose(&args.clients, false)?;
+    let exe = std::env::current_exe().unwrap_or_default();
+    let mut places = vec![here.place];
+    if !args.project {
+        places.extend(Here::find(true).map(|here| here.place));
+    }
+    let report = |client: &'static Client| {
+        let settings = Settings { client, places: &places, exe: &exe };
+        let checks = Patient { settings, scratch: Scratch::new()? }.examine();
+        Ok(json!({"client": client.name, "title": client.title, "checks": checks}))
+    };
+    chosen.into_iter().map(report).collect()
+}
+
+/// What an error says is wrong, and what it says to do.
+pub fn advice(error: &Error) -> (&str, &str) {
+    let message = error.message().trim_end_matches('.');
+    message.rsplit_once("; ").unwrap_or((message, "report it"))
+}
+
+/// Milliseconds, to a tenth.
+pub fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
+/// A folder for a session, removed when dropped.
+struct Scratch {
+    _folder: TempDir,
+    runtime: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("nudge-doctor-");
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.tempdir().map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("No folder can be made to try things in: {error}; make room."))
+        })?;
+        Ok(Self { runtime: folder.path().join("run"), _folder: folder })
+    }
+}
+
+/// A client under examination.
+struct Patient<'a> {
+    settings: Settings<'a>,
+    // Removed after the server in it has ended: that is a local of `examine`.
+    scratch: Scratch,
+}
+
+/// A server that answers.
+struct Served {
+    running: Running,
+    launch: Launch,
+    entry: Entry,
+}
+
+impl Patient<'_> {
+    fn examine(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        let mut served = self.server(&mut checks);
+        let hint = TestHint::new();
+        let put = served.as_mut().map(|served| self.put(&hint, served));
+        match self.settings.hooked() {
+            Ok(Some(hooked)) => self.hook(&hooked, &hint, put, &mut checks),
+            Ok(None) => {
+                let told = format!(
+                    "{} has no hooks; its model reads what the server says of itself, and AGENTS.md \
+                     (`nudge init --agents-md`)",
+                    self.settings.client.title
+                );
+                checks.push(Check::none("hook", told));
+                checks.push(match (put, served) {
+                    (Some(Ok(_)), Some(mut served)) => over_mcp(&hint, &mut served),
+                    (Some(Err(check)), _) => check,
+                    _ => Check::none("proof", "not tried: no server"),
+                });
+            }
+            Err(check) => {
+                checks.push(check);
+                checks.push(Check::none("proof", "not tried: no hook"));
+            }
+        }
+        checks
+    }
+
+    /// The entry, the program and the handshake; the server if all of it works.
+    fn server(&self, checks: &mut Vec<Check>) -> Option<Served> {
+        let entry = match self.settings.entry() {
+            Ok(entry) => entry,
+            Err(check) => {
+                checks.push(check);
+                checks.extend(["binary", "handshake"].map(|name| Check::none(name, "not tried: no entry")));
+                return None;
+            }
+        };
+        checks.push(Check::good("configured", entry.stands.clone()));
+        let install = entry.install.clone();
+        let Some(launch) = Launch::of(&entry.value) else {
+            checks.push(Check::bad("binary", "its entry names no command", install));
+            checks.push(Check::none("handshake", "not tried: no command"));
+            return None;
+        };
+        let Some(program) = launch.program() else {
+            let command = launch::shown(&launch.command);
+            checks.push(Check::bad("binary", format!("{command} is not there, or cannot be run"), install));
+            checks.push(Check::none("handshake", "not tried: no program"));
+            return None;
+        };
+        let begun = Instant::now();
+        let mut running = Running::start(launch.server(&program, &self.scratch.runtime));
+        let hello = running.as_mut().map_err(|error| error.clone()).and_then(Running::hello);
+        let took = begun.elapsed();
+        let path = launch::shown(&program.to_string_lossy());
+        let (hello, running) = match (hello, running) {
+            (Ok(hello), Ok(running)) => (hello, running),
+            (Err(why), _) | (_, Err(why)) => {
+                // A name that is right may still be found to be something else.
+                let by_path = Path::new(&launch.command).is_absolute();
+                let fix = if entry.is_ours && by_path { Settings::correct(&entry) } else { install };
+                checks.push(Check::good("binary", path));
+                checks.push(Check::bad("handshake", launch.shown(&why), fix));
+                return None;
+            }
+        };
+        checks.push(binary(&hello, &path, &install));
+        let lacks = tools().filter(|tool| !hello.tools.iter().any(|known| known == tool)).collect::<Vec<_>>();
+        if !lacks.is_empty() {
+            checks.push(Check::bad("handshake", format!("it lacks {}", lacks.join(", ")), install));
+            return None;
+        }
+        let count = hello.tools.len();
+        checks.push(Check { ms: Some(ms(took)), ..Check::good("handshake", format!("{count} tools")) });
+        Some(Served { running, launch, entry })
+    }
+
+    /// Stores the test hint, unless the server has it elsewhere: nothing of the user's is to be touched. What to do
+    /// about the entry when the hint gets lost.
+    fn put(&self, hint: &TestHint, served: &mut Served) -> Result<String, Check> {
+        let here = RuntimeDir::open(Some(&self.scratch.runtime)).is_ok_and(|dir| dir.is_held());
+        if self.settings.client.hooks.is_none() && !here {
+            return Err(Check::none("proof", "not tried: its server belongs to a session that the entry names"));
+        }
+        if self.settings.client.hooks.is_some() && (!here || served.launch.is_elsewhere()) {
+            let told = format!(
+                "{} sends the server to a session of its own, where no hook looks",
+                served.entry.file.display()
+            );
+            let fix = "take --runtime-dir and NUDGE_RUNTIME_DIR out of it, and set NUDGE_RUNTIME_DIR for all programs";
+            return Err(Check::bad("proof", told, fix));
+        }
+        let Served { running, launch, entry } = served;
+        let stored = running.tool("nudge_set_hint", &hint.params());
+        stored.map_err(|why| Check::bad("proof", launch.shown(&why), Settings::correct(entry)))?;
+        Ok(if entry.is_ours { Settings::correct(entry) } else { entry.install.clone() })
+    }
+
+    /// Runs the hook, with the test hint to tell if that could be stored.
+    fn hook(&self, hooked: &Hooked, hint: &TestHint, put: Option<Result<String, Check>>, checks: &mut Vec<Check>) {
+        let (file, init) = (hooked.file.display(), hooked.init.as_str());
+        let Some(handler) = &hooked.handler else {
+            checks.push(Check::bad("hook", format!("{file} has no hook for {}", hooked.missing.join(", ")), init));
+            checks.push(Check::none("proof", "not tried: no hook"));
+            return;
+        };
+        let (said, _) = match self.run_hook(hooked, handler, "first") {
+            Ok(said) => said,
+            Err(why) => {
+                checks.push(Check::bad("hook", launch::shown(&why), hooked.install.as_str()));
+                checks.push(Check::none("proof", "not tried: the hook fails"));
+                return;
+            }
+        };
+        let told = hint.is_told(hooked.events[0].0, &said);
+        let mut check = if hooked.switched_off {
+            Check::bad("hook", format!("{file} switches all hooks off"), "take disableAllHooks out of it")
+        } else if hooked.missing.is_empty() {
+            let count = hooked.events.len();
+            let events = if count == 1 { "1 event".to_owned() } else { format!("{count} events") };
+            let asks = if hooked.asks {
+                format!("; {} asks once whether it may run the hooks", self.settings.client.title)
+            } else {
+                String::new()
+            };
+            Check::good("hook", format!("{events} in {file}{asks}"))
+        } else {
+            Check::bad("hook", format!("{file} lacks such a hook for {}", hooked.missing.join(", ")), init)
+        };
+        // Without a hint to tell, it has less to do.
+        let mut times = Vec::new();
+        while told && times.len() < TIMED {
+            match self.run_hook(hooked, handler, &times.len().to_string()) {
+                Ok((_, took)) => times.push(took),
+                Err(_) => break,
+            }
+        }
+        times.sort_unstable();
+        check.ms = times.get(times.len() / 2).copied().map(ms);
+        if let (Some(took), Some(true)) = (check.ms, check.ok) {
+            check.fix = slow(took, hook::patience_ms());
+        }
+        checks.push(check);
+        checks.push(match put {
+            None => Check::none("proof", "not tried: no server"),
+            Some(Err(check)) => check,
+            Some(Ok(_)) if told => Check::good("proof", "a test hint came out of the hook"),
+            Some(Ok(entry)) => {
+                let told = match said.trim() {
+                    "" => "the hook says nothing of a test hint".into(),
+                    said => format!("the hook says something else than the test hint: {}", launch::shown(said)),
+                };
+                Check::bad("proof", told, if hooked.is_ours { entry } else { init.to_owned() })
+            }
+        });
+    }
+
+    fn run_hook(&self, hooked: &Hooked, handler: &Value, session: &str) -> Result<(String, Duration), String> {
+        let command = launch::hook(handler, &self.scratch.runtime, HOOK_PATIENCE_MS).ok_or("it names no command")?;
+        let cwd = nudge_client::process_cwd().unwrap_or_else(|| self.scratch.runtime.clone());
+        let event = event::start(hooked.events[0].0, session, &cwd);
+        let begun = Instant::now();
+        Running::start(command)?.answer(begun, &event)
+    }
+}
+
+/// The proof of a client without hooks.
+fn over_mcp(hint: &TestHint, served: &mut Served) -> Check {
+    match served.running.tool("nudge_get_hint", &json!({"component": hint.component, "key": hint.key})) {
+        Ok(text) if text.contains(&hint.value) => Check::good("proof", "a test hint came back over MCP"),
+        Ok(_) => {
+            Check::bad("proof", "another hint than the test hint came back over MCP", served.entry.install.as_str())
+        }
+        Err(why) => Check::bad("proof", served.launch.shown(&why), served.entry.install.as_str()),
+    }
+}
+
+/// Whether it is this version of Nudge. Others work too, but not as this one's help says.
+fn binary(hello: &Hello, path: &str, install: &str) -> Check {
+    let Hello { name, version, .. } = hello;
+    if name != "nudge" {
+        return Check::bad("binary", format!("{path} says that it is {}", launch::shown(name)), install);
+    }
+    let check = Check::good("binary", format!("{path} ({})", launch::shown(version)));
+    let same = version == env!("CARGO_PKG_VERSION");
+    Check { fix: (!same).then(|| format!("{install} (this is {})", env!("CARGO_PKG_VERSION"))), ..check }
+}
+
+fn tools() -> impl Iterator<Item = String> {
+    nudge::methods().into_iter().filter(|method| method.tool).map(nudge::Method::tool_name)
+}
+
+/// What to do about a hook that takes longer than it gives itself.
+fn slow(took: f64, patience_ms: u64) -> Option<String> {
+    let most = f64::from(u32::try_from(patience_ms).unwrap_or(u32::MAX));
+    if took <= most + START_MS {
+        return None;
+    }
+    let more = ((took * 2.0 / 50.0).ceil() * 50.0).min(MOST_HOOK_MS);
+    Some(format!("set NUDGE_HOOK_MS={more} for this client: after {most} ms the hook says nothing"))
+}
+
+/// A hint that nobody else has.
+struct TestHint {
+    component: &'static str,
+    key: &'static str,
+    value: String,
+}
+
+impl TestHint {
+    fn new() -> Self {
+        let nanos = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_nanos();
+        Self { component: "nudge", key: "doctor", value: format!("test hint {} of {}", nanos, std::process::id()) }
+    }
+
+    fn params(&self) -> Value {
+        json!({"component": self.component, "key": self.key, "value": self.value})
+    }
+
+    /// Whether a client that has sent `event` finds it in what the hook has printed.
+    fn is_told(&self, event: &str, said: &str) -> bool {
+        let answer = event::answer(event);
+        let said = serde_json::from_str(said).unwrap_or(Value::Null);
+        answer.text(&said).is_some_and(|text| text.contains(&self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_is_slow_when_it_would_say_nothing() {
+        assert_eq!((slow(6.0, 45), slow(50.0, 45), slow(180.0, 200)), (None, None, None));
+        assert!(slow(50.1, 45).unwrap().starts_with("set NUDGE_HOOK_MS=150 for"));
+        assert!(slow(1_900.0, 45).unwrap().starts_with("set NUDGE_HOOK_MS=1500 for"), "the clients wait 2 s");
+    }
+
+    #[test]
+    fn what_an_error_says_to_do_stands_apart() {
+        let error = Error::new(ErrorKind::Unavailable, "Cannot read /x: it is a folder; move it away.");
+        assert_eq!(advice(&error), ("Cannot read /x: it is a folder", "move it away"));
+    }
+}

@@ -1,0 +1,214 @@
+//! What a client would start: a server to talk to, or a hook. Neither outlives its owner.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Clients wait longer for a server, but nobody wants to.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one may take to end after its stdin has ended; a server of ours needs less than one second.
+const FAREWELL: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(2);
+/// More than anything of ours says; the rest is not read.
+const MAX_BYTES: u64 = 4 << 20;
+/// The end of stderr that is kept.
+const TAIL_BYTES: usize = 4 << 10;
+/// What most clients speak.
+const PROTOCOL: &str = "2025-06-18";
+
+/// A process that is killed, with those that it started, when it is dropped and does not end by itself.
+pub struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    /// Told when stderr has ended.
+    silent: Receiver<()>,
+    deadline: Instant,
+    /// Whether it ends by itself when its stdin does.
+    is_server: bool,
+}
+
+/// What a server says of itself.
+pub struct Hello {
+    pub name: String,
+    pub version: String,
+    pub tools: Vec<String>,
+}
+
+impl Running {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// What the system says, when it cannot be started.
+    pub fn start(mut command: Command) -> Result<Self, String> {
+        // A script leaves what it has started behind when it alone is killed.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let (sender, lines) = channel();
+        let mut stdout = child.stdout.take().map(|stdout| BufReader::new(stdout.take(MAX_BYTES)));
+        std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while stdout.as_mut().is_some_and(|stdout| stdout.read_until(b'\n', &mut line).is_ok_and(|read| read > 0)) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+        let (sender, silent) = channel();
+        let (stderr, mut from) = (Arc::<Mutex<Vec<u8>>>::default(), child.stderr.take());
+        let kept = Arc::clone(&stderr);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 1024];
+            while let Some(Ok(read @ 1..)) = from.as_mut().map(|from| from.read(&mut buffer)) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&buffer[..read]);
+                let surplus = kept.len().saturating_sub(TAIL_BYTES);
+                kept.drain(..surplus);
+            }
+            let _ = sender.send(());
+        });
+        let stdin = child.stdin.take();
+        Ok(Self { child, stdin, lines, stderr, silent, deadline: Instant::now() + PATIENCE, is_server: false })
+    }
+
+    /// Greets as a client does, and asks for the tools.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn hello(&mut self) -> Result<Hello, String> {
+        let client = json!({"name": "nudge-doctor", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
+        let info = self.ask(1, "initialize", &params)?["serverInfo"].take();
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let tools = self.ask(2, "tools/list", &json!({}))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let tools = tools["tools"].as_array().into_iter().flatten().map(|tool| text(&tool["name"])).collect();
+        self.is_server = true;
+        Ok(Hello { name: text(&info["name"]), version: text(&info["version"]), tools })
+    }
+
+    /// Calls a tool; the text of its result.
+    ///
+    /// # Errors
+    /// What went wrong, or what the tool refuses with.
+    pub fn tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
+        self.deadline = Instant::now() + PATIENCE;
+        let result = self.ask(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
+        let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        if result["isError"] == true {
+            let error: Value = serde_json::from_str(&text).unwrap_or_default();
+            return Err(format!("{name} is refused: {}", error["message"].as_str().unwrap_or(&text)));
+        }
+        Ok(text)
+    }
+
+    /// One that does not read tells why by how it ends.
+    fn send(&mut self, message: &Value) {
+        if let Some(stdin) = self.stdin.as_mut() {
+            let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
+        }
+    }
+
+    /// The result of a request.
+    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Result<Value, String> {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let line = match self.line() {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!("no answer to {method} within {} s", PATIENCE.as_secs()));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(format!("it ended without an answer to {method}{}", self.how_it_ended()));
+                }
+            };
+            let Ok(mut message @ Value::Object(_)) = serde_json::from_str::<Value>(&line) else {
+                return Err(format!("it says something else than MCP on stdout: {}", line.trim_end()));
+            };
+            // What it asks or tells by itself can wait.
+            if message["id"] != id || message.get("method").is_some() {
+                continue;
+            }
+            if let Some(error) = message.get("error") {
+                return Err(format!("it refuses {method}: {}", error["message"].as_str().unwrap_or_default()));
+            }
+            return Ok(message["result"].take());
+        }
+    }
+
+    /// Gives it all that it gets on stdin; what it says on stdout, and after how long that ended.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
+        self.send(given);
+        drop(self.stdin.take());
+        let mut said = String::new();
+        loop {
+            match self.line() {
+                Ok(line) => said += &line,
+                Err(RecvTimeoutError::Timeout) => return Err(format!("no end within {} s", PATIENCE.as_secs())),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let took = begun.elapsed();
+        match self.ended(FAREWELL) {
+            Some(status) if status.success() => Ok((said, took)),
+            _ => Err(format!("it failed{}", self.how_it_ended())),
+        }
+    }
+
+    fn line(&self) -> Result<String, RecvTimeoutError> {
+        self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now()))
+    }
+
+    fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if begun.elapsed() < patience => std::thread::sleep(POLL),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// How it ended, and its last words.
+    fn how_it_ended(&mut self) -> String {
+        let mut out = String::new();
+        if let Some(status) = self.ended(FAREWELL) {
+            let _ = write!(out, " ({status})");
+        }
+        let _ = self.silent.recv_timeout(FAREWELL);
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = String::from_utf8_lossy(&stderr);
+        if let Some(line) = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+            let _ = write!(out, ": {line}");
+        }
+        out
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        if self.ended(if self.is_server { FAREWELL } else { Duration::ZERO }).is_none() {
+            #[cfg(unix)]
+            {
+                use rustix::process::{Pid, Signal, kill_process_group};
+                let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How a client starts what stands in its settings.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nudge::SecretGuard;
+use nudge_client::RuntimeDir;
+use serde_json::Value;
+
+/// Of a text that somebody else has written.
+const MAX_CHARS: usize = 200;
+/// Shorter values of variables are no secrets, and would be found in every text.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// The command of an entry.
+pub struct Launch {
+    pub command: String,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Launch {
+    /// Reads an entry in the form of any client; `None` when no command stands in it.
+    pub fn of(entry: &Value) -> Option<Self> {
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let (command, args, env) = match &entry["command"] {
+            Value::String(command) => (command.clone(), texts(&entry["args"]), &entry["env"]),
+            // opencode has all words in one list; Zed once had an object.
+            Value::Array(_) => {
+                let mut words = texts(&entry["command"]);
+                (if words.is_empty() { return None } else { words.remove(0) }, words, &entry["environment"])
+            }
+            Value::Object(inner) => {
+                let inner = |name: &str| inner.get(name).unwrap_or(&Value::Null);
+                (inner("path").as_str()?.to_owned(), texts(inner("args")), inner("env"))
+            }
+            _ => return None,
+        };
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let env = env.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect();
+        Some(Self { command, args, env })
+    }
+
+    /// Whether it names a session other than that of everything else here.
+    pub fn is_elsewhere(&self) -> bool {
+        let given = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let usual = || Some(RuntimeDir::find(None).ok()??.path().to_owned());
+        let here = given.or_else(usual).unwrap_or_else(|| "/tmp/nudge".into());
+        self.variable("NUDGE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty() && Path::new(dir) != here)
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The program that it is, absolute or found through PATH.
+    pub fn program(&self) -> Option<PathBuf> {
+        let path = self.variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
+        which::which_in(&self.command, path, std::env::current_dir().unwrap_or_default()).ok()
+    }
+
+    /// What starts it, in the session of `runtime`.
+    pub fn server(&self, program: &Path, runtime: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.args);
+        apart(&mut command);
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).env("NUDGE_RUNTIME_DIR", runtime);
+        command
+    }
+
+    /// A text of its process, cut short, without what may be a secret.
+    pub fn shown(&self, text: &str) -> String {
+        let secrets = self.env.iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
+        let text = secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")));
+        shown(&text)
+    }
+}
+
+/// What starts the handler of a hook, in the session of `runtime`: by itself when it has `args`, else by a shell.
+/// `None` when no command stands in it.
+pub fn hook(handler: &Value, runtime: &Path, patience_ms: u64) -> Option<Command> {
+    let line = handler["command"].as_str()?;
+    let mut command = match handler["args"].as_array() {
+        Some(args) => {
+            let mut command = Command::new(line);
+            command.args(args.iter().filter_map(Value::as_str));
+            command
+        }
+        None => shell(line),
+    };
+    apart(&mut command);
+    command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
+    Some(command)
+}
+
+#[cfg(windows)]
+fn shell(line: &str) -> Command {
+    use std::os::windows::process::CommandExt as _;
+    let mut command = Command::new("cmd");
+    // As it stands: `cmd` has quotes of its own kind.
+    command.arg("/C").raw_arg(line);
+    command
+}
+
+#[cfg(not(windows))]
+fn shell(line: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]);
+    command
+}
+
+/// Nothing of this process's settings may lead it to the user's session.
+fn apart(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// A text of somebody else's, cut short, unless it holds what looks like a secret.
+pub fn shown(text: &str) -> String {
+    if SecretGuard::new().check(None, text).is_some() {
+        return "[what it says looks like a credential]".into();
+    }
+    let short: String = text.chars().take(MAX_CHARS).collect();
+    if short.len() < text.len() { short + "…" } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_every_client_are_read() {
+        let env = json!({"TOKEN": "opensesame", "N": 5});
+        for entry in [
+            json!({"type": "stdio", "command": "/n", "args": ["serve", "-x"], "env": env}),
+            json!({"type": "local", "command": ["/n", "serve", "-x"], "environment": env, "enabled": true}),
+            json!({"command": {"path": "/n", "args": ["serve", "-x"], "env": env}}),
+        ] {
+            let launch = Launch::of(&entry).unwrap();
+            assert_eq!((launch.command.as_str(), launch.args.join(" ").as_str()), ("/n", "serve -x"), "{entry}");
+            assert_eq!((launch.variable("TOKEN"), launch.variable("N")), (Some("opensesame"), Some("5")), "{entry}");
+            assert_eq!(launch.shown("not opensesame, 5"), "not [TOKEN], 5");
+        }
+        for entry in [json!({"url": "http://localhost"}), json!({"command": []}), json!({"command": {}}), json!(null)] {
+            assert!(Launch::of(&entry).is_none(), "{entry}");
+        }
+    }
+
+    #[test]
+    fn texts_of_others_are_cut_and_keep_their_secrets() {
+        assert_eq!(shown("short"), "short");
+        assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
+        // Put together here, so that nothing that looks like a credential stands in the source.
+        let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
+        assert!(!shown(&format!("bad key {token}")).contains(&token));
+    }
+}

@@ -1,0 +1,234 @@
+//! What stands in a client's settings: the user's, the project's, or the plugin's.
+
+use std::path::{Path, PathBuf};
+
+use nudge::{Error, ErrorKind};
+use serde_json::Value;
+
+use super::super::clients::{Client, Hooks, Place};
+use super::super::config::{Config, Form};
+use super::super::plan;
+use super::{Check, advice, launch};
+
+/// What the plugin brings, whose folder only the client knows.
+const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
+const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
+
+/// Where a client's settings may be, the first before the others.
+pub struct Settings<'a> {
+    pub client: &'static Client,
+    pub places: &'a [Place],
+    /// This binary.
+    pub exe: &'a Path,
+}
+
+/// The entry of the server.
+pub struct Entry {
+    pub file: PathBuf,
+    pub value: Value,
+    /// Where it stands, in words.
+    pub stands: String,
+    /// What to do when its program is not the right one.
+    pub install: String,
+    /// Whether `nudge init` would leave it as it is, and so is no help.
+    pub is_ours: bool,
+}
+
+/// The hooks.
+pub struct Hooked {
+    pub file: PathBuf,
+    pub events: &'static [(&'static str, Option<&'static str>)],
+    /// That of the first event that has one.
+    pub handler: Option<Value>,
+    /// Events without a handler of ours, or with another one.
+    pub missing: Vec<&'static str>,
+    pub switched_off: bool,
+    /// Whether the client is still going to ask for leave to run them.
+    pub asks: bool,
+    /// Whether `nudge init` would leave the handler as it is, and so is no help.
+    pub is_ours: bool,
+    /// What puts them right.
+    pub init: String,
+    /// What to do when the handler's program is not the right one.
+    pub install: String,
+}
+
+impl Settings<'_> {
+    /// The entry of the server, where there is one.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn entry(&self) -> Result<Entry, Check> {
+        for place in self.places {
+            let server = (self.client.server)(place);
+            let config = self.read("configured", place, &server.file, server.form)?;
+            let Some(value) = config.get(server.path) else { continue };
+            let stands = server.file.display().to_string();
+            if is_off(&value) {
+                let told = format!("the entry `nudge` of {stands} is switched off");
+                return Err(Check::bad("configured", told, "switch it on there"));
+            }
+            let is_ours = plan::fits(Some(&value), &server.entry);
+            let install = self.install(place, is_ours && place.project.is_some());
+            return Ok(Entry { file: server.file, value, stands, install, is_ours });
+        }
+        let place = &self.places[0];
+        if let Some(file) = self.plugin() {
+            let value = parsed(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
+            let stands = format!("by the plugin that {} switches on", file.display());
+            return Ok(Entry { file, value, stands, install: self.install(place, true), is_ours: true });
+        }
+        let file = (self.client.server)(place).file;
+        Err(Check::bad("configured", format!("{} has no entry `nudge`", file.display()), self.init(place)))
+    }
+
+    /// The hooks where some stand, else those of the first place; `None` for a client that has none.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn hooked(&self) -> Result<Option<Hooked>, Check> {
+        let Some(hooks) = self.client.hooks else { return Ok(None) };
+        let mut first = None;
+        for place in self.places {
+            let hooks = hooks(place);
+            let config = self.read("hook", place, &hooks.file, Form::Json)?;
+            let found = self.found(&config, hooks, place);
+            if found.handler.is_some() {
+                return Ok(Some(found));
+            }
+            first.get_or_insert(found);
+        }
+        if let (Some(first), Some(file)) = (&mut first, self.plugin()) {
+            let hook = parsed(PLUGIN_HOOKS)["hooks"][first.events[0].0][0]["hooks"][0].take();
+            (first.file, first.handler, first.missing, first.is_ours) = (file, Some(hook), Vec::new(), true);
+            first.install = self.install(&self.places[0], true);
+        }
+        Ok(first)
+    }
+
+    fn found(&self, config: &Config, hooks: Hooks, place: &Place) -> Hooked {
+        let handler = |event: &&'static str| {
+            let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped)?;
+            let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
+            Some(Handler { event, value: config.get(&path)?, at })
+        };
+        let events: Vec<_> = hooks.events.iter().map(|(event, _)| *event).collect();
+        let found: Vec<_> = events.iter().filter_map(handler).collect();
+        let first = found.first().map(|found| found.value.clone());
+        let same = |found: &&Handler| first.as_ref().is_some_and(|first| plan::fits(Some(&found.value), first));
+        let good: Vec<_> = found.iter().filter(same).map(|found| found.event).collect();
+        let is_ours = plan::fits(first.as_ref(), &hooks.handler);
+        Hooked {
+            missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
+            switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
+            asks: hooks.trust.as_ref().is_some_and(|trust| !is_trusted(trust, &hooks.file, &found)),
+            is_ours,
+            init: self.init(place),
+            install: self.install(place, is_ours && place.project.is_some()),
+            file: hooks.file,
+            events: hooks.events,
+            handler: first,
+        }
+    }
+
+    /// The file in which the plugin is switched on, if it is.
+    fn plugin(&self) -> Option<PathBuf> {
+        self.places.iter().find_map(|place| {
+            let plugin = (self.client.plugin?)(place);
+            let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
+            (value == true || value.is_object() && !is_off(&value)).then_some(plugin.file)
+        })
+    }
+
+    fn read(&self, name: &'static str, place: &Place, file: &Path, form: Form) -> Result<Config, Check> {
+        Config::read(file, form).map_err(|error: Error| {
+            let (told, advice) = advice(&error);
+            let fix = match error.kind() {
+                ErrorKind::Invalid => format!("correct it there, then `{}`", self.init(place)),
+                _ => advice.to_owned(),
+            };
+            Check::bad(name, launch::shown(told), fix)
+        })
+    }
+
+    fn init(&self, place: &Place) -> String {
+        let project = if place.project.is_some() { " --project" } else { "" };
+        format!("nudge init {}{project}", self.client.name)
+    }
+
+    /// What gets the right binary started; `by_name` when the settings are right to say no more than `nudge`.
+    fn install(&self, place: &Place, by_name: bool) -> String {
+        if by_name {
+            format!("put {} into a folder of PATH, before others", self.exe.display())
+        } else {
+            self.init(place)
+        }
+    }
+
+    /// What to do when command and words are ours, and it does not work: variables, for instance.
+    pub fn correct(entry: &Entry) -> String {
+        format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
+    }
+}
+
+/// Switched off in the words of any client.
+fn is_off(value: &Value) -> bool {
+    value["enabled"] == false || value["disabled"] == true
+}
+
+/// A handler of ours in the list of an event.
+struct Handler {
+    event: &'static str,
+    value: Value,
+    /// Where in the list.
+    at: Vec<String>,
+}
+
+/// Whether the user's leave is noted for every hook of ours.
+fn is_trusted(trust: &Path, hooks: &Path, found: &[Handler]) -> bool {
+    let Ok(config) = Config::read(trust, Form::Toml) else { return false };
+    found.iter().all(|Handler { event, at, .. }| {
+        // Group and handler, by their numbers.
+        let at: Vec<_> = at.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
+        let name = format!("{}:{}:{}", hooks.display(), snake_case(event), at.join(":"));
+        config.get(&["hooks", "state", &name, "trusted_hash"]).is_some()
+    })
+}
+
+fn snake_case(name: &str) -> String {
+    name.char_indices().fold(String::new(), |mut out, (at, c)| {
+        if at > 0 && c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+        out
+    })
+}
+
+/// A document of our own.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_plugin_brings_is_understood() {
+        let server = launch::Launch::of(&parsed(PLUGIN_SERVER)["mcpServers"]["nudge"]).unwrap();
+        assert_eq!(server.command, "nudge");
+        let hooks = parsed(PLUGIN_HOOKS);
+        for (event, groups) in hooks["hooks"].as_object().unwrap() {
+            assert_eq!(groups[0]["hooks"][0]["command"], "nudge hook", "{event}");
+        }
+    }
+
+    #[test]
+    fn events_as_codex_notes_them() {
+        assert_eq!(
+            ["SessionStart", "sessionStart", "Stop"].map(snake_case),
+            ["session_start", "session_start", "stop"]
+        );
+    }
+}

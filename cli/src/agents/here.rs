@@ -1,0 +1,72 @@
+//! Where settings are looked for, and which clients are there.
+
+use std::path::PathBuf;
+
+use nudge::{Error, ErrorKind, Result};
+
+use super::clients::{self, Client, Place};
+
+/// Where everything is: of the user, or of a project.
+pub struct Here {
+    pub place: Place,
+    /// Where `nudge init` notes what it has changed.
+    pub record: PathBuf,
+}
+
+impl Here {
+    /// Looks around; `project` is the folder that the caller is in.
+    ///
+    /// # Errors
+    /// `E_INVALID` when there is no home, or no folder; `E_UNAVAILABLE` when the binary cannot find itself.
+    pub fn find(project: bool) -> Result<Self> {
+        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let home = home.ok_or_else(|| Error::new(ErrorKind::Invalid, "Set HOME to your folder."))?;
+        let failed = |error| {
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("Cannot tell where this binary is: {error}; call it by its path."),
+            )
+        };
+        let binary = std::env::current_exe().map_err(failed)?;
+        let state = match env("XDG_STATE_HOME").or_else(|| env("LOCALAPPDATA")) {
+            Some(folder) => PathBuf::from(folder),
+            None => home.join(".local/state"),
+        };
+        let record = state.join("nudge/init.json");
+        let folder =
+            || nudge_client::process_cwd().ok_or_else(|| Error::new(ErrorKind::Invalid, "Go to the project's folder."));
+        let project = project.then(folder).transpose()?;
+        // A project's files are shared, and everybody's binary is somewhere else.
+        let binary = if project.is_some() { "nudge".into() } else { binary.to_string_lossy().into_owned() };
+        Ok(Self { place: Place { home, project, binary, env }, record })
+    }
+
+    /// The clients that were named, or those that are there.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there.
+    pub fn choose(&self, names: &[String], all: bool) -> Result<Vec<&'static Client>> {
+        if all {
+            return Ok(clients::ALL.iter().collect());
+        }
+        let find = |name: &String| {
+            clients::ALL.iter().find(|client| client.name == *name).ok_or_else(|| {
+                let known: Vec<_> = clients::ALL.iter().map(|client| client.name).collect();
+                Error::new(ErrorKind::Invalid, format!("There is no such client; name some of {}.", known.join(", ")))
+            })
+        };
+        if !names.is_empty() {
+            return names.iter().map(find).collect();
+        }
+        let is_there = |client: &&Client| {
+            client.program.is_some_and(|program| which::which(program).is_ok()) || (client.trace)(&self.place).exists()
+        };
+        let found: Vec<_> = clients::ALL.iter().filter(is_there).collect();
+        if found.is_empty() {
+            let message = "No coding agent is found here; name one, such as `nudge init claude`.";
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        Ok(found)
+    }
+}

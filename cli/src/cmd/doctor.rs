@@ -1,0 +1,51 @@
+//! `nudge doctor`
+
+use std::time::Instant;
+
+use nudge::{Error, Result};
+use nudge_client::RuntimeDir;
+use serde_json::{Map, Value, json};
+
+use super::{Done, Session, parsed, raw};
+use crate::agents::doctor;
+use crate::args::{Doctor, Global};
+use crate::output;
+
+/// The report is the result, whatever it says; the exit code is 1 when something is wrong.
+pub fn run(args: &Doctor, global: &Global) -> Result<Done> {
+    let clients = doctor::clients(args)?;
+    let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let session = session(global);
+    let failed = |check: &Value| check["ok"] == false;
+    let checks = clients.iter().filter_map(|client| client["checks"].as_array());
+    let wrong = failed(&session) || checks.flatten().any(failed);
+    let report =
+        json!({"binary": {"path": path, "version": env!("CARGO_PKG_VERSION")}, "session": session, "clients": clients});
+    let done = if global.json { super::json(&raw(&report)?) } else { output::doctor(&report).into() };
+    Ok(Done { code: u8::from(wrong), ..done })
+}
+
+/// Whether a session runs, and how fast it answers. That none runs is no failure: the first agent starts it.
+fn session(global: &Global) -> Value {
+    let failed = |error: &Error| {
+        let (what, fix) = doctor::advice(error);
+        json!({"ok": false, "detail": what, "fix": fix})
+    };
+    match RuntimeDir::find(global.runtime_dir.as_deref()) {
+        Ok(Some(dir)) if dir.is_held() => {}
+        Ok(_) => return json!({"ok": null, "detail": "none runs; the first agent starts one"}),
+        Err(error) => return failed(&error),
+    }
+    let begun = Instant::now();
+    let status = Session::open(global).and_then(|session| parsed(&session.call("nudge.status", &Map::new())?));
+    match status {
+        Ok(status) => {
+            let mut out = json!({"ok": true, "ms": doctor::ms(begun.elapsed())});
+            for name in ["role", "pid", "port", "version", "hints", "members"] {
+                out[name] = status[name].clone();
+            }
+            out
+        }
+        Err(error) => failed(&error),
+    }
+}

@@ -1,0 +1,478 @@
+//! `nudge doctor` on a home of its own: what it finds right and wrong, what it says to do, and that it leaves
+//! nothing behind and nothing changed.
+#![cfg(unix)]
+
+mod kit;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use kit::session::{Session, names};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
+
+struct Home {
+    dir: TempDir,
+    runtime: PathBuf,
+}
+
+impl Home {
+    /// With Nudge in these clients.
+    fn with(clients: &[&str]) -> Self {
+        let home = Self::at(None);
+        if !clients.is_empty() {
+            let init = home.command(&[&["init", "--yes"], clients].concat()).output().unwrap();
+            assert!(init.status.success(), "{init:?}");
+        }
+        home
+    }
+
+    /// Whose session is in `runtime`, or in a folder of its own.
+    fn at(runtime: Option<&Path>) -> Self {
+        let dir = kit::home();
+        let runtime = runtime.map_or_else(|| dir.path().join("run"), Path::to_owned);
+        for folder in ["bin", "tmp", "work"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        Self { dir, runtime }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        command.args(args).env_clear().env("HOME", self.dir.path()).env("PATH", path);
+        command.env("TMPDIR", self.path("tmp")).env("NUDGE_RUNTIME_DIR", &self.runtime);
+        command.current_dir(self.path("work")).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it, and sees to it that nothing of it stays.
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Output {
+        let output = self.command(&[&["doctor"], args].concat()).output().unwrap();
+        let none: [String; 0] = [];
+        assert_eq!(names(&self.path("tmp")), none, "something is left in the folder for temporary files");
+        self.assert_no_process();
+        output
+    }
+
+    /// Processes of it are known by their folder for temporary files. One that was killed may need a moment.
+    #[track_caller]
+    fn assert_no_process(&self) {
+        let mark = format!("TMPDIR={}", self.path("tmp").display());
+        let is_ours = |process: fs::DirEntry| {
+            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        kit::wait_for("the end of every process", kit::PATIENCE, || {
+            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+            (!processes.into_iter().any(is_ours)).then_some(())
+        });
+    }
+
+    /// The report, and whether it says by its exit code that all is well.
+    #[track_caller]
+    fn report(&self, args: &[&str]) -> Report {
+        let output = self.run(&[args, &["--json"]].concat());
+        assert!(output.stderr.is_empty(), "{output:?}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"));
+        let checks =
+            value["clients"].as_array().unwrap().iter().flat_map(|client| client["checks"].as_array().unwrap());
+        let failed = checks.chain([&value["session"]]).any(|check| check["ok"] == false);
+        assert_eq!(output.status.code(), Some(i32::from(failed)), "{value:#}");
+        Report(value)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Changes a file by its JSON.
+    fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
+        let mut value = serde_json::from_str(&self.read(name)).unwrap();
+        change(&mut value);
+        self.write(name, &value.to_string());
+    }
+
+    /// Makes a program by another process: one that this one had written could be busy, because it starts others
+    /// meanwhile.
+    fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.path("bin").join(name);
+        let make = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        assert!(Command::new("sh").args(["-c", make]).arg(&path).arg(script).status().unwrap().success());
+        path
+    }
+
+    /// Puts the binary into PATH.
+    fn link(&self) {
+        symlink(BINARY, self.path("bin/nudge")).unwrap();
+    }
+
+    /// What a client's server entry starts.
+    fn serve_by(&self, program: &Path) {
+        self.change(".claude.json", |settings| settings["mcpServers"]["nudge"]["command"] = json!(program));
+    }
+}
+
+struct Report(Value);
+
+impl Report {
+    #[track_caller]
+    fn check(&self, client: &str, name: &str) -> &Value {
+        let clients = self.0["clients"].as_array().unwrap();
+        let client = clients.iter().find(|found| found["client"] == client).unwrap_or_else(|| panic!("no {client}"));
+        let checks = client["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {client:#}"))
+    }
+
+    #[track_caller]
+    fn says(&self, client: &str, name: &str, ok: Option<bool>) -> String {
+        let check = self.check(client, name);
+        assert_eq!(check["ok"], json!(ok), "{:#}", self.0);
+        check["detail"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// What failed, and its fix.
+    #[track_caller]
+    fn fails(&self, client: &str, name: &str) -> (String, String) {
+        let detail = self.says(client, name, Some(false));
+        (detail, self.check(client, name)["fix"].as_str().expect("a fix").to_owned())
+    }
+}
+
+const WITH_HOOKS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
+const WITHOUT_HOOKS: [&str; 3] = ["vscode", "opencode", "zed"];
+
+#[test]
+fn after_init_all_is_well() {
+    let clients = [&WITH_HOOKS[..], &WITHOUT_HOOKS].concat();
+    let home = Home::with(&clients);
+    let report = home.report(&clients);
+    for client in &clients {
+        for name in ["configured", "binary", "handshake", "proof"] {
+            report.says(client, name, Some(true));
+        }
+        assert!(report.check(client, "binary").get("fix").is_none());
+        assert!(report.check(client, "handshake")["ms"].is_f64());
+    }
+    for client in WITH_HOOKS {
+        report.says(client, "hook", Some(true));
+        assert!(report.check(client, "hook")["ms"].is_f64());
+        assert_eq!(report.says(client, "proof", Some(true)), "a test hint came out of the hook");
+    }
+    for client in WITHOUT_HOOKS {
+        assert!(report.says(client, "hook", None).contains("nudge init --agents-md"));
+    }
+    // Those that are found, for people.
+    let output = home.run(&[]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    for title in ["Claude Code\n", "Codex\n", "Gemini CLI\n", "Cursor\n", "VS Code\n", "opencode\n", "Zed\n"] {
+        assert!(said.contains(title), "{said}");
+    }
+    assert_eq!(said.matches("✔ configured").count(), 7, "{said}");
+    assert!(!said.contains('✘') && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn the_report_has_this_shape() {
+    let home = Home::with(&["claude"]);
+    let report = home.report(&["claude"]).0;
+    let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(fields(&report), ["binary", "session", "clients"]);
+    assert_eq!(report["binary"], json!({"path": BINARY, "version": env!("CARGO_PKG_VERSION")}));
+    assert_eq!(report["session"], json!({"ok": null, "detail": "none runs; the first agent starts one"}));
+    assert_eq!(fields(&report["clients"][0]), ["client", "title", "checks"]);
+    let checks = report["clients"][0]["checks"].as_array().unwrap();
+    let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["configured", "binary", "handshake", "hook", "proof"]);
+    assert!(!home.runtime.exists(), "no trace of the user's session either");
+}
+
+#[test]
+fn what_is_missing_is_told_with_its_fix() {
+    let home = Home::with(&[]);
+    let report = home.report(&["claude", "vscode"]);
+    for client in ["claude", "vscode"] {
+        let (told, fix) = report.fails(client, "configured");
+        assert!(told.ends_with("has no entry `nudge`"), "{told}");
+        assert_eq!(fix, format!("nudge init {client}"));
+        report.says(client, "handshake", None);
+        report.says(client, "proof", None);
+    }
+    let (told, fix) = report.fails("claude", "hook");
+    assert!(told.contains("SessionStart") && told.contains("PostToolUseFailure"), "{told}");
+    assert_eq!(fix, "nudge init claude");
+
+    // What it says to do, does it.
+    let home = Home::with(&["claude"]);
+    home.change(".claude/settings.json", |settings| {
+        drop(settings["hooks"].as_object_mut().unwrap().remove("PostToolUse"));
+    });
+    home.change(".claude.json", |settings| settings["mcpServers"] = json!({}));
+    let report = home.report(&["claude"]);
+    report.fails("claude", "configured");
+    let (told, fix) = report.fails("claude", "hook");
+    assert!(told.ends_with("for PostToolUse"), "{told}");
+    let words: Vec<_> = fix.strip_prefix("nudge ").unwrap().split(' ').chain(["--yes"]).collect();
+    assert!(home.command(&words).output().unwrap().status.success());
+    let report = home.report(&["claude"]);
+    report.says("claude", "proof", Some(true));
+
+    home.change(".claude/settings.json", |settings| settings["disableAllHooks"] = json!(true));
+    let (_, fix) = home.report(&["claude"]).fails("claude", "hook");
+    assert!(fix.contains("disableAllHooks"), "{fix}");
+    home.change(".claude.json", |settings| settings["mcpServers"]["nudge"]["disabled"] = json!(true));
+    let (told, _) = home.report(&["claude"]).fails("claude", "configured");
+    assert!(told.contains("switched off"), "{told}");
+}
+
+#[test]
+fn a_binary_that_has_moved_is_missed_by_server_and_hook() {
+    let home = Home::with(&["claude", "codex"]);
+    for file in [".claude.json", ".claude/settings.json", ".codex/config.toml", ".codex/hooks.json"] {
+        home.write(file, &home.read(file).replace(BINARY, "/nowhere/nudge"));
+    }
+    let report = home.report(&["claude", "codex"]);
+    for client in ["claude", "codex"] {
+        let (told, fix) = report.fails(client, "binary");
+        assert!(told.contains("/nowhere/nudge"), "{told}");
+        assert_eq!(fix, format!("nudge init {client}"));
+        let (_, fix) = report.fails(client, "hook");
+        assert_eq!(fix, format!("nudge init {client}"));
+    }
+    let output = home.run(&["codex"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("✘ binary") && said.contains("fix: nudge init codex\n"), "{said}");
+    assert!(said.ends_with("checks failed\n"), "{said}");
+}
+
+#[test]
+fn a_binary_that_is_something_else_is_told_by_what_it_says() {
+    let home = Home::with(&["claude"]);
+    for (script, expected) in [
+        ("echo 'Welcome to nudge'; sleep 1000; true", "something else than MCP on stdout: Welcome to nudge"),
+        ("echo one >&2; echo 'no such thing' >&2; echo >&2; exit 3", "(exit status: 3): no such thing"),
+        ("exit 0", "it ended without an answer to initialize"),
+        (
+            "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"not today\"}}'",
+            "refuses initialize: not today",
+        ),
+        ("printf '\\033[31mred\\n' >&2; exit 1", "\u{1b}[31mred"),
+    ] {
+        home.serve_by(&home.program("other", script));
+        let report = home.report(&["claude"]);
+        let (told, fix) = report.fails("claude", "handshake");
+        assert!(told.contains(expected), "{told}");
+        assert_eq!(fix, "nudge init claude");
+        report.says("claude", "proof", None);
+    }
+    let output = home.run(&["claude"]);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\\u{1b}[31mred"), "nothing steers the terminal");
+
+    // Another server, and another version of this one.
+    for (name, version) in [("hammer", env!("CARGO_PKG_VERSION")), ("nudge", "0.0.7")] {
+        let serve = format!(
+            "exec {BINARY} \"$@\" | sed -u 's/\"serverInfo\":{{\"name\":\"nudge\"/\"serverInfo\":{{\"name\":\"{name}\"/; s/\"version\":\"{}\"/\"version\":\"{version}\"/'",
+            env!("CARGO_PKG_VERSION")
+        );
+        home.serve_by(&home.program("other", &serve));
+        let report = home.report(&["claude"]);
+        if name == "nudge" {
+            assert!(report.says("claude", "binary", Some(true)).contains("0.0.7"));
+            assert!(report.check("claude", "binary")["fix"].as_str().unwrap().starts_with("nudge init claude"));
+            report.says("claude", "proof", Some(true));
+        } else {
+            assert!(report.fails("claude", "binary").0.contains("hammer"));
+        }
+    }
+}
+
+#[test]
+fn a_broken_file_is_told_with_its_position() {
+    let home = Home::with(&["cursor"]);
+    home.write(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\" 1\n  }\n}\n");
+    home.write(".cursor/hooks.json", "[1]");
+    let report = home.report(&["cursor"]);
+    let (told, fix) = report.fails("cursor", "configured");
+    assert!(told.contains(".cursor/mcp.json is broken at line 3"), "{told}");
+    assert_eq!(fix, "correct it there, then `nudge init cursor`");
+    let (told, _) = report.fails("cursor", "hook");
+    assert!(told.contains(".cursor/hooks.json is broken at line 1"), "{told}");
+}
+
+#[test]
+fn the_users_session_is_asked_and_not_touched() {
+    let session = Session::start(0);
+    assert!(session.nudge(&["set", "api", "build", "make api"]).status.success());
+    let whole = || session.nudge(&["export"]).stdout;
+    let (before, stats) = (whole(), session.nudge(&["stats", "--json"]).stdout);
+    let members = session.status()["members"].clone();
+    let home = Home::at(Some(&session.runtime));
+    let init = home.command(&["init", "claude", "cursor", "zed", "--yes"]).output().unwrap();
+    assert!(init.status.success(), "{init:?}");
+    // The settings say where the session is, too, and one says another.
+    home.change(".cursor/mcp.json", |settings| {
+        settings["mcpServers"]["nudge"]["env"] = json!({"NUDGE_RUNTIME_DIR": session.runtime});
+    });
+    let report = home.report(&["claude", "cursor", "zed"]);
+    for client in ["claude", "cursor", "zed"] {
+        report.says(client, "proof", Some(true));
+    }
+    assert_eq!(report.0["session"]["role"], "PRIMARY");
+    assert_eq!(report.0["session"]["hints"], 1);
+    assert!(report.0["session"]["ms"].is_f64());
+    home.change(".claude.json", |settings| {
+        settings["mcpServers"]["nudge"]["args"] = json!(["serve", "--runtime-dir", session.runtime]);
+    });
+    home.change(".cursor/mcp.json", |settings| {
+        settings["mcpServers"]["nudge"]["env"] = json!({"NUDGE_RUNTIME_DIR": home.path("tmp/elsewhere")});
+    });
+    let report = home.report(&["claude", "cursor"]);
+    for client in ["claude", "cursor"] {
+        let (told, _) = report.fails(client, "proof");
+        assert!(told.contains("a session of its own"), "{told}");
+    }
+    assert_eq!(whole(), before);
+    assert_eq!(session.nudge(&["stats", "--json"]).stdout, stats);
+    assert_eq!(session.status()["members"], members);
+    session.end();
+}
+
+#[test]
+fn secrets_of_an_entry_are_not_shown() {
+    let home = Home::with(&["claude", "zed"]);
+    let secret = "open-sesame-7319";
+    home.change(".claude.json", |settings| {
+        settings["mcpServers"]["nudge"]["env"] = json!({"API_TOKEN": secret, "NUDGE_MAX_HINTS": "many"});
+    });
+    home.change(".config/zed/settings.json", |settings| {
+        settings["context_servers"]["nudge"]["env"] = json!({"API_TOKEN": secret});
+        let script = "echo \"token $API_TOKEN is refused\" >&2; exit 1";
+        settings["context_servers"]["nudge"]["command"] = json!(home.program("other", script));
+    });
+    for args in [&["claude", "zed"][..], &["claude", "zed", "--json"]] {
+        let output = home.run(args);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!said.contains(secret), "{said}");
+        assert!(said.contains("token [API_TOKEN] is refused"), "{said}");
+    }
+    let (told, fix) = home.report(&["claude"]).fails("claude", "handshake");
+    assert!(told.contains("NUDGE_MAX_HINTS"), "{told}");
+    assert!(fix.contains("what else stands in the entry"), "init would change nothing: {fix}");
+}
+
+#[test]
+fn a_project_counts_where_the_user_has_nothing() {
+    let home = Home::with(&[]);
+    let init = home.command(&["init", "claude", "--project", "--yes"]).output().unwrap();
+    assert!(init.status.success(), "{init:?}");
+    let (told, fix) = home.report(&["claude"]).fails("claude", "binary");
+    assert!(told.starts_with("nudge is not there"), "{told}");
+    assert!(fix.starts_with("put ") && fix.contains(BINARY), "init would change nothing: {fix}");
+    home.link();
+    for args in [&["claude"][..], &["claude", "--project"]] {
+        let report = home.report(args);
+        assert!(report.says("claude", "configured", Some(true)).ends_with(".mcp.json"));
+        report.says("claude", "proof", Some(true));
+    }
+    let (_, fix) = home.report(&["codex", "--project"]).fails("codex", "configured");
+    assert_eq!(fix, "nudge init codex --project");
+}
+
+#[test]
+fn a_hook_that_tells_nothing_or_something_else_proves_nothing() {
+    let home = Home::with(&["claude", "cursor"]);
+    for (script, expected) in [
+        ("cat > /dev/null", "says nothing"),
+        ("echo Welcome", "something else than the test hint: Welcome"),
+        // The answer that another client would understand.
+        (&*format!("{BINARY} \"$@\" | sed 's/SessionStart/Stop/; s/additional_context/context/'"), "something else"),
+    ] {
+        fs::create_dir_all(home.path("bin/hooks")).unwrap();
+        let hook = home.program("hooks/nudge", script);
+        for file in [".claude/settings.json", ".cursor/hooks.json"] {
+            home.write(file, &home.read(file).replace(BINARY, hook.to_str().unwrap()));
+        }
+        let report = home.report(&["claude", "cursor"]);
+        for client in ["claude", "cursor"] {
+            report.says(client, "hook", Some(true));
+            let (told, fix) = report.fails(client, "proof");
+            assert!(told.contains(expected), "{told}");
+            assert_eq!(fix, format!("nudge init {client}"));
+        }
+    }
+    // Handlers that differ are not all ours.
+    let hook = home.path("bin/hooks/nudge");
+    home.change(".claude/settings.json", |settings| {
+        settings["hooks"]["SessionStart"][0]["hooks"][0]["command"] = json!(BINARY);
+    });
+    assert!(home.read(".claude/settings.json").contains(hook.to_str().unwrap()));
+    let (told, _) = home.report(&["claude"]).fails("claude", "hook");
+    assert!(told.contains("SubagentStart") && !told.contains(" SessionStart"), "{told}");
+}
+
+#[test]
+fn the_plugin_brings_both() {
+    let home = Home::with(&[]);
+    for folder in [".claude", ".codex"] {
+        fs::create_dir(home.path(folder)).unwrap();
+    }
+    home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
+    home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
+    let report = home.report(&["claude", "codex"]);
+    for client in ["claude", "codex"] {
+        assert!(report.says(client, "configured", Some(true)).starts_with("by the plugin"));
+        assert!(report.fails(client, "binary").1.starts_with("put "), "it must be in PATH");
+        assert!(report.fails(client, "hook").1.starts_with("put "));
+    }
+    home.link();
+    let report = home.report(&["claude", "codex"]);
+    for client in ["claude", "codex"] {
+        report.says(client, "proof", Some(true));
+    }
+    home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": false}}"#);
+    assert_eq!(home.report(&["claude"]).fails("claude", "configured").1, "nudge init claude");
+}
+
+#[test]
+fn codex_asks_until_its_leave_is_noted() {
+    let home = Home::with(&["codex"]);
+    assert!(home.report(&["codex"]).says("codex", "hook", Some(true)).contains("Codex asks once"));
+    let file = home.path(".codex/hooks.json");
+    let leave = ["session_start", "user_prompt_submit"]
+        .map(|event| format!("\n[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", file.display()));
+    home.write(".codex/config.toml", &(home.read(".codex/config.toml") + &leave.concat()));
+    assert!(!home.report(&["codex"]).says("codex", "hook", Some(true)).contains("asks"));
+}
+
+#[test]
+fn where_no_client_is_found_it_says_so() {
+    let home = Home::with(&[]);
+    let output = home.run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nudge init claude"), "{output:?}");
+}
+
+#[test]
+fn a_session_that_cannot_be_is_told() {
+    let home = Home::with(&["claude"]);
+    fs::write(&home.runtime, "in the way").unwrap();
+    let report = home.report(&["claude"]).0;
+    assert_eq!(report["session"]["ok"], false, "{report:#}");
+    assert!(report["session"]["fix"].as_str().unwrap().contains("NUDGE_RUNTIME_DIR"), "{report:#}");
+}
