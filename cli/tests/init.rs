@@ -9,6 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use kit::pty::Pty;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -79,6 +80,26 @@ impl Home {
         let output = self.command(args).output().unwrap();
         assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}: {output:?}");
         output
+    }
+
+    /// Puts a program of the user's own beside what can be run.
+    fn program(&self, name: &str, script: &str) {
+        let text = format!("#!/bin/sh\n{script}\n");
+        by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &self.path("bin").join(name), &text);
+    }
+
+    /// Asks on a terminal; presses the keys after each question.
+    fn asked(&self, args: &[&str], answers: &[(&str, &str)]) -> (bool, String) {
+        let (mut terminal, end) = Pty::open();
+        let mut command = self.command(args);
+        command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        for (question, keys) in answers {
+            terminal.wait_for(question);
+            terminal.press(keys.as_bytes());
+        }
+        (child.wait().unwrap().success(), terminal.finish())
     }
 
     /// Every file with its text.
@@ -239,10 +260,7 @@ fn links_and_permissions_stay() {
 #[test]
 fn the_clients_own_command_is_used_where_there_is_one() {
     let home = Home::new();
-    let program = |text: &str| {
-        let script = format!("#!/bin/sh\n{text}\n");
-        by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &home.path("bin/claude"), &script);
-    };
+    let program = |text: &str| home.program("claude", text);
     home.write(".claude.json", "{\"seen\": 1}\n");
     program(
         "echo \"$@\" > \"$HOME/asked\"; echo '{\"seen\": 2, \"mcpServers\": {\"nudge\": {}}}' > \"$HOME/.claude.json\"",
@@ -263,8 +281,7 @@ fn the_clients_own_command_is_used_where_there_is_one() {
 #[test]
 fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
     let home = Home::new();
-    let script = "#!/bin/sh\nprintf '{\"mcpServers\": {\"nudge\": {\"command\": \"%s\", \"args\": [\"serve\"], \"trust\": false}}}' \"$6\" > \"$HOME/.gemini/settings.json\"\n";
-    by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &home.path("bin/gemini"), script);
+    home.program("gemini", r#"printf '{"mcpServers": {"nudge": {"command": "%s", "args": ["serve"], "trust": false}}}' "$6" > "$HOME/.gemini/settings.json""#);
     let before = home.files();
     home.init(&["gemini", "--yes"]);
     let settings = home.json(".gemini/settings.json");
@@ -275,9 +292,61 @@ fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
     // One that does nothing, and says that all is well.
-    by_another("printf %s \"$1\" > \"$0\"", &home.path("bin/gemini"), "#!/bin/sh\n");
+    home.program("gemini", "");
     home.init(&["gemini", "--yes"]);
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["args"], json!(["serve"]));
+}
+
+#[test]
+fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
+    const CHANGES: &str = "Make these changes? [y/N]";
+    const UNIT: &str = ".config/systemd/user/nudge.service";
+    const LOGIN: &str = "Start a server at your login, too? [y/N]";
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let home = Home::new();
+    home.program("systemctl", "echo \"$@\" >> \"$HOME/asked\"");
+    let before = home.files();
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "n\n")]);
+    assert!(!done && said.ends_with("Nothing was changed.\n"), "{said}");
+    assert_eq!(home.files(), before);
+
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (LOGIN, "\n")]);
+    assert!(done && said.contains("+[mcp_servers.nudge]") && said.contains("Codex: ready"), "{said}");
+    assert!(!home.path(UNIT).exists() && !home.path("asked").exists());
+    home.init(&["--undo", "--yes"]);
+
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (LOGIN, "yes\n")]);
+    assert!(done && said.contains("A server starts at your login"), "{said}");
+    let unit = home.read(UNIT);
+    assert!(unit.contains(&format!("ExecStart=\"{}\" serve --detach", home.binary.display())), "{unit}");
+    assert_eq!(home.read("asked"), "--user enable --now nudge.service\n");
+    let (done, said) = home.asked(&["codex"], &[]);
+    assert!(done && said.ends_with("nothing to change\n"), "{said}");
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read("asked"), "--user enable --now nudge.service\n--user disable --now nudge.service\n");
+    fs::remove_file(home.path("asked")).unwrap();
+    assert_eq!(home.files(), before);
+    // Nobody was asked: it is only mentioned.
+    let output = home.command(&["codex", "--yes"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`nudge init --login`"), "{output:?}");
+    assert!(!home.path(UNIT).exists());
+}
+
+#[test]
+fn what_the_plugin_brings_is_not_put_in_twice() {
+    let home = Home::new();
+    home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
+    home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
+    let before = home.files();
+    let output = home.command(&["claude", "codex", "--yes"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing to change\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr).matches("the plugin that").count(), 2, "{output:?}");
+    assert_eq!(home.files(), before);
+    home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": false}}"#);
+    home.init(&["claude", "--yes"]);
+    assert!(home.read(".claude/settings.json").contains("SessionStart"));
 }
 
 #[test]

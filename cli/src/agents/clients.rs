@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::config::Form;
+use super::config::{Config, Form};
 
 /// A coding agent.
 pub struct Client {
@@ -24,6 +24,16 @@ pub struct Client {
     pub plugin: Option<fn(&Place) -> Plugin>,
     /// A folder or file by which it is found when its command is not.
     pub trace: fn(&Place) -> PathBuf,
+}
+
+impl Client {
+    /// The file in which our plugin is switched on, if it is.
+    pub fn plugin_file(&self, place: &Place) -> Option<PathBuf> {
+        let plugin = (self.plugin?)(place);
+        let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
+        let is_on = value == true || (value.is_object() && value["enabled"] != false);
+        is_on.then_some(plugin.file)
+    }
 }
 
 /// Where files are looked for.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::clients::Client;
+use super::clients::{Client, Place};
 use super::here::Here;
 use super::plan::{File, Plan, shell_line};
 use super::record::{Change, Record, remove, write};
@@ -27,6 +27,11 @@ pub fn run(args: &Init) -> Result<String> {
     }
     let (mut plans, mut broken) = (Vec::new(), Vec::new());
     for client in chosen {
+        if let Some(file) = client.plugin_file(&here.place) {
+            let file = file.display();
+            tell(&format!("{}: nothing to change, the plugin that {file} switches on brings it all", client.title));
+            continue;
+        }
         let program = client.program.filter(|program| !args.project && which::which(program).is_ok());
         match Plan::new(client, &here.place, program.is_some()) {
             Ok(plan) => plans.push(plan),
@@ -35,7 +40,7 @@ pub fn run(args: &Init) -> Result<String> {
     }
     let block = if args.agents_md { agents_md::plan()? } else { None };
     let at_login = if args.login { login::plan(&here.place)? } else { None };
-    let extra: Vec<_> = block.into_iter().chain(at_login).collect();
+    let mut extra: Vec<_> = block.into_iter().chain(at_login).collect();
     for plan in &plans {
         tell(&format!("{}{}", plan.client.title, if plan.is_empty() { ": nothing to change" } else { "" }));
         tell(plan.tell().trim_end());
@@ -51,6 +56,17 @@ pub fn run(args: &Init) -> Result<String> {
         return refused_or(&broken, if args.print { String::new() } else { "nothing to change\n".into() });
     }
     agree(args.yes, "Make these changes?")?;
+    let mut at_login = args.login;
+    if !args.login && !args.project && login::is_possible() {
+        let unit = login::plan(&here.place)?;
+        if args.yes && unit.is_some() {
+            tell("Hints end with the last agent; `nudge init --login` has a server from your login on.");
+        } else if let Some(unit) = unit {
+            tell(unit.diff().trim_end());
+            at_login = ask("Hints end with the last agent. Start a server at your login, too?");
+            extra.extend(Some(unit).filter(|_| at_login));
+        }
+    }
     let mut record = Record::open(&here.record)?;
     let mut done = String::new();
     for plan in plans {
@@ -64,7 +80,7 @@ pub fn run(args: &Init) -> Result<String> {
         let _ = writeln!(done, "{}: written", file.path.display());
         apply("nudge", file, &mut record)?;
     }
-    if args.login {
+    if at_login {
         done += &login::start();
     }
     if done.contains("Codex") {
@@ -93,17 +109,17 @@ fn agree(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
+    if !std::io::stdin().is_terminal() {
         return Err(Error::new(ErrorKind::Invalid, "Nobody can be asked here; add --yes to make these changes."));
     }
+    if ask(question) { Ok(()) } else { Err(Error::new(ErrorKind::Invalid, "Nothing was changed.")) }
+}
+
+fn ask(question: &str) -> bool {
     let _ = write!(std::io::stderr(), "{question} [y/N] ");
     let mut answer = String::new();
-    let _ = stdin.lock().read_line(&mut answer);
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Error::new(ErrorKind::Invalid, "Nothing was changed.")),
-    }
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn carry_out(mut plan: Plan, place: &Place, record: &mut Record) -> Result<()> {
@@ -155,6 +171,9 @@ fn undo(here: &Here, chosen: &[&'static Client], args: &Init) -> Result<String> 
         if !concerns(&change) {
             kept.push(change);
         } else if now.as_deref() == Some(&change.after) {
+            if login::is_unit(&here.place, &change.path) {
+                login::stop();
+            }
             match &change.before {
                 Some(before) => write(&change.path, before)?,
                 None => remove(&change.path)?,

@@ -1,6 +1,6 @@
 //! A server that starts with the user's login, so that the session outlives the agents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nudge::{Error, ErrorKind, Result};
@@ -8,21 +8,36 @@ use nudge::{Error, ErrorKind, Result};
 use super::clients::Place;
 use super::plan::File;
 
+/// Whether there is a service manager to ask for it.
+pub fn is_possible() -> bool {
+    cfg!(target_os = "macos") || (cfg!(target_os = "linux") && which::which("systemctl").is_ok())
+}
+
 /// The unit of the user's service manager, if it is not there yet.
 ///
 /// # Errors
 /// `E_INVALID` on a system that has neither systemd nor launchd.
 pub fn plan(place: &Place) -> Result<Option<File>> {
-    let (path, after) = if cfg!(target_os = "macos") {
-        (place.home.join("Library/LaunchAgents/dev.nudge.serve.plist"), launchd(&place.binary))
-    } else if cfg!(target_os = "linux") {
-        (systemd_folder(place).join("nudge.service"), systemd(&place.binary))
-    } else {
+    let path = unit(place).ok_or_else(|| {
         let message = "Only systemd and launchd are known here; start `nudge serve --detach` from your login script.";
-        return Err(Error::new(ErrorKind::Invalid, message));
-    };
+        Error::new(ErrorKind::Invalid, message)
+    })?;
+    let after = if cfg!(target_os = "macos") { launchd(&place.binary) } else { systemd(&place.binary) };
     let before = std::fs::read_to_string(&path).ok();
     Ok((before.as_deref() != Some(&after)).then_some(File { path, before, after }))
+}
+
+/// Whether `path` is that of the unit.
+pub fn is_unit(place: &Place, path: &Path) -> bool {
+    unit(place).is_some_and(|unit| unit == path)
+}
+
+fn unit(place: &Place) -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        Some(place.home.join(PLIST))
+    } else {
+        cfg!(target_os = "linux").then(|| systemd_folder(place).join(UNIT))
+    }
 }
 
 fn systemd_folder(place: &Place) -> PathBuf {
@@ -53,18 +68,35 @@ fn launchd(binary: &str) -> String {
 
 /// Starts it now; says what happened.
 pub fn start() -> String {
-    let (manager, words): (&str, &[&str]) = if cfg!(target_os = "macos") {
-        ("launchctl", &["load", "-w", "Library/LaunchAgents/dev.nudge.serve.plist"])
-    } else {
-        ("systemctl", &["--user", "enable", "--now", "nudge.service"])
-    };
+    let words: &[&str] =
+        if cfg!(target_os = "macos") { &["load", "-w", PLIST] } else { &["--user", "enable", "--now", UNIT] };
+    match manage(words) {
+        Ok(()) => "A server starts at your login, and runs now.\n".into(),
+        Err(line) => format!("The unit is written; start it by `{line}`.\n"),
+    }
+}
+
+/// Ends it, before its unit goes; one that does not run is none to end.
+pub fn stop() {
+    let words: &[&str] =
+        if cfg!(target_os = "macos") { &["unload", "-w", PLIST] } else { &["--user", "disable", "--now", UNIT] };
+    let _ = manage(words);
+}
+
+const UNIT: &str = "nudge.service";
+/// From the user's home, where the service manager is started.
+const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
+
+/// Asks the service manager; the command line when it fails.
+fn manage(words: &[&str]) -> Result<(), String> {
+    let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
     let mut command = Command::new(manager);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(home) = std::env::home_dir() {
         command.current_dir(home);
     }
     match command.status() {
-        Ok(status) if status.success() => "A server starts at your login, and runs now.\n".into(),
-        _ => format!("The unit is written; start it by `{manager} {}`.\n", words.join(" ")),
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("{manager} {}", words.join(" "))),
     }
 }

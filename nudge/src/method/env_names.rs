@@ -100,9 +100,15 @@ impl Nudge {
         let (now, context) = (self.now(), Context::default());
         let hints = match (component, keys, tags) {
             (Some(component), [key], []) => self.store.variants(component, key).1.into_vec(),
-            _ => {
-                self.store.matching(&Filter { component, keys, tags, context: &context, include_ineligible: true, only: None, now })
-            }
+            _ => self.store.matching(&Filter {
+                component,
+                keys,
+                tags,
+                context: &context,
+                include_ineligible: true,
+                only: None,
+                now,
+            }),
         };
         for hint in hints {
             if !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant) {

@@ -227,7 +227,10 @@ impl Nudge {
         let started = session.as_ref().is_some_and(|session| session.started);
         let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
         let mut told = Counts::default();
+        // When none fits any more, the rest need not be put in order.
+        let smallest = found.iter().map(|found| found.hint.text().len()).min().unwrap_or_default();
         while count > 0
+            && bytes >= smallest
             && let Some(found) = found.pop()
         {
             let hint = &found.hint;
@@ -332,7 +335,7 @@ impl Words {
             .collect();
         let mut marks = [0; MARKS / 64];
         for word in &words {
-            let mark = mark(word);
+            let mark = mark(word.as_bytes());
             marks[mark / 64] |= 1 << (mark % 64);
         }
         Self { words, marks }
@@ -340,20 +343,24 @@ impl Words {
 
     /// The first word of `text` that is one of these, in lower case.
     fn first_in(&self, text: &str) -> Option<String> {
-        let may_be = |word: &&str| {
+        let known = |word: &str| Some(word.to_lowercase()).filter(|word| self.words.contains(word));
+        if !text.is_ascii() {
+            return words(text).find_map(known);
+        }
+        // Nearly every text of every hint comes by here.
+        let mut words = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+        words.find_map(|word| {
             let mark = mark(word);
-            // Lower case may look quite different elsewhere.
-            self.marks[mark / 64] & 1 << (mark % 64) != 0 || !word.is_ascii()
-        };
-        words(text).filter(may_be).map(str::to_lowercase).find(|word| self.words.contains(word))
+            let may_be = self.marks[mark / 64] & 1 << (mark % 64) != 0;
+            str::from_utf8(word).ok().filter(|_| may_be).and_then(known)
+        })
     }
 }
 
-/// The same for a word of ASCII in upper and in lower case.
-fn mark(word: &str) -> usize {
-    let bytes = word.as_bytes();
-    let folded = |at: usize| bytes.get(at).map_or(0, |byte| usize::from(byte | 0x20));
-    (folded(0) + 31 * folded(1) + 7 * folded(2) + bytes.len()) % MARKS
+/// The same for a word in upper and in lower case.
+fn mark(word: &[u8]) -> usize {
+    let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
+    (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS
 }
 
 /// What stands between characters that are no letters or digits.

@@ -131,13 +131,8 @@ impl Settings<'_> {
         }
     }
 
-    /// The file in which the plugin is switched on, if it is.
     fn plugin(&self) -> Option<PathBuf> {
-        self.places.iter().find_map(|place| {
-            let plugin = (self.client.plugin?)(place);
-            let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
-            (value == true || value.is_object() && !is_off(&value)).then_some(plugin.file)
-        })
+        self.places.iter().find_map(|place| self.client.plugin_file(place))
     }
 
     fn read(&self, name: &'static str, place: &Place, file: &Path, form: Form) -> Result<Config, Check> {
