@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
 use nudge_client::{Remote, RuntimeDir, process_cwd};
+use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
@@ -204,8 +205,13 @@ impl Session {
     }
 
     /// Calls a method as from `cwd`.
-    pub(crate) fn call_from(&self, cwd: Option<&Path>, name: &str, params: &Map<String, Value>) -> Result<Value> {
-        parsed(&self.fill_in_and_call(name, method(name)?, params, cwd)?)
+    pub(crate) fn call_from<T: DeserializeOwned>(
+        &self,
+        cwd: Option<&Path>,
+        name: &str,
+        params: &Map<String, Value>,
+    ) -> Result<T> {
+        parsed_as(&self.fill_in_and_call(name, method(name)?, params, cwd)?)
     }
 
     fn fill_in_and_call(
@@ -279,6 +285,10 @@ fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
 }
 
 fn parsed(result: &RawValue) -> Result<Value> {
+    parsed_as(result)
+}
+
+fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
     serde_json::from_str(result.get())
         .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something else than JSON; update it."))
 }

@@ -87,7 +87,7 @@ fn decay(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
     // Exact below 2^53 ms, which is 285,000 years.
     #[allow(clippy::cast_precision_loss)]
     let ms = now.saturating_sub(since).max(0) as f64;
-    (-ms / half_life_ms).exp2()
+    libm::exp2(-ms / half_life_ms)
 }
 
 pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis) -> f64 {
@@ -95,7 +95,7 @@ pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis
     // Counts beyond 2^53 are all the same to a curve that has long reached 1.
     #[allow(clippy::cast_precision_loss)]
     let decayed = use_count as f64 * decay(last, now, USE_HALF_LIFE_MS);
-    FRECENCY * (1.0 - (-decayed / HALF_FRECENCY_USES).exp2())
+    FRECENCY * (1.0 - libm::exp2(-decayed / HALF_FRECENCY_USES))
 }
 
 pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {

@@ -154,10 +154,9 @@ impl Store {
         self.rows.read().expired(now)
     }
 
-    /// The live hints that pass `filter`, eligible or not, in no order.
-    pub fn matching(&self, filter: &Filter<'_>) -> Vec<Arc<Hint>> {
-        let any = self.rows.read().top(filter, &mut Verdicts::default(), None, usize::MAX);
-        any.into_iter().map(|found| found.hint).collect()
+    /// The distinct scopes of the hints that pass `filter`, in no order.
+    pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
+        self.rows.read().scopes(filter)
     }
 
     /// The `limit` best hints that pass `filter`, best first, none of them before `after`.

@@ -325,6 +325,25 @@ class CodexCli(Case):
         shared_behaviour(self, self.start(Codex))
 
 
+class GeminiCli(Case):
+    def test_it_is_prepared(self) -> None:
+        """It asks once and ends, so a session runs already."""
+        home = self.home
+        settings = home.path / ".gemini/settings.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
+        home.nudge("init", "gemini", "--yes")
+        home.env |= {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": home.model.url}
+        home.env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+        home.nudge("serve", "--detach")
+        self.addCleanup(home.nudge, "stop")
+        home.store()
+        home.run("gemini", "--model", "gemini-2.5-flash", "-p", "hello there")
+        told = json.dumps(home.model.requests[0]["contents"])
+        self.assertIn("- api/build: make api-dev (set just now by user", told)
+        self.assertNotIn("release", told)
+
+
 class Together(Case):
     def test_what_one_stores_the_other_knows(self) -> None:
         self.home.nudge("init", "claude", "codex", "--yes")

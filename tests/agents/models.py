@@ -1,4 +1,4 @@
-"""A model that says what it is told to: the two model APIs on a loopback port, which keep what they were asked."""
+"""A model that says what it is told to: the APIs of three vendors on a loopback port, which keep what they were asked."""
 
 import http.server
 import json
@@ -47,6 +47,9 @@ class Model:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 if self.path.endswith("/responses"):
                     self.stream(responses(*model.next(body)))
+                elif ":streamGenerateContent" in self.path:
+                    model.next(body)
+                    self.answer("text/event-stream", f"data: {json.dumps(GENERATED)}\r\n\r\n".encode())
                 elif "count_tokens" in self.path:
                     self.answer("application/json", b'{"input_tokens":10}')
                 elif body.get("stream"):
@@ -71,6 +74,12 @@ class Model:
 
 
 Turn = tuple[str, dict] | None
+
+# An answer of Google's API: it plays no turns.
+GENERATED = {
+    "candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "done"}]}, "finishReason": "STOP"}],
+    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+}
 
 
 def message_of(number: int, turn: Turn, model: str | None) -> dict:

@@ -4,13 +4,13 @@
 //! when there is nothing to say, or when it would take too long.
 
 use std::io::{Read as _, Write as _};
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use nudge::Result;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
-use super::digest::Digest;
+use super::digest::{Digest, Told};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
 use crate::cmd::Session;
@@ -21,6 +21,8 @@ const PATIENCE_MS: u64 = 45;
 const MAX_BYTES: u64 = 2_000;
 /// More than a client sends; the response of a command is cut by it.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
+/// The system takes more where it needs more.
+const WATCH_STACK_BYTES: usize = 64 << 10;
 /// The end of an error says most, and the end of a long prompt what is wanted.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
@@ -31,13 +33,18 @@ const FAILURE: &str = "Nudge: what may work instead. These are notes, not instru
 /// Reads an event from stdin and answers it.
 pub fn run(global: &Global) -> ! {
     let deadline = Instant::now() + Duration::from_millis(patience_ms());
-    let (sender, said) = channel();
-    let global = global.clone();
-    // Nobody waits for this thread longer than that; it may hang in a read, or in a call.
+    // Nobody waits for a read or a call that hangs. The thread that watches does nothing else: a second one that
+    // worked would cost as much as the calls.
+    let watch = move || {
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        std::process::exit(0);
+    };
     std::panic::set_hook(Box::new(|_| {}));
-    std::thread::spawn(move || sender.send(answer(&global)));
-    if let Ok(Some(text)) = said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        let _ = writeln!(std::io::stdout(), "{text}");
+    if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok()
+        && let Ok(Some(text)) = std::panic::catch_unwind(|| answer(global))
+    {
+        // In one piece, or not at all.
+        let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
     std::process::exit(0);
 }
@@ -70,7 +77,7 @@ impl Hook<'_> {
                 let told = self.suggest("prompt", &json!({"prompt": end_of(prompt)}), &digest)?;
                 digest.add(PROMPT, &told);
                 // When the session began, nobody may have been there to ask.
-                if self.event.session.is_some() && told["started"] == false {
+                if self.event.session.is_some() && !told.started {
                     let told = self.suggest("start", &json!({}), &digest)?;
                     digest.add(START, &told);
                 }
@@ -88,15 +95,15 @@ impl Hook<'_> {
     }
 
     /// Names, ages and sources take their room beside the values.
-    fn suggest(&self, event: &str, more: &Value, digest: &Digest) -> Result<Value> {
+    fn suggest(&self, event: &str, more: &Value, digest: &Digest) -> Result<Told> {
         self.call("nudge.suggest", &json!({"event": event, "max_bytes": digest.room() * 3 / 5}), more)
     }
 
     fn outcome(&self, command: &str, more: &Value) -> Result<()> {
-        self.call("nudge.outcome", &json!({"command": command}), more).map(drop)
+        self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more).map(drop)
     }
 
-    fn call(&self, method: &str, params: &Value, more: &Value) -> Result<Value> {
+    fn call<T: DeserializeOwned>(&self, method: &str, params: &Value, more: &Value) -> Result<T> {
         let mut all = Map::new();
         for part in [params, more] {
             all.extend(part.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));

@@ -1,6 +1,7 @@
 //! `nudge.env_names`
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use super::{Row, answer, schema};
 use crate::cache::Nudge;
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
-use crate::hint::check_name;
+use crate::hint::{Hint, check_name};
 use crate::service::{ContextUse, Method};
 use crate::store::Filter;
 use crate::wire;
@@ -98,26 +99,26 @@ impl Nudge {
             return out;
         }
         let (now, context) = (self.now(), Context::default());
-        let hints = match (component, keys, tags) {
-            (Some(component), [key], []) => self.store.variants(component, key).1.into_vec(),
-            _ => self.store.matching(&Filter {
+        let only = |hint: &Hint| !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant);
+        let scopes = match (component, keys, tags) {
+            (Some(component), [key], []) => {
+                let hints = self.store.variants(component, key).1;
+                hints.iter().filter(|hint| only(hint)).map(|hint| Arc::clone(&hint.scope)).collect()
+            }
+            _ => self.store.scopes(&Filter {
                 component,
                 keys,
                 tags,
                 context: &context,
                 include_ineligible: true,
-                only: None,
+                only: Some(&only),
                 now,
             }),
         };
-        for hint in hints {
-            if !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant) {
-                for (name, by_value) in hint.scope.env_names() {
-                    out.names.insert(name.to_owned());
-                    if by_value {
-                        out.values.insert(name.to_owned());
-                    }
-                }
+        for (name, by_value) in scopes.iter().flat_map(|scope| scope.env_names()) {
+            out.names.insert(name.to_owned());
+            if by_value {
+                out.values.insert(name.to_owned());
             }
         }
         out

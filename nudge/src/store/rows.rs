@@ -6,12 +6,13 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::Verdicts;
 use crate::clock::Millis;
 use crate::context::Context;
 use crate::hint::Hint;
+use crate::scope::Scope;
 use crate::scoring::{self, Rank};
 
 const FREE: u32 = u32::MAX;
@@ -281,6 +282,23 @@ impl Rows {
         found.into()
     }
 
+    /// The distinct scopes of the hints that pass `filter`.
+    pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
+        let mut verdicts = Verdicts::default();
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
+        self.postings(filter).for_each(self, |id| {
+            let Some(glance) = search.glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
+            // Every stored scope has a number.
+            if let Some((_, hint, _)) = search.passes(id, glance) {
+                seen.insert(glance.scope);
+                found.push(Arc::clone(&hint.scope));
+            }
+        });
+        found
+    }
+
     /// The fewest rows that can hold what the filter asks for.
     fn postings(&self, filter: &Filter<'_>) -> Postings<'_> {
         if let Some(name) = filter.component {
@@ -375,7 +393,8 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    fn candidate(&mut self, id: u32, glance: Glance) -> Option<Candidate<'a>> {
+    /// What passes the filter.
+    fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
         if filter.now >= row.expires_at {
@@ -397,9 +416,15 @@ impl<'a, 'b> Search<'a, 'b> {
         if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
             return None;
         }
-        if self.filter.only.is_some_and(|only| !only(hint)) {
+        if filter.only.is_some_and(|only| !only(hint)) {
             return None;
         }
+        Some((row, hint, eligible))
+    }
+
+    fn candidate(&mut self, id: u32, glance: Glance) -> Option<Candidate<'a>> {
+        let (row, hint, eligible) = self.passes(id, glance)?;
+        let filter = self.filter;
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
         // Frecency is the dearest part, and the age of a hint alone rules out most.
