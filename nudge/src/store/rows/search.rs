@@ -1,0 +1,276 @@
+//! Searches: what passes a filter, best first.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashSet;
+
+use super::super::Verdicts;
+use super::{Glance, Row, Rows, index, to_f32};
+use crate::clock::Millis;
+use crate::context::Context;
+use crate::hint::Hint;
+use crate::scope::Scope;
+use crate::scoring::{self, Rank};
+
+/// What a search asks for; empty lists ask for anything.
+pub(crate) struct Filter<'a> {
+    pub component: Option<&'a str>,
+    pub keys: &'a [String],
+    pub tags: &'a [String],
+    pub context: &'a Context,
+    /// Hints whose scope does not fit follow those whose scope does.
+    pub include_ineligible: bool,
+    /// Asked last, but before the score; inside the lock, so it must be quick.
+    pub only: Option<&'a dyn Fn(&Hint) -> bool>,
+    pub now: Millis,
+}
+
+/// A hint that a search found, with what places it; greater is better.
+#[derive(Clone)]
+pub(crate) struct Found<H = Arc<Hint>> {
+    pub hint: H,
+    pub eligible: bool,
+    pub rank: Rank,
+}
+
+/// As it is inside the lock.
+type Candidate<'a> = Found<&'a Arc<Hint>>;
+
+impl Candidate<'_> {
+    fn take(self) -> Found {
+        Found { hint: Arc::clone(self.hint), eligible: self.eligible, rank: self.rank }
+    }
+}
+
+impl<H: AsRef<Hint>> Found<H> {
+    fn compare<O: AsRef<Hint>>(&self, other: &Found<O>) -> Ordering {
+        (self.eligible.cmp(&other.eligible))
+            .then_with(|| self.rank.compare(&other.rank))
+            .then_with(|| scoring::compare_names(self.hint.as_ref(), other.hint.as_ref()))
+    }
+}
+
+impl<H: AsRef<Hint>> PartialEq for Found<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other).is_eq()
+    }
+}
+
+impl<H: AsRef<Hint>> Eq for Found<H> {}
+
+impl<H: AsRef<Hint>> PartialOrd for Found<H> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<H: AsRef<Hint>> Ord for Found<H> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl Rows {
+    /// The `limit` best hints that pass `filter`, best first, none of them before `after`.
+    pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, verdicts, after, limit);
+        self.postings(filter).for_each(self, |id| search.visit(id));
+        let mut found: Vec<_> = search.best.into_iter().map(|Reverse(candidate)| candidate.take()).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found
+    }
+
+    /// Every hint that passes `filter`, best first as far as they are taken.
+    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
+        let mut verdicts = Verdicts::default();
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let mut found = Vec::new();
+        self.postings(filter).for_each(self, |id| {
+            if let Some(glance) = search.glance(id) {
+                found.extend(search.candidate(id, glance).map(Candidate::take));
+            }
+        });
+        found.into()
+    }
+
+    /// The distinct scopes of the hints that pass `filter`.
+    pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
+        let mut verdicts = Verdicts::default();
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
+        self.postings(filter).for_each(self, |id| {
+            let Some(glance) = search.glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
+            // Every stored scope has a number.
+            if let Some((_, hint, _)) = search.passes(id, glance) {
+                seen.insert(glance.scope);
+                found.push(Arc::clone(&hint.scope));
+            }
+        });
+        found
+    }
+
+    /// The fewest rows that can hold what the filter asks for.
+    fn postings(&self, filter: &Filter<'_>) -> Postings<'_> {
+        if let Some(name) = filter.component {
+            return Postings::One(self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows));
+        }
+        match filter.tags {
+            [] => Postings::All,
+            [tag] => Postings::One(self.tags.get(tag.as_str()).map_or(&[], Vec::as_slice)),
+            tags => {
+                let mut rows: Vec<_> =
+                    tags.iter().filter_map(|tag| self.tags.get(tag.as_str())).flatten().copied().collect();
+                rows.sort_unstable();
+                rows.dedup();
+                Postings::Many(rows)
+            }
+        }
+    }
+
+    /// The components of which a file is open.
+    fn open_components(&self, context: &Context) -> Vec<u32> {
+        if !context.has_open_files() {
+            return Vec::new();
+        }
+        self.component_ids.iter().filter(|(name, _)| context.open_file_in(name).is_some()).map(|(_, &id)| id).collect()
+    }
+}
+
+/// A search under way.
+struct Search<'a, 'b> {
+    rows: &'a Rows,
+    filter: &'b Filter<'b>,
+    verdicts: &'b mut Verdicts,
+    /// Components of which a file is open.
+    open: Vec<u32>,
+    after: Option<&'b Found>,
+    limit: usize,
+    best: BinaryHeap<Reverse<Candidate<'a>>>,
+    /// What cannot score this much cannot be among the best any more.
+    floor: f32,
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(
+        rows: &'a Rows,
+        filter: &'b Filter<'b>,
+        verdicts: &'b mut Verdicts,
+        after: Option<&'b Found>,
+        limit: usize,
+    ) -> Self {
+        let open = rows.open_components(filter.context);
+        Self { rows, filter, verdicts, open, after, limit, best: BinaryHeap::new(), floor: f32::NEG_INFINITY }
+    }
+
+    #[inline]
+    fn visit(&mut self, id: u32) {
+        if let Some(glance) = self.glance(id) {
+            self.weigh(id, glance);
+        }
+    }
+
+    /// What is known of a row, unless that rules it out.
+    #[inline]
+    fn glance(&self, id: u32) -> Option<Glance> {
+        let glance = self.rows.glances[id as usize];
+        let out = glance.most < self.floor
+            || (!self.filter.include_ineligible && self.verdicts.known(self.rows.epoch, glance.scope) == Some(false));
+        (!out).then_some(glance)
+    }
+
+    /// Keeps the hint if it is among the best so far.
+    #[inline(never)]
+    fn weigh(&mut self, id: u32, glance: Glance) {
+        let Some(candidate) = self.candidate(id, glance) else { return };
+        if self.after.is_some_and(|after| candidate.compare(after).is_ge()) {
+            return;
+        }
+        if self.best.len() < self.limit {
+            self.best.push(Reverse(candidate));
+        } else if let Some(mut worst) = self.best.peek_mut()
+            && candidate > worst.0
+        {
+            *worst = Reverse(candidate);
+        }
+        if self.best.len() == self.limit
+            && let Some(Reverse(worst)) = self.best.peek()
+            // Eligibility and doubt go before the score.
+            && worst.eligible
+            && !worst.rank.doubtful
+        {
+            let open_file = if self.open.is_empty() { 0.0 } else { scoring::FILES_OPEN };
+            self.floor = to_f32(worst.rank.score - open_file).next_down();
+        }
+    }
+
+    /// What passes the filter.
+    fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
+        let Self { rows, filter, .. } = *self;
+        let row = &rows.details[id as usize];
+        if filter.now >= row.expires_at {
+            return None;
+        }
+        // A free row has none.
+        let hint = rows.hints[id as usize].as_ref()?;
+        let known = self.verdicts.known(rows.epoch, glance.scope);
+        let eligible = known.unwrap_or_else(|| self.verdicts.allows(rows.epoch, &hint.scope, filter.context));
+        if !eligible && !filter.include_ineligible {
+            return None;
+        }
+        if filter.component.is_some()
+            && !filter.tags.is_empty()
+            && !filter.tags.iter().any(|tag| hint.tags.iter().any(|have| **have == *tag))
+        {
+            return None;
+        }
+        if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
+            return None;
+        }
+        if filter.only.is_some_and(|only| !only(hint)) {
+            return None;
+        }
+        Some((row, hint, eligible))
+    }
+
+    fn candidate(&mut self, id: u32, glance: Glance) -> Option<Candidate<'a>> {
+        let (row, hint, eligible) = self.passes(id, glance)?;
+        let filter = self.filter;
+        let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
+        let recency = scoring::recency(row.updated_at, filter.now);
+        // Frecency is the dearest part, and the age of a hint alone rules out most.
+        if f64::from(glance.most) - (scoring::RECENCY - recency) < f64::from(self.floor) {
+            return None;
+        }
+        let frecency = scoring::frecency(row.use_count, last_used_at, filter.now);
+        let mut score = scoring::total(row.fixed, frecency, recency);
+        if self.open.contains(&row.component) {
+            score += scoring::files_open(score);
+        }
+        let rank = Rank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
+        Some(Candidate { hint, eligible, rank })
+    }
+}
+
+enum Postings<'a> {
+    All,
+    One(&'a [u32]),
+    Many(Vec<u32>),
+}
+
+impl Postings<'_> {
+    /// Backwards: the newest mostly score best, and the sooner the best are known, the fewer are weighed.
+    #[inline]
+    fn for_each(self, rows: &Rows, mut visit: impl FnMut(u32)) {
+        match self {
+            Self::All => (0..index(rows.details.len())).rev().for_each(visit),
+            Self::One(rows) => rows.iter().rev().for_each(|&id| visit(id)),
+            Self::Many(rows) => rows.into_iter().rev().for_each(visit),
+        }
+    }
+}
