@@ -449,6 +449,19 @@ fn the_plugin_brings_both() {
 }
 
 #[test]
+fn what_the_plugin_brings_too_is_told() {
+    let home = Home::with(&["codex"]);
+    home.write(
+        ".codex/config.toml",
+        &(home.read(".codex/config.toml") + "\n[plugins.\"nudge@nudge\"]\nenabled = true\n"),
+    );
+    let report = home.report(&["codex"]);
+    report.says("codex", "hook", Some(true));
+    let fix = report.check("codex", "hook")["fix"].clone();
+    assert_eq!(fix, "nudge init codex --undo: the plugin brings the hooks, too");
+}
+
+#[test]
 fn codex_asks_until_its_leave_is_noted() {
     let home = Home::with(&["codex"]);
     assert!(home.report(&["codex"]).says("codex", "hook", Some(true)).contains("Codex asks once"));

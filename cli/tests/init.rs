@@ -369,6 +369,44 @@ fn a_project_and_its_documents() {
 }
 
 #[test]
+fn undo_of_a_project_is_of_that_alone() {
+    let home = Home::new();
+    home.init(&["codex", "--yes"]);
+    home.init(&["codex", "--project", "--agents-md", "--yes"]);
+    let rules = home.read("work/AGENTS.md");
+    home.write("work/AGENTS.md", &format!("# Rules\n\n{rules}Be kind.\n"));
+    home.init(&["--undo", "--project", "--yes"]);
+    assert!(!home.path("work/.codex/hooks.json").exists());
+    assert_eq!(home.read("work/AGENTS.md"), "# Rules\n\nBe kind.\n", "what was added since stays");
+    assert!(home.read(".codex/config.toml").contains("nudge"), "the user's stays");
+    home.init(&["claude", "--undo", "--yes"]);
+    assert!(home.read(".codex/config.toml").contains("nudge"), "another client's stays");
+    home.init(&["zed", "--project", "--yes"]);
+    home.write("work/.zed/settings.json", &home.read("work/.zed/settings.json").replace('{', "{\n  \"theme\": \"x\","));
+    let mut elsewhere = home.command(&["zed", "--undo", "--yes"]);
+    let output = elsewhere.current_dir(home.path("bin")).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--undo --project"), "{output:?}");
+    home.init(&["zed", "--undo", "--project", "--yes"]);
+    assert!(!home.read("work/.zed/settings.json").contains("nudge"));
+    // Nothing of the client is left by which it could be found.
+    fs::remove_file(home.path(".codex/hooks.json")).unwrap();
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read(".codex/config.toml"), CODEX);
+}
+
+#[test]
+fn the_document_needs_no_client() {
+    let mut home = Home::new();
+    home.dir = kit::home();
+    fs::create_dir(home.path("work")).unwrap();
+    let said = home.init(&["--agents-md", "--project", "--yes"]);
+    assert!(said.ends_with("work/AGENTS.md: written\n"), "{said}");
+    assert_eq!(home.read("work/AGENTS.md").lines().count(), 5);
+    home.init(&["--undo", "--yes"]);
+    assert!(!home.path("work/AGENTS.md").exists());
+}
+
+#[test]
 fn where_no_client_is_found_it_says_so() {
     let mut home = Home::new();
     home.dir = kit::home();

@@ -31,12 +31,24 @@ pub fn plan() -> Result<Option<File>> {
         }
     };
     let old = before.as_deref().unwrap_or_default();
-    let after = match (old.find("<!-- nudge -->"), old.find("<!-- /nudge -->\n")) {
-        (Some(from), Some(to)) if from < to => {
-            format!("{}{BLOCK}{}", &old[..from], &old[to + "<!-- /nudge -->\n".len()..])
-        }
-        _ if old.is_empty() => BLOCK.to_owned(),
-        _ => format!("{}\n\n{BLOCK}", old.trim_end()),
+    let after = match around(old) {
+        Some((head, tail)) => format!("{head}{BLOCK}{tail}"),
+        None if old.is_empty() => BLOCK.to_owned(),
+        None => format!("{}\n\n{BLOCK}", old.trim_end()),
     };
     Ok((after != old).then_some(File { path, before, after }))
+}
+
+/// A text without the block, if it is there.
+pub fn without(text: &str) -> Option<String> {
+    let (head, tail) = around(text)?;
+    Some(if tail.is_empty() { format!("{}\n", head.trim_end()) } else { format!("{head}{}", tail.trim_start()) })
+}
+
+/// What stands before and after the block, whatever it says.
+fn around(text: &str) -> Option<(&str, &str)> {
+    const END: &str = "<!-- /nudge -->";
+    let (head, rest) = text.split_at(text.find("<!-- nudge -->")?);
+    let tail = &rest[rest.find(END)? + END.len()..];
+    Some((head, tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix('\n')).unwrap_or(tail)))
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nudge::{Error, ErrorKind, Result};
@@ -14,6 +15,9 @@ use super::record::{Change, Record, remove, write};
 use super::{agents_md, login};
 use crate::args::Init;
 
+/// For whom changes are noted that are no client's.
+const OURS: &str = "nudge";
+
 /// Does what the flags say; what people read meanwhile goes to stderr, what was done is the result.
 ///
 /// # Errors
@@ -21,10 +25,14 @@ use crate::args::Init;
 /// written.
 pub fn run(args: &Init) -> Result<String> {
     let here = Here::find(args.project)?;
-    let chosen = here.choose(&args.clients, args.all)?;
     if args.undo {
-        return undo(&here, &chosen, args);
+        return undo(&here, args);
     }
+    let chosen = match here.choose(&args.clients, args.all) {
+        // What else is asked for needs none.
+        Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
+        chosen => chosen?,
+    };
     let (mut plans, mut broken) = (Vec::new(), Vec::new());
     for client in chosen {
         if let Some(file) = client.plugin_file(&here.place) {
@@ -78,7 +86,7 @@ pub fn run(args: &Init) -> Result<String> {
     }
     for file in extra {
         let _ = writeln!(done, "{}: written", file.path.display());
-        apply("nudge", file, &mut record)?;
+        apply(OURS, file, &mut record)?;
     }
     if at_login {
         done += &login::start();
@@ -156,40 +164,61 @@ fn note(client: &str, file: File, record: &mut Record) -> Result<()> {
     record.save()
 }
 
-/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours.
-fn undo(here: &Here, chosen: &[&'static Client], args: &Init) -> Result<String> {
+/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours. Of a
+/// project alone with `--project`, else everything of the clients that are named, or of all.
+fn undo(here: &Here, args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
+    let named = here.choose(&args.clients, args.clients.is_empty())?;
     let concerns = |change: &Change| {
-        chosen.iter().any(|client| client.name == change.client)
-            || (args.clients.is_empty() && change.client == "nudge")
+        (args.clients.is_empty() || named.iter().any(|client| client.name == change.client))
+            && here.place.project.as_ref().is_none_or(|project| change.path.starts_with(project))
     };
-    let mut done = String::new();
-    let mut kept = Vec::new();
+    let is_here = |path: &Path| {
+        let place = &here.place;
+        let is_its = |client: &&Client| {
+            (client.server)(place).file == path || client.hooks.is_some_and(|hooks| hooks(place).file == path)
+        };
+        named.iter().any(is_its)
+    };
     agree(args.yes, "Take Nudge out again?")?;
+    let (mut done, mut kept, mut broken) = (String::new(), Vec::new(), Vec::new());
     for change in record.changes.drain(..).rev().collect::<Vec<_>>() {
-        let now = fs::read_to_string(&change.path).ok();
+        let path = &change.path;
+        let now = fs::read_to_string(path).ok();
         if !concerns(&change) {
             kept.push(change);
         } else if now.as_deref() == Some(&change.after) {
-            if login::is_unit(&here.place, &change.path) {
+            if login::is_unit(&here.place, path) {
                 login::stop();
             }
             match &change.before {
-                Some(before) => write(&change.path, before)?,
-                None => remove(&change.path)?,
+                Some(before) => write(path, before)?,
+                None => remove(path)?,
             }
-            let _ = writeln!(done, "{}: as it was", change.path.display());
+            let _ = writeln!(done, "{}: as it was", path.display());
+        } else if let Some(text) = now.as_deref().filter(|_| change.client == OURS).and_then(agents_md::without) {
+            write(path, &text)?;
+            let _ = writeln!(done, "{}: taken out", path.display());
+        } else if now.is_some() && change.client != OURS && !is_here(path) {
+            let path = path.display();
+            broken
+                .push(format!("{path} was changed since; `nudge init --undo --project` in its folder looks into it."));
         }
     }
     kept.reverse();
     record.changes = kept;
     record.save()?;
     // What was changed since, or was put there by hand.
-    for client in chosen {
-        for file in Plan::removal(client, &here.place)?.files {
-            write(&file.path, &file.after)?;
-            let _ = writeln!(done, "{}: taken out", file.path.display());
+    for client in named {
+        match Plan::removal(client, &here.place) {
+            Ok(plan) => {
+                for file in plan.files {
+                    write(&file.path, &file.after)?;
+                    let _ = writeln!(done, "{}: taken out", file.path.display());
+                }
+            }
+            Err(error) => broken.push(format!("{}: {}", client.name, error.message())),
         }
     }
-    Ok(if done.is_empty() { "nothing to undo\n".into() } else { done })
+    refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
 }

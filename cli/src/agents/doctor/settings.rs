@@ -43,6 +43,8 @@ pub struct Hooked {
     /// Events without a handler of ours, or with another one.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
+    /// Whether the plugin brings the same, so that all of it happens twice.
+    pub twice: bool,
     /// Whether the client is still going to ask for leave to run them.
     pub asks: bool,
     /// Whether `nudge init` would leave the handler as it is, and so is no help.
@@ -120,6 +122,7 @@ impl Settings<'_> {
         let is_ours = plan::fits(first.as_ref(), &hooks.handler);
         Hooked {
             missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
+            twice: first.is_some() && self.plugin().is_some(),
             switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
             asks: hooks.trust.as_ref().is_some_and(|trust| !is_trusted(trust, &hooks.file, &found)),
             is_ours,
