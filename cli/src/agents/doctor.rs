@@ -66,7 +66,8 @@ impl Check {
 /// checks `configured`, `binary`, `handshake`, `hook` and `proof`.
 ///
 /// # Errors
-/// As [`Here::choose`]; `E_UNAVAILABLE` when there is no room for a session to try things in.
+/// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there; `E_UNAVAILABLE` when there is no
+/// room for a session to try things in.
 pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
     let here = Here::find(args.project)?;
     let chosen = here.choose(&args.clients, false)?;

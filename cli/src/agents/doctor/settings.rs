@@ -35,6 +35,8 @@ pub struct Entry {
 }
 
 /// The hooks.
+// Independent findings.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Hooked {
     pub file: PathBuf,
     pub events: &'static [(&'static str, Option<&'static str>)],
