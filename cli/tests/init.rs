@@ -1,6 +1,8 @@
 //! `nudge init` on a home of its own: what it writes, that twice is once, and that `--undo` brings every byte back.
 #![cfg(unix)]
 
+#[path = "init/kept.rs"]
+mod kept;
 mod kit;
 
 use std::collections::BTreeMap;
@@ -136,7 +138,8 @@ fn handlers(settings: &Value, event: &str) -> Vec<Value> {
 fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     let home = Home::new();
     let before = home.files();
-    assert_eq!(home.init(&["--print"]), "");
+    let shown = home.init(&["--print"]);
+    assert!(shown.contains("+[mcp_servers.nudge]") && shown.contains("\nCursor\n--- /dev/null\n"), "{shown}");
     assert_eq!(home.files(), before, "--print changes nothing");
     let refused = home.refused(&[]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--yes"), "nobody can be asked: {refused:?}");
@@ -181,27 +184,6 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
 }
 
 #[test]
-fn a_file_that_was_changed_since_loses_only_what_is_ours() {
-    let home = Home::new();
-    home.init(&["claude", "codex", "--yes"]);
-    let changed = home.read(".claude/settings.json").replace("\"model\": \"x\"", "\"model\": \"y\"");
-    home.write(".claude/settings.json", &changed);
-    home.write(".codex/config.toml", &format!("{}\n[tui]\ntheme = \"z\"\n", home.read(".codex/config.toml")));
-    home.init(&["--undo", "--yes"]);
-    let settings = home.read(".claude/settings.json");
-    assert!(
-        settings.contains("\"model\": \"y\"") && settings.contains("fmt") && settings.contains("// mine"),
-        "{settings}"
-    );
-    assert!(!settings.contains("nudge") && !settings.contains("SessionStart"), "{settings}");
-    let codex = home.read(".codex/config.toml");
-    assert!(
-        codex.contains("theme = \"z\"") && codex.contains("[mcp_servers.other]") && !codex.contains("nudge"),
-        "{codex}"
-    );
-}
-
-#[test]
 fn a_broken_file_is_refused_with_its_position_and_the_others_are_done() {
     let home = Home::new();
     home.write(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\" 1\n  }\n}\n");
@@ -241,23 +223,6 @@ fn after_the_binary_has_moved_the_paths_are_corrected() {
 }
 
 #[test]
-fn links_and_permissions_stay() {
-    let home = Home::new();
-    fs::create_dir(home.path("dotfiles")).unwrap();
-    fs::rename(home.path(".claude/settings.json"), home.path("dotfiles/settings.json")).unwrap();
-    symlink("../dotfiles/settings.json", home.path(".claude/settings.json")).unwrap();
-    home.write(".claude.json", "{}");
-    fs::set_permissions(home.path(".claude.json"), fs::Permissions::from_mode(0o600)).unwrap();
-    home.init(&["claude", "--yes"]);
-    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
-    assert!(home.read("dotfiles/settings.json").contains("SessionStart"));
-    assert_eq!(fs::metadata(home.path(".claude.json")).unwrap().permissions().mode() & 0o777, 0o600);
-    home.init(&["--undo", "--yes"]);
-    assert_eq!(home.read("dotfiles/settings.json"), SETTINGS);
-    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
-}
-
-#[test]
 fn the_clients_own_command_is_used_where_there_is_one() {
     let home = Home::new();
     let program = |text: &str| home.program("claude", text);
@@ -273,9 +238,19 @@ fn the_clients_own_command_is_used_where_there_is_one() {
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before, "what it changed is brought back too");
     program("echo 'it is broken' >&2; exit 1");
-    let output = home.refused(&["claude", "codex", "--yes"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("it is broken"), "{output:?}");
-    assert!(home.read(".codex/config.toml").contains("nudge"), "the others are done");
+    let before = home.files();
+    let output = home.command(&["claude", "claude", "--yes"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed (it is broken)"), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Claude Code: ready; restart it\n");
+    assert_eq!(home.json(".claude.json")["mcpServers"]["nudge"]["command"], command, "it is written all the same");
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+    program("echo '{\"half\": 1}' > \"$HOME/.claude.json\"; exit 3");
+    let output = home.command(&["claude", "--yes"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed (exit status: 3)"), "{output:?}");
+    home.init(&["--undo", "--yes"]);
+    program("exit 1");
+    assert_eq!(home.read(".claude.json"), "{\"seen\": 1}\n", "what it wrote before it failed is taken back");
 }
 
 #[test]
@@ -369,29 +344,67 @@ fn a_project_and_its_documents() {
 }
 
 #[test]
-fn undo_of_a_project_is_of_that_alone() {
+fn what_cannot_be_written_is_told_and_nothing_is_left_on_record() {
     let home = Home::new();
+    fs::remove_dir(home.path(".cursor")).unwrap();
+    home.write(".cursor", "a file in the way");
+    let output = home.refused(&["cursor", "--yes"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(!home.path(".local/state/nudge/init.json").exists());
+}
+
+#[test]
+fn a_link_in_path_is_what_is_registered() {
+    let mut home = Home::new();
+    symlink(&home.binary, home.path("bin/nudge")).unwrap();
+    home.init(&["cursor", "--yes"]);
+    assert_eq!(
+        home.json(".cursor/mcp.json")["mcpServers"]["nudge"]["command"],
+        home.path("bin/nudge").to_str().unwrap()
+    );
+    // A folder with characters that mean something to a shell.
+    let odd = home.path("a $HOME `id` 'x");
+    fs::create_dir(&odd).unwrap();
+    fs::remove_file(home.path("bin/nudge")).unwrap();
+    by_another("cp \"$1\" \"$0\"", &odd.join("nudge"), home.binary.to_str().unwrap());
+    home.binary = odd.join("nudge");
     home.init(&["codex", "--yes"]);
-    home.init(&["codex", "--project", "--agents-md", "--yes"]);
-    let rules = home.read("work/AGENTS.md");
-    home.write("work/AGENTS.md", &format!("# Rules\n\n{rules}Be kind.\n"));
-    home.init(&["--undo", "--project", "--yes"]);
-    assert!(!home.path("work/.codex/hooks.json").exists());
-    assert_eq!(home.read("work/AGENTS.md"), "# Rules\n\nBe kind.\n", "what was added since stays");
-    assert!(home.read(".codex/config.toml").contains("nudge"), "the user's stays");
-    home.init(&["claude", "--undo", "--yes"]);
-    assert!(home.read(".codex/config.toml").contains("nudge"), "another client's stays");
-    home.init(&["zed", "--project", "--yes"]);
-    home.write("work/.zed/settings.json", &home.read("work/.zed/settings.json").replace('{', "{\n  \"theme\": \"x\","));
-    let mut elsewhere = home.command(&["zed", "--undo", "--yes"]);
-    let output = elsewhere.current_dir(home.path("bin")).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--undo --project"), "{output:?}");
-    home.init(&["zed", "--undo", "--project", "--yes"]);
-    assert!(!home.read("work/.zed/settings.json").contains("nudge"));
-    // Nothing of the client is left by which it could be found.
-    fs::remove_file(home.path(".codex/hooks.json")).unwrap();
+    let line = handlers(&home.json(".codex/hooks.json"), "SessionStart")[0]["command"].as_str().unwrap().to_owned();
+    let output = Command::new("sh").args(["-c", &line]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
+    assert_eq!(home.init(&["codex", "--yes"]), "nothing to change\n");
+}
+
+#[test]
+fn gemini_may_have_another_home() {
+    let home = Home::new();
+    fs::create_dir(home.path("other")).unwrap();
+    let mut command = home.command(&["gemini", "--yes"]);
+    let output = command.env("GEMINI_CLI_HOME", home.path("other")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(home.read("other/.gemini/settings.json").contains("BeforeAgent"));
+    assert!(!home.path(".gemini/settings.json").exists());
+}
+
+#[test]
+fn the_unit_is_corrected_when_the_binary_has_moved() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let mut home = Home::new();
+    home.program("systemctl", "exit 0");
+    home.init(&["codex", "--login", "--yes"]);
+    let moved = home.path("bin/nudge");
+    by_another("cp \"$1\" \"$0\"", &moved, home.binary.to_str().unwrap());
+    home.binary.clone_from(&moved);
+    let output = home.command(&["codex", "--yes"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("Hints end"), "one stands: {output:?}");
+    let unit = home.read(".config/systemd/user/nudge.service");
+    assert!(unit.contains(&format!("ExecStart=\"{}\"", moved.display())), "{unit}");
+    home.write(".config/systemd/user/nudge.service", &(unit + "# mine\n"));
     home.init(&["--undo", "--yes"]);
-    assert_eq!(home.read(".codex/config.toml"), CODEX);
+    assert!(!home.path(".config/systemd/user").exists(), "the folders were made for it");
+    assert!(home.path(".config").exists());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::config::{Config, Form};
+use super::plan::shell_line;
 
 /// A coding agent.
 pub struct Client {
@@ -37,6 +38,7 @@ impl Client {
 }
 
 /// Where files are looked for.
+#[derive(Clone)]
 pub struct Place {
     /// The user's home.
     pub home: PathBuf,
@@ -114,10 +116,14 @@ impl Place {
     /// The command of a hook where it is one string for a shell.
     fn line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
-        if self.binary.chars().all(plain) {
-            format!("{} hook", self.binary)
+        let binary = &self.binary;
+        if binary.chars().all(plain) {
+            format!("{binary} hook")
+        } else if cfg!(windows) {
+            // No name of a file has a quote there.
+            format!("\"{binary}\" hook")
         } else {
-            format!("\"{}\" hook", self.binary)
+            format!("{} hook", shell_line(std::slice::from_ref(binary)))
         }
     }
 
@@ -270,11 +276,15 @@ const GEMINI: Client = Client {
         trust: None,
     }),
     plugin: None,
-    trace: |place| place.home.join(".gemini"),
+    trace: |place| gemini_home(place).join(".gemini"),
 };
 
 fn gemini_settings(place: &Place) -> PathBuf {
-    place.file(".gemini/settings.json", || place.home.join(".gemini/settings.json"))
+    place.file(".gemini/settings.json", || gemini_home(place).join(".gemini/settings.json"))
+}
+
+fn gemini_home(place: &Place) -> PathBuf {
+    place.folder("GEMINI_CLI_HOME", "")
 }
 
 const OPENCODE: Client = Client {
@@ -321,14 +331,21 @@ fn zed_folder(place: &Place) -> PathBuf {
 /// Whether a handler of a hook is ours, wherever its binary was.
 pub fn is_ours(handler: &Value) -> bool {
     let Some(command) = handler["command"].as_str() else { return false };
-    let is_nudge = |path: &str| {
-        let name = path.trim_matches('"').rsplit(['/', '\\']).next().unwrap_or_default();
-        Path::new(name).file_stem().is_some_and(|stem| stem == "nudge")
-    };
     match command.strip_suffix(" hook") {
         Some(path) => is_nudge(path),
         None => is_nudge(command) && handler["args"] == json!(["hook"]),
     }
+}
+
+/// Whether the entry of a server starts Nudge, wherever its binary was.
+pub fn starts_nudge(entry: &Value) -> bool {
+    let command = &entry["command"];
+    [command, &command[0], &command["path"]].into_iter().filter_map(Value::as_str).any(is_nudge)
+}
+
+fn is_nudge(path: &str) -> bool {
+    let name = path.trim_end_matches(['"', '\'']).rsplit(['/', '\\', ' ', '"', '\'']).next().unwrap_or_default();
+    Path::new(name).file_stem().is_some_and(|stem| stem == "nudge")
 }
 
 #[cfg(test)]
@@ -337,7 +354,14 @@ mod tests {
 
     #[test]
     fn our_handlers_are_known_wherever_the_binary_is() {
-        for command in ["nudge hook", "/a/b/nudge hook", "\"/a b/nudge\" hook", "\"C:\\x\\nudge.exe\" hook"] {
+        for command in [
+            "NUDGE_HOOK_MS=90 /x/nudge hook",
+            "'/a $b/nudge' hook",
+            "nudge hook",
+            "/a/b/nudge hook",
+            "\"/a b/nudge\" hook",
+            "\"C:\\x\\nudge.exe\" hook",
+        ] {
             assert!(is_ours(&json!({"command": command})), "{command}");
         }
         assert!(is_ours(&json!({"command": "/x/nudge", "args": ["hook"]})));

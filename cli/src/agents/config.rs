@@ -1,12 +1,14 @@
 //! The configuration files of other programs, changed by libraries that keep comments, order and
 //! everything else.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::ParseOptions;
+use jsonc_parser::common::Ranged as _;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use nudge::{Error, ErrorKind, Result};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
@@ -26,7 +28,13 @@ pub struct Config {
     /// `None` when there is no such file.
     before: Option<String>,
     content: Content,
+    /// Begins with a byte order mark.
+    has_mark: bool,
+    /// Ends its lines as Windows does, which the library for TOML does not keep.
+    has_returns: bool,
 }
+
+const MARK: char = '\u{feff}';
 
 enum Content {
     Json(CstRootNode),
@@ -44,8 +52,10 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable(path, &error)),
         };
-        let content = Content::parse(path, form, before.as_deref().unwrap_or_default())?;
-        Ok(Self { path: path.to_owned(), before, content })
+        let text = before.as_deref().unwrap_or_default();
+        let content = Content::parse(path, form, text)?;
+        let (has_mark, has_returns) = (text.starts_with(MARK), form == Form::Toml && text.contains("\r\n"));
+        Ok(Self { path: path.to_owned(), content, has_mark, has_returns, before })
     }
 
     /// Where it is.
@@ -60,10 +70,17 @@ impl Config {
 
     /// As it is going to be.
     pub fn after(&self) -> String {
-        match &self.content {
+        let mut text = match &self.content {
             Content::Json(root) => ended(root.to_string()),
             Content::Toml(document) => document.to_string(),
+        };
+        if self.has_returns {
+            text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         }
+        if self.has_mark {
+            text.insert(0, MARK);
+        }
+        text
     }
 
     /// Whether anything is going to change.
@@ -185,16 +202,21 @@ impl Config {
 
 impl Content {
     fn parse(path: &Path, form: Form, text: &str) -> Result<Self> {
+        let text = text.trim_start_matches(MARK);
         match form {
             Form::Json => {
                 // A file of white space is what an editor leaves of an empty one.
                 let text = if text.trim().is_empty() { "{}\n" } else { text };
-                let root = CstRootNode::parse(text.trim_start_matches('\u{feff}'), &options());
+                let root = CstRootNode::parse(text, &options());
                 let root = root.map_err(|error| {
                     broken(path, error.line_display(), error.column_display(), &error.kind().to_string())
                 })?;
                 if root.object_value().is_none() {
                     return Err(broken(path, 1, 1, "it holds no object"));
+                }
+                if let Some((name, at)) = twice(text) {
+                    let (line, column) = position(text, at);
+                    return Err(broken(path, line, column, &format!("`{name}` stands there twice")));
                 }
                 Ok(Self::Json(root))
             }
@@ -214,6 +236,19 @@ impl Content {
             Self::Toml(document) => of_table(document.as_table()),
         }
     }
+}
+
+/// A name that stands twice in the outermost object or one within: programs read one of the two, and not all the
+/// same. With its place.
+fn twice(text: &str) -> Option<(String, usize)> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?;
+    let outer = parsed.value.as_ref()?.as_object()?;
+    let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
+    std::iter::once(outer).chain(inner).find_map(|object| {
+        let mut seen = BTreeSet::new();
+        let name = object.properties.iter().map(|property| &property.name).find(|name| !seen.insert(name.as_str()))?;
+        Some((name.as_str().to_owned(), name.range().start))
+    })
 }
 
 /// What the clients read: JSON with comments and trailing commas, nothing looser.

@@ -28,7 +28,16 @@ impl Here {
                 format!("Cannot tell where this binary is: {error}; call it by its path."),
             )
         };
-        let binary = std::env::current_exe().map_err(failed)?;
+        let exe = std::env::current_exe().map_err(failed)?;
+        // A link by which it is found stays where it is when the version behind it changes.
+        let links = || which::which_all("nudge").into_iter().flatten();
+        let is_it = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|path| path == exe);
+        let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
+        let named = binary.to_str().map(str::to_owned);
+        let binary = named.ok_or_else(|| {
+            let message = format!("The name of {} is not UTF-8; move it to a folder whose name is.", exe.display());
+            Error::new(ErrorKind::Invalid, message)
+        })?;
         let state = match env("XDG_STATE_HOME").or_else(|| env("LOCALAPPDATA")) {
             Some(folder) => PathBuf::from(folder),
             None => home.join(".local/state"),
@@ -38,8 +47,13 @@ impl Here {
             || nudge_client::process_cwd().ok_or_else(|| Error::new(ErrorKind::Invalid, "Go to the project's folder."));
         let project = project.then(folder).transpose()?;
         // A project's files are shared, and everybody's binary is somewhere else.
-        let binary = if project.is_some() { "nudge".into() } else { binary.to_string_lossy().into_owned() };
+        let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: Place { home, project, binary, env }, record })
+    }
+
+    /// Whether the client's own command can be asked; it knows nothing of a project's files.
+    pub fn has_program(&self, client: &Client) -> bool {
+        self.place.project.is_none() && client.program.is_some_and(|program| which::which(program).is_ok())
     }
 
     /// The clients that were named, or those that are there.
@@ -57,7 +71,10 @@ impl Here {
             })
         };
         if !names.is_empty() {
-            return names.iter().map(find).collect();
+            // Each once, in the order of the table.
+            let asked: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
+            let is_named = |client: &&Client| asked.iter().any(|asked| asked.name == client.name);
+            return Ok(clients::ALL.iter().filter(is_named).collect());
         }
         let is_there = |client: &&Client| {
             client.program.is_some_and(|program| which::which(program).is_ok()) || (client.trace)(&self.place).exists()

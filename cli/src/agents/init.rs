@@ -2,27 +2,32 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::clients::{Client, Place};
+use super::clients::{self, Client, Place};
 use super::here::Here;
-use super::plan::{File, Plan, shell_line};
-use super::record::{Change, Record, remove, write};
+use super::plan::{File, Plan, Stood, shell_line};
+use super::record::{Change, Record, Was, missing_folders, remove, write};
 use super::{agents_md, login};
 use crate::args::Init;
 
 /// For whom changes are noted that are no client's.
 const OURS: &str = "nudge";
 
+/// How long a client's own command may take; some start slowly.
+const PATIENCE: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(5);
+
 /// Does what the flags say; what people read meanwhile goes to stderr, what was done is the result.
 ///
 /// # Errors
 /// `E_INVALID` when nobody can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be
-/// written.
+/// written. What one client refuses keeps the others from nothing.
 pub fn run(args: &Init) -> Result<String> {
     let here = Here::find(args.project)?;
     if args.undo {
@@ -33,62 +38,65 @@ pub fn run(args: &Init) -> Result<String> {
         Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
         chosen => chosen?,
     };
-    let (mut plans, mut broken) = (Vec::new(), Vec::new());
+    let (mut clients, mut broken, mut shown) = (Vec::new(), Vec::new(), String::new());
     for client in chosen {
+        let title = client.title;
         if let Some(file) = client.plugin_file(&here.place) {
             let file = file.display();
-            tell(&format!("{}: nothing to change, the plugin that {file} switches on brings it all", client.title));
+            let _ = writeln!(shown, "{title}: nothing to change, the plugin that {file} switches on brings it all");
             continue;
         }
-        let program = client.program.filter(|program| !args.project && which::which(program).is_ok());
-        match Plan::new(client, &here.place, program.is_some()) {
-            Ok(plan) => plans.push(plan),
-            Err(error) => broken.push(format!("{}: {}", client.name, error.message())),
+        match Plan::new(client, &here.place, here.has_program(client)) {
+            Ok(plan) if plan.is_empty() => drop(writeln!(shown, "{title}: nothing to change")),
+            Ok(plan) => {
+                let _ = write!(shown, "{title}\n{}", plan.tell());
+                clients.push(client);
+            }
+            Err(error) => broken.push(named(client, &error)),
         }
     }
-    let block = if args.agents_md { agents_md::plan()? } else { None };
-    let at_login = if args.login { login::plan(&here.place)? } else { None };
-    let mut extra: Vec<_> = block.into_iter().chain(at_login).collect();
-    for plan in &plans {
-        tell(&format!("{}{}", plan.client.title, if plan.is_empty() { ": nothing to change" } else { "" }));
-        tell(plan.tell().trim_end());
+    let wants_block = args.agents_md && agents_md::plan()?.inspect(|file| shown += &file.diff()).is_some();
+    let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
+    // One that stands is corrected like everything else.
+    let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
+    let mut wants_unit = unit.is_some() && (args.login || has_unit);
+    if let Some(unit) = unit.as_ref().filter(|_| wants_unit) {
+        shown += &unit.diff();
     }
-    for file in &extra {
-        tell(file.diff().trim_end());
+    if args.print {
+        return refused_or(&broken, shown);
     }
-    for line in &broken {
-        tell(line);
-    }
-    plans.retain(|plan| !plan.is_empty());
-    if args.print || (plans.is_empty() && extra.is_empty()) {
-        return refused_or(&broken, if args.print { String::new() } else { "nothing to change\n".into() });
+    tell(shown.trim_end());
+    if clients.is_empty() && !wants_block && !wants_unit {
+        return refused_or(&broken, "nothing to change\n".into());
     }
     agree(args.yes, "Make these changes?")?;
-    let mut at_login = args.login;
-    if !args.login && !args.project && login::is_possible() {
-        let unit = login::plan(&here.place)?;
-        if args.yes && unit.is_some() {
+    let mut starts_now = args.login;
+    if let (Some(unit), false) = (&unit, wants_unit) {
+        if args.yes {
             tell("Hints end with the last agent; `nudge init --login` has a server from your login on.");
-        } else if let Some(unit) = unit {
+        } else {
             tell(unit.diff().trim_end());
-            at_login = ask("Hints end with the last agent. Start a server at your login, too?");
-            extra.extend(Some(unit).filter(|_| at_login));
+            starts_now = ask("Hints end with the last agent. Start a server at your login, too?");
+            wants_unit = starts_now;
         }
     }
     let mut record = Record::open(&here.record)?;
     let mut done = String::new();
-    for plan in plans {
-        let title = plan.client.title;
-        match carry_out(plan, &here.place, &mut record) {
-            Ok(()) => drop(writeln!(done, "{title}: ready; restart it")),
-            Err(error) => broken.push(format!("{title}: {}", error.message())),
+    for client in clients {
+        match carry_out(client, &here, &mut record) {
+            Ok(()) => drop(writeln!(done, "{}: ready; restart it", client.title)),
+            Err(error) => broken.push(named(client, &error)),
         }
     }
-    for file in extra {
+    // Files are looked at again: the question may have stood for long.
+    let block = if wants_block { agents_md::plan()? } else { None };
+    let unit = if wants_unit { login::plan(&here.place)? } else { None };
+    for file in block.into_iter().chain(unit) {
+        apply(OURS, Stood::default(), &file, &here, &mut record)?;
         let _ = writeln!(done, "{}: written", file.path.display());
-        apply(OURS, file, &mut record)?;
     }
-    if at_login {
+    if starts_now {
         done += &login::start();
     }
     if done.contains("Codex") {
@@ -97,13 +105,17 @@ pub fn run(args: &Init) -> Result<String> {
     refused_or(&broken, done)
 }
 
+/// An error of one client among others.
+fn named(client: &Client, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{}: {}", client.title, error.message()))
+}
+
 /// What could not be done fails the whole, after the rest was.
-fn refused_or(broken: &[String], done: String) -> Result<String> {
-    if broken.is_empty() {
-        return Ok(done);
-    }
+fn refused_or(broken: &[Error], done: String) -> Result<String> {
+    let Some(first) = broken.first() else { return Ok(done) };
     tell(done.trim_end());
-    Err(Error::new(ErrorKind::Invalid, broken.join(" ")))
+    let all: Vec<_> = broken.iter().map(Error::message).collect();
+    Err(Error::new(first.kind(), all.join(" ")))
 }
 
 fn tell(text: &str) {
@@ -130,95 +142,140 @@ fn ask(question: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-fn carry_out(mut plan: Plan, place: &Place, record: &mut Record) -> Result<()> {
-    if let Some((words, file)) = &plan.command {
-        let before = fs::read_to_string(file).ok();
-        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
-        let failed = |why: String| {
-            let line = shell_line(words);
-            Error::new(ErrorKind::Unavailable, format!("`{line}` failed: {why}; run it by hand."))
-        };
-        let output = output.map_err(|error| failed(error.to_string()))?;
-        if !output.status.success() {
-            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ")));
+fn carry_out(client: &'static Client, here: &Here, record: &mut Record) -> Result<()> {
+    let place = &here.place;
+    let stood = Stood::now(client, place);
+    let mut plan = Plan::new(client, place, here.has_program(client))?;
+    if let Some((words, path)) = plan.command {
+        let (before, made) = (fs::read_to_string(&path).ok(), missing_folders(&path));
+        let failed = ask_client(&words).err();
+        // It may have written even when it failed.
+        let after = fs::read_to_string(&path).ok().filter(|after| before.as_ref() != Some(after));
+        if let Some(after) = after {
+            let file = File { path, before, after };
+            record.add(Change::new(client.name, place.project.as_deref(), stood.clone(), made, &file))?;
         }
-        if let Ok(after) = fs::read_to_string(file) {
-            note(plan.client.name, File { path: file.clone(), before, after }, record)?;
+        if let Some(why) = failed {
+            tell(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
         // It may have written to the file of the hooks too, or less than it was asked to.
-        plan = Plan::new(plan.client, place, false)?;
+        plan = Plan::new(client, place, false)?;
     }
-    plan.files.into_iter().try_for_each(|file| apply(plan.client.name, file, record))
+    plan.files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
+}
+
+/// Runs a client's own command.
+fn ask_client(words: &[String]) -> Result<(), String> {
+    // By its path: on Windows a script is not found by its name.
+    let program = which::which(&words[0]).map_err(|error| error.to_string())?;
+    let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
+    let stderr = said.try_clone().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if begun.elapsed() < PATIENCE => std::thread::sleep(POLL),
+            None => {
+                let _ = child.kill().and_then(|()| child.wait());
+                return Err(format!("no end within {} s", PATIENCE.as_secs()));
+            }
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Err(last.map_or_else(|| status.to_string(), str::to_owned))
 }
 
 /// Writes a file; how it was before is on record first.
-fn apply(client: &str, file: File, record: &mut Record) -> Result<()> {
-    let (path, after) = (file.path.clone(), file.after.clone());
-    note(client, file, record)?;
-    write(&path, &after)
+fn apply(client: &str, stood: Stood, file: &File, here: &Here, record: &mut Record) -> Result<()> {
+    let project = here.place.project.as_deref();
+    record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
+    write(&file.path, &file.after).or_else(|error| {
+        record.drop_last()?;
+        Err(error)
+    })
 }
 
-fn note(client: &str, file: File, record: &mut Record) -> Result<()> {
-    let File { path, before, after } = file;
-    record.changes.push(Change { client: client.to_owned(), path, before, after });
-    record.save()
-}
-
-/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours. Of a
-/// project alone with `--project`, else everything of the clients that are named, or of all.
+/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours, and no
+/// more than the record says. Of a project alone with `--project`; of the clients that are named, or of all.
 fn undo(here: &Here, args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
-    let named = here.choose(&args.clients, args.clients.is_empty())?;
+    let named_ones = here.choose(&args.clients, args.clients.is_empty())?;
     let concerns = |change: &Change| {
-        (args.clients.is_empty() || named.iter().any(|client| client.name == change.client))
-            && here.place.project.as_ref().is_none_or(|project| change.path.starts_with(project))
+        (args.clients.is_empty() || named_ones.iter().any(|client| client.name == change.client))
+            && (!args.project || change.project == here.place.project)
     };
-    let is_here = |path: &Path| {
-        let place = &here.place;
-        let is_its = |client: &&Client| {
-            (client.server)(place).file == path || client.hooks.is_some_and(|hooks| hooks(place).file == path)
-        };
-        named.iter().any(is_its)
-    };
-    agree(args.yes, "Take Nudge out again?")?;
-    let (mut done, mut kept, mut broken) = (String::new(), Vec::new(), Vec::new());
-    for change in record.changes.drain(..).rev().collect::<Vec<_>>() {
-        let path = &change.path;
-        let now = fs::read_to_string(path).ok();
-        if !concerns(&change) {
-            kept.push(change);
-        } else if now.as_deref() == Some(&change.after) {
-            if login::is_unit(&here.place, path) {
-                login::stop();
-            }
-            match &change.before {
-                Some(before) => write(path, before)?,
-                None => remove(path)?,
-            }
-            let _ = writeln!(done, "{}: as it was", path.display());
-        } else if let Some(text) = now.as_deref().filter(|_| change.client == OURS).and_then(agents_md::without) {
-            write(path, &text)?;
-            let _ = writeln!(done, "{}: taken out", path.display());
-        } else if now.is_some() && change.client != OURS && !is_here(path) {
-            let path = path.display();
-            broken
-                .push(format!("{path} was changed since; `nudge init --undo --project` in its folder looks into it."));
+    let (ours, kept): (Vec<_>, Vec<_>) = record.changes.drain(..).partition(concerns);
+    let mut files: Vec<(PathBuf, Vec<Change>)> = Vec::new();
+    for change in ours {
+        match files.iter_mut().find(|(path, _)| *path == change.path) {
+            Some((_, changes)) => changes.push(change),
+            None => files.push((change.path.clone(), vec![change])),
         }
     }
-    kept.reverse();
+    if files.is_empty() {
+        return Ok("nothing to undo\n".into());
+    }
+    tell(&files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display())));
+    agree(args.yes, "Take Nudge out of them?")?;
     record.changes = kept;
-    record.save()?;
-    // What was changed since, or was put there by hand.
-    for client in named {
-        match Plan::removal(client, &here.place) {
-            Ok(plan) => {
-                for file in plan.files {
-                    write(&file.path, &file.after)?;
-                    let _ = writeln!(done, "{}: taken out", file.path.display());
-                }
+    let (mut done, mut broken) = (String::new(), Vec::new());
+    for (path, changes) in files.into_iter().rev() {
+        match undo_file(here, &path, &changes) {
+            Ok("") => {}
+            Ok(what) => drop(writeln!(done, "{}: {what}", path.display())),
+            Err(error) => {
+                // To be tried again.
+                record.changes.extend(changes);
+                broken.push(error);
             }
-            Err(error) => broken.push(format!("{}: {}", client.name, error.message())),
         }
     }
+    record.save()?;
     refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
+}
+
+/// What was done about one file, in words.
+fn undo_file(here: &Here, path: &Path, changes: &[Change]) -> Result<&'static str> {
+    let Ok(now) = fs::read_to_string(path) else { return Ok("") };
+    if login::is_unit(&here.place, path) {
+        login::stop();
+    }
+    let back = changes.iter().rev().try_fold(Was::Text(now.clone()), |text, change| match text {
+        Was::Text(text) => change.before(&text),
+        Was::Absent => None,
+    });
+    match back {
+        Some(Was::Text(text)) => write(path, &text)?,
+        Some(Was::Absent) => {
+            remove(path)?;
+            changes.iter().for_each(Change::remove_folders);
+        }
+        None => return take_out(here, path, &changes[0], &now),
+    }
+    Ok("as it was")
+}
+
+/// Takes what is ours out of a file that somebody has changed since.
+fn take_out(here: &Here, path: &Path, first: &Change, now: &str) -> Result<&'static str> {
+    if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
+        let place = Place { project: first.project.clone(), ..here.place.clone() };
+        let Some(file) = Plan::removal(client, &place, path, &first.stood)? else { return Ok("") };
+        write(path, &file.after)?;
+    } else if login::is_unit(&here.place, path) {
+        remove(path)?;
+        first.remove_folders();
+    } else {
+        let Some(text) = agents_md::without(now) else { return Ok("") };
+        write(path, &text)?;
+    }
+    Ok("taken out")
 }

@@ -45,13 +45,12 @@ fn systemd_folder(place: &Place) -> PathBuf {
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }
 
-/// Without a terminal or an MCP client it serves HTTP until it is stopped; systemd keeps stdin at the null device,
-/// so it is told so.
+/// systemd ends it by SIGTERM, which ends this server alone: the session goes on with the next agent's.
 fn systemd(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!(
         "[Unit]\nDescription=Nudge, hints for coding agents\n\n[Service]\nType=forking\nExecStart=\"{quoted}\" serve --detach\n\
-         ExecStop=\"{quoted}\" stop\nRestart=on-failure\n\n[Install]\nWantedBy=default.target\n"
+         Restart=on-failure\n\n[Install]\nWantedBy=default.target\n"
     )
 }
 

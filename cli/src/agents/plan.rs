@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use nudge::Result;
-use serde_json::{Value, json};
+use nudge::{Error, ErrorKind, Result, SecretGuard};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::clients::{Client, Hooks, Place, is_ours};
+use super::clients::{Client, Hooks, Place, is_ours, starts_nudge};
 use super::config::{Config, Form};
 
 /// What is to be done for one client.
 pub struct Plan {
-    pub client: &'static Client,
     /// The files that are written.
     pub files: Vec<File>,
     /// The client's own command that does the rest, and the file that it writes.
@@ -20,7 +20,7 @@ pub struct Plan {
 }
 
 /// A file as it is and as it is going to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct File {
     pub path: PathBuf,
     /// `None` when there is none.
@@ -28,46 +28,108 @@ pub struct File {
     pub after: String,
 }
 
+/// What of ours stood in a client's settings before something was changed.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct Stood {
+    /// The words that start the server, by the names of their fields.
+    words: Map<String, Value>,
+    /// The events that had a handler.
+    events: Vec<String>,
+}
+
+/// The fields of an entry that are ours; what else stands in it is the user's.
+const WORDS: [&str; 2] = ["command", "args"];
+
+impl Stood {
+    /// Looks at the settings of a client.
+    pub fn now(client: &Client, place: &Place) -> Self {
+        let mut stood = Self::default();
+        let server = (client.server)(place);
+        let entry = Config::read(&server.file, server.form).ok().and_then(|config| config.get(server.path));
+        for field in WORDS {
+            if let Some(value) = entry.as_ref().and_then(|entry| entry.get(field)) {
+                stood.words.insert(field.into(), value.clone());
+            }
+        }
+        if let Some(hooks) = client.hooks.map(|hooks| hooks(place))
+            && let Ok(config) = Config::read(&hooks.file, Form::Json)
+        {
+            let is_there = |event: &&str| {
+                config.get(&["hooks", event]).is_some_and(|list| ours(&list, hooks.grouped, Scan::Any).is_some())
+            };
+            let events = hooks.events.iter().map(|(event, _)| *event).filter(is_there);
+            stood.events = events.map(str::to_owned).collect();
+        }
+        stood
+    }
+}
+
 impl Plan {
     /// Works out what is missing, or stands there with a binary that has moved. `has_program` says whether
     /// the client's own command can be run.
     ///
     /// # Errors
-    /// `E_INVALID`, with the position, for a file that is broken.
+    /// `E_INVALID`, with the position, for a file that is broken; and for an entry of our name that is not ours.
     pub fn new(client: &'static Client, place: &Place, has_program: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
         let at = open(&mut configs, &server.file, server.form)?;
         let stands = configs[at].get(server.path);
         let mut command = None;
-        if let (None, Some(words), true) = (&stands, server.command, has_program) {
-            command = Some((words, server.file));
-        } else if !fits(stands.as_ref(), &server.entry) {
-            configs[at].set(server.path, &server.entry)?;
+        match stands {
+            None => match server.command.filter(|_| has_program) {
+                Some(words) => command = Some((words, server.file)),
+                None => configs[at].set(server.path, &server.entry)?,
+            },
+            Some(stands) if fits(Some(&stands), &server.entry) => {}
+            Some(stands) if starts_nudge(&stands) || starts_nothing(&stands) => {
+                for field in WORDS {
+                    if let Some(value) = server.entry.get(field) {
+                        configs[at].set(&[server.path, &[field]].concat(), value)?;
+                    }
+                }
+            }
+            Some(_) => {
+                let message = format!(
+                    "{} has an entry `nudge` that starts something else; take it out or give it another name.",
+                    server.file.display()
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
         }
         if let Some(hooks) = client.hooks {
             let hooks = hooks(place);
             let at = open(&mut configs, &hooks.file, Form::Json)?;
             add_hooks(&mut configs[at], &hooks)?;
         }
-        Ok(Self { client, files: changed(configs), command })
+        Ok(Self { files: changed(configs), command })
     }
 
-    /// Works out how to take out what [`Plan::new`] puts in.
+    /// Works out how to take what [`Plan::new`] puts in out of one file, which somebody has changed since; what
+    /// stood there before stays.
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn removal(client: &'static Client, place: &Place) -> Result<Self> {
+    pub fn removal(client: &'static Client, place: &Place, path: &Path, stood: &Stood) -> Result<Option<File>> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
-        let at = open(&mut configs, &server.file, server.form)?;
-        configs[at].remove(server.path);
-        if let Some(hooks) = client.hooks {
-            let hooks = hooks(place);
-            let at = open(&mut configs, &hooks.file, Form::Json)?;
-            remove_hooks(&mut configs[at], &hooks);
+        if server.file == path {
+            let at = open(&mut configs, path, server.form)?;
+            let config = &mut configs[at];
+            if config.get(server.path).is_some_and(|entry| starts_nudge(&entry)) {
+                if stood.words.is_empty() {
+                    config.remove(server.path);
+                }
+                for (field, value) in &stood.words {
+                    config.set(&[server.path, &[field.as_str()]].concat(), value)?;
+                }
+            }
         }
-        Ok(Self { client, files: changed(configs), command: None })
+        if let Some(hooks) = client.hooks.map(|hooks| hooks(place)).filter(|hooks| hooks.file == path) {
+            let at = open(&mut configs, path, Form::Json)?;
+            remove_hooks(&mut configs[at], &hooks, stood);
+        }
+        Ok(changed(configs).pop())
     }
 
     /// Whether there is nothing to do.
@@ -93,14 +155,28 @@ impl File {
     pub fn diff(&self) -> String {
         let (path, before) = (self.path.display().to_string(), self.before.as_deref().unwrap_or_default());
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
-        TextDiff::from_lines(before, &self.after).unified_diff().context_radius(2).header(from, &path).to_string()
+        let changes = TextDiff::from_lines(before, &self.after);
+        let diff = changes.unified_diff().context_radius(2).header(from, &path).to_string();
+        // Settings hold secrets, and those beside a change need not be shown.
+        let guard = SecretGuard::new();
+        let shown = |line: &str| match line.chars().next() {
+            Some(mark) if guard.check(None, line).is_some() => format!("{mark} [looks like a credential]"),
+            _ => line.to_owned(),
+        };
+        diff.lines().map(shown).fold(String::new(), |out, line| out + &line + "\n")
     }
+}
+
+/// An entry that names no command, and no place to reach a server at.
+fn starts_nothing(entry: &Value) -> bool {
+    let names = ["command", "url", "httpUrl", "serverUrl"];
+    entry.as_object().is_some_and(|fields| !names.iter().any(|name| fields.contains_key(*name)))
 }
 
 /// What is there already, with additions of the user's own (a timeout, a variable), is left alone.
 pub fn fits(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
-    ["command", "args"].iter().all(|field| stands.get(field) == entry.get(field))
+    WORDS.iter().all(|field| stands.get(field) == entry.get(field))
 }
 
 fn open(configs: &mut Vec<Config>, path: &Path, form: Form) -> Result<usize> {
@@ -128,21 +204,32 @@ fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<()> {
     }
     for (event, matcher) in hooks.events {
         let stands = config.get(&["hooks", event]).unwrap_or(json!([]));
-        match ours(&stands, hooks.grouped) {
-            Some(at) => {
-                let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
-                path.extend(at);
-                let path: Vec<_> = path.iter().map(String::as_str).collect();
-                for field in ["command", "args"] {
-                    if let Some(value) = hooks.handler.get(field) {
-                        config.set(&[&path[..], &[field]].concat(), value)?;
-                    }
-                }
-            }
-            None => config.append(&["hooks", event], &entry(hooks, *matcher))?,
+        let Some(at) = ours(&stands, hooks.grouped, Scan::For(*matcher)) else {
+            config.append(&["hooks", event], &entry(hooks, *matcher))?;
+            continue;
+        };
+        let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
+        path.extend(at);
+        let path: Vec<_> = path.iter().map(String::as_str).collect();
+        for field in WORDS {
+            let Some(value) = hooks.handler.get(field) else { continue };
+            let field = [&path[..], &[field]].concat();
+            let stands = config.get(&field).unwrap_or_default();
+            config.set(&field, &with_variables(&stands, value))?;
         }
     }
     Ok(())
+}
+
+/// The command line of a hook with the variables that the user has set before it.
+fn with_variables(stands: &Value, ours: &Value) -> Value {
+    let (Some(stands), Some(line)) = (stands.as_str(), ours.as_str()) else { return ours.clone() };
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_variable = |word: &&str| {
+        word.split_once('=').is_some_and(|(name, value)| is_name(name) && !value.contains(['"', '\'', '$', '`', '\\']))
+    };
+    let variables: Vec<_> = stands.split(' ').take_while(is_variable).collect();
+    variables.into_iter().chain([line]).collect::<Vec<_>>().join(" ").into()
 }
 
 /// What stands in the list of an event.
@@ -154,13 +241,33 @@ fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
     }
 }
 
+/// Which handlers of ours count.
+#[derive(Clone, Copy)]
+pub enum Scan<'a> {
+    /// In whatever group.
+    Any,
+    /// In a group that the client asks at our occasion.
+    For(Option<&'a str>),
+}
+
+impl Scan<'_> {
+    fn takes(self, group: &Value) -> bool {
+        let Self::For(wanted) = self else { return true };
+        match (group["matcher"].as_str().unwrap_or_default(), wanted) {
+            ("" | "*", _) => true,
+            (given, Some(wanted)) => given.split('|').any(|part| part == wanted),
+            (_, None) => false,
+        }
+    }
+}
+
 /// Where our handler is in the list of an event.
-pub fn ours(list: &Value, grouped: bool) -> Option<Vec<String>> {
+pub fn ours(list: &Value, grouped: bool, scan: Scan<'_>) -> Option<Vec<String>> {
     for (at, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
             return Some(vec![at.to_string()]);
         }
-        let handlers = element["hooks"].as_array().filter(|_| grouped);
+        let handlers = element["hooks"].as_array().filter(|_| grouped && scan.takes(element));
         if let Some(inner) = handlers.and_then(|handlers| handlers.iter().position(is_ours)) {
             return Some(vec![at.to_string(), "hooks".into(), inner.to_string()]);
         }
@@ -168,17 +275,17 @@ pub fn ours(list: &Value, grouped: bool) -> Option<Vec<String>> {
     None
 }
 
-fn remove_hooks(config: &mut Config, hooks: &Hooks) {
-    for (event, _) in hooks.events {
-        let list = |config: &Config| config.get(&["hooks", event]).unwrap_or_default();
-        // One round for each that could be there.
-        for _ in list(config).as_array().into_iter().flatten() {
-            let Some(at) = ours(&list(config), hooks.grouped) else { break };
-            let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
-            path.extend(at);
-            let path: Vec<_> = path.iter().map(String::as_str).collect();
-            config.remove(&path);
+fn remove_hooks(config: &mut Config, hooks: &Hooks, stood: &Stood) {
+    for (event, matcher) in hooks.events {
+        if stood.events.iter().any(|stood| stood == event) {
+            continue;
         }
+        let at = config.get(&["hooks", event]).and_then(|list| ours(&list, hooks.grouped, Scan::For(*matcher)));
+        let Some(at) = at else { continue };
+        let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
+        path.extend(at);
+        let path: Vec<_> = path.iter().map(String::as_str).collect();
+        config.remove(&path);
     }
     if hooks.version.is_some() {
         config.remove_if_alone("version");

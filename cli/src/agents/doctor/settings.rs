@@ -111,13 +111,13 @@ impl Settings<'_> {
     }
 
     fn found(&self, config: &Config, hooks: Hooks, place: &Place) -> Hooked {
-        let handler = |event: &&'static str| {
-            let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped)?;
+        let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
+            let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped, plan::Scan::For(*matcher))?;
             let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
             Some(Handler { event, value: config.get(&path)?, at })
         };
         let events: Vec<_> = hooks.events.iter().map(|(event, _)| *event).collect();
-        let found: Vec<_> = events.iter().filter_map(handler).collect();
+        let found: Vec<_> = hooks.events.iter().filter_map(handler).collect();
         let first = found.first().map(|found| found.value.clone());
         let same = |found: &&Handler| first.as_ref().is_some_and(|first| plan::fits(Some(&found.value), first));
         let good: Vec<_> = found.iter().filter(same).map(|found| found.event).collect();

@@ -1,0 +1,214 @@
+//! What of other people's files stays as it is.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use serde_json::json;
+
+use super::kit::pty::Pty;
+use super::{CODEX, Home, SETTINGS, handlers};
+
+#[test]
+fn undo_of_a_project_is_of_that_alone() {
+    let home = Home::new();
+    home.init(&["codex", "--yes"]);
+    home.init(&["codex", "--project", "--agents-md", "--yes"]);
+    let rules = home.read("work/AGENTS.md");
+    home.write("work/AGENTS.md", &format!("# Rules\n\n{rules}Be kind.\n"));
+    home.init(&["--undo", "--project", "--yes"]);
+    assert!(!home.path("work/.codex/hooks.json").exists());
+    assert_eq!(home.read("work/AGENTS.md"), "# Rules\n\nBe kind.\n", "what was added since stays");
+    assert!(home.read(".codex/config.toml").contains("nudge"), "the user's stays");
+    home.init(&["claude", "--undo", "--yes"]);
+    assert!(home.read(".codex/config.toml").contains("nudge"), "another client's stays");
+    home.init(&["zed", "--project", "--yes"]);
+    home.write("work/.zed/settings.json", &home.read("work/.zed/settings.json").replace('{', "{\n  \"theme\": \"x\","));
+    let mut elsewhere = home.command(&["zed", "--undo", "--yes"]);
+    let output = elsewhere.current_dir(home.path("bin")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(!home.read("work/.zed/settings.json").contains("nudge"));
+    // Nothing of the client is left by which it could be found.
+    fs::remove_file(home.path(".codex/hooks.json")).unwrap();
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read(".codex/config.toml"), CODEX);
+}
+
+#[test]
+fn undo_brings_back_an_entry_of_the_users_own() {
+    let home = Home::new();
+    let own =
+        r#"{ "mcpServers": { "nudge": { "command": "nudge", "args": ["serve"], "env": {"NUDGE_MAX_HINTS": "10"} } } }"#;
+    home.write(".cursor/mcp.json", own);
+    home.write(".codex/config.toml", "[mcp_servers.nudge]\ncommand = \"/old/nudge\"\nargs = [\"serve\"]\n");
+    let before = home.files();
+    home.init(&["cursor", "codex", "--yes"]);
+    let binary = home.binary.to_str().unwrap();
+    let entry = &home.json(".cursor/mcp.json")["mcpServers"]["nudge"];
+    assert_eq!((&entry["command"], &entry["env"]["NUDGE_MAX_HINTS"]), (&json!(binary), &json!("10")));
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+    home.init(&["cursor", "codex", "--yes"]);
+    home.write(".codex/config.toml", &(home.read(".codex/config.toml") + "# mine\n"));
+    home.init(&["--undo", "--yes"]);
+    assert!(home.read(".codex/config.toml").starts_with("[mcp_servers.nudge]\ncommand = \"/old/nudge\"\n"));
+    // What init never touched, undo does not touch either.
+    let proxy = r#"{"mcpServers": {"nudge": {"command": "/opt/my/proxy", "args": ["--x"]}}} // mine"#;
+    home.write(".cursor/mcp.json", proxy);
+    assert_eq!(home.init(&["--undo", "--yes"]), "nothing to undo\n");
+    let output = home.refused(&["cursor", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("starts something else"), "{output:?}");
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"nudge": {"url": "http://127.0.0.1:8765/mcp"}}}"#);
+    home.refused(&["cursor", "--yes"]);
+}
+
+#[test]
+fn corrected_paths_leave_additions_where_they_are() {
+    let home = Home::new();
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"nudge": {"command": "/old/nudge", "args": ["serve"], "env": {"A": "b"} /* mine */}}}"#,
+    );
+    home.write(
+        ".codex/config.toml",
+        "[mcp_servers.nudge]\ncommand = \"/old/nudge\"\nargs = [\"serve\"]\nstartup_timeout_sec = 20 # mine\n",
+    );
+    home.write(
+        ".codex/hooks.json",
+        r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "NUDGE_HOOK_MS=300 /old/nudge hook", "timeout": 5}]}]}}"#,
+    );
+    home.init(&["cursor", "codex", "--yes"]);
+    let binary = home.binary.to_str().unwrap();
+    let cursor = home.read(".cursor/mcp.json");
+    assert!(cursor.contains(binary) && cursor.contains(r#""env": {"A": "b"} /* mine */"#), "{cursor}");
+    let codex = home.read(".codex/config.toml");
+    assert!(codex.contains(binary) && codex.contains("startup_timeout_sec = 20 # mine"), "{codex}");
+    let handler = &handlers(&home.json(".codex/hooks.json"), "SessionStart")[0];
+    assert_eq!(
+        handler,
+        &json!({"type": "command", "command": format!("NUDGE_HOOK_MS=300 {binary} hook"), "timeout": 5})
+    );
+    assert_eq!(home.init(&["cursor", "codex", "--yes"]), "nothing to change\n");
+}
+
+#[test]
+fn a_hook_at_another_occasion_is_not_taken_for_ours() {
+    let home = Home::new();
+    home.write(
+        ".claude/settings.json",
+        r#"{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}], "PostToolUseFailure": [{"matcher": "Edit|Bash", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}]}}"#,
+    );
+    home.init(&["claude", "--yes"]);
+    let settings = home.json(".claude/settings.json");
+    assert_eq!(settings["hooks"]["PostToolUse"][1]["matcher"], "Bash");
+    assert_eq!(handlers(&settings, "PostToolUse").len(), 2);
+    assert_eq!(handlers(&settings, "PostToolUseFailure").len(), 1, "that one is asked at Bash, too");
+    assert_eq!(handlers(&settings, "PostToolUseFailure")[0]["command"], home.binary.to_str().unwrap());
+}
+
+#[test]
+fn what_is_written_while_the_question_stands_stays() {
+    let home = Home::new();
+    let (mut terminal, end) = Pty::open();
+    let mut command = home.command(&["cursor"]);
+    command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    terminal.wait_for("Make these changes?");
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"meanwhile": {"command": "y"}}}"#);
+    terminal.press(b"y\n");
+    // It may ask about a server at login, too.
+    drop(terminal.wait_for("Cursor: ready"));
+    assert!(child.wait().unwrap().success());
+    terminal.finish();
+    let servers = home.json(".cursor/mcp.json")["mcpServers"].clone();
+    assert!(servers["meanwhile"].is_object() && servers["nudge"].is_object(), "{servers}");
+}
+
+#[test]
+fn a_name_that_stands_twice_is_refused_with_its_position() {
+    let home = Home::new();
+    let twice = "{\n  \"mcpServers\": {\"a\": {\"command\": \"a\"}},\n  \"mcpServers\": {}\n}\n";
+    home.write(".cursor/mcp.json", twice);
+    let output = home.refused(&["cursor", "--yes"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("line 3") && said.contains("`mcpServers` stands there twice"), "{said}");
+    assert_eq!(home.read(".cursor/mcp.json"), twice);
+}
+
+#[test]
+fn marks_line_ends_and_links_stay() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", "\u{feff}{\r\n  \"mcpServers\": {}\r\n}\r\n");
+    home.write(".codex/config.toml", "\u{feff}model = \"x\"\r\n\r\n[tools]\r\nweb = {a = 1}\r\n");
+    home.write(".config/zed/settings.json", "\u{feff}");
+    let before = home.files();
+    symlink("../elsewhere.json", home.path(".gemini/settings.json")).unwrap();
+    home.init(&["cursor", "codex", "zed", "gemini", "--yes"]);
+    assert!(home.read(".cursor/mcp.json").starts_with("\u{feff}{\r\n"));
+    let codex = home.read(".codex/config.toml");
+    assert!(
+        codex.starts_with("\u{feff}model") && codex.matches('\n').count() == codex.matches("\r\n").count(),
+        "{codex:?}"
+    );
+    assert!(fs::symlink_metadata(home.path(".gemini/settings.json")).unwrap().is_symlink());
+    assert!(home.read("elsewhere.json").contains("nudge"), "it leads there, although nothing was there");
+    home.init(&["cursor", "codex", "zed", "--undo", "--yes"]);
+    let after = home.files();
+    for file in [".cursor/mcp.json", ".codex/config.toml", ".config/zed/settings.json"] {
+        assert_eq!(after[&home.path(file)], before[&home.path(file)], "{file}");
+    }
+}
+
+#[test]
+fn no_secret_of_a_file_is_shown_or_copied() {
+    let home = Home::new();
+    let token = ["ghp", "_", &"a1B2c3D4e5F6".repeat(3)].concat();
+    let settings = format!(
+        "{{\n  \"mcpServers\": {{\n    \"other\": {{\"command\": \"y\", \"env\": {{\"GITHUB_TOKEN\": \"{token}\"}}}}\n  }}\n}}\n"
+    );
+    home.write(".cursor/mcp.json", &settings);
+    let output = home.command(&["cursor", "--yes"]).output().unwrap();
+    let said = format!("{output:?}");
+    assert!(output.status.success() && !said.contains(&token) && said.contains("looks like a credential"), "{said}");
+    assert!(!home.read(".local/state/nudge/init.json").contains(&token));
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read(".cursor/mcp.json"), settings);
+}
+
+#[test]
+fn links_and_permissions_stay() {
+    let home = Home::new();
+    fs::create_dir(home.path("dotfiles")).unwrap();
+    fs::rename(home.path(".claude/settings.json"), home.path("dotfiles/settings.json")).unwrap();
+    symlink("../dotfiles/settings.json", home.path(".claude/settings.json")).unwrap();
+    home.write(".claude.json", "{}");
+    fs::set_permissions(home.path(".claude.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    home.init(&["claude", "--yes"]);
+    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
+    assert!(home.read("dotfiles/settings.json").contains("SessionStart"));
+    assert_eq!(fs::metadata(home.path(".claude.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.read("dotfiles/settings.json"), SETTINGS);
+    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_file_that_was_changed_since_loses_only_what_is_ours() {
+    let home = Home::new();
+    home.init(&["claude", "codex", "--yes"]);
+    let changed = home.read(".claude/settings.json").replace("\"model\": \"x\"", "\"model\": \"y\"");
+    home.write(".claude/settings.json", &changed);
+    home.write(".codex/config.toml", &format!("{}\n[tui]\ntheme = \"z\"\n", home.read(".codex/config.toml")));
+    home.init(&["--undo", "--yes"]);
+    let settings = home.read(".claude/settings.json");
+    assert!(
+        settings.contains("\"model\": \"y\"") && settings.contains("fmt") && settings.contains("// mine"),
+        "{settings}"
+    );
+    assert!(!settings.contains("nudge") && !settings.contains("SessionStart"), "{settings}");
+    let codex = home.read(".codex/config.toml");
+    assert!(
+        codex.contains("theme = \"z\"") && codex.contains("[mcp_servers.other]") && !codex.contains("nudge"),
+        "{codex}"
+    );
+}
