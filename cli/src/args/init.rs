@@ -20,7 +20,7 @@ pub struct Init {
     /// Show the changes, make none.
     #[arg(long, conflicts_with_all = ["undo", "yes"])]
     pub print: bool,
-    /// Take it out again, byte for byte where nobody has changed the file since.
+    /// Take it out again, byte for byte where nobody has changed the file since; of this folder alone with --project.
     #[arg(long)]
     pub undo: bool,
     /// Do not ask.
