@@ -288,8 +288,10 @@ fn the_plugin_brings_both() {
     home.link();
     let report = home.report(&["claude", "codex"]);
     for client in ["claude", "codex"] {
-        report.says(client, "proof", Some(true));
+        report.says(client, "handshake", Some(true));
+        report.says(client, "hook", Some(true));
     }
+    report.says("claude", "proof", Some(true));
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": false}}"#);
     assert_eq!(home.report(&["claude"]).fails("claude", "configured").1, "nudge init claude");
 }
@@ -316,6 +318,42 @@ fn codex_asks_until_its_leave_is_noted() {
         .map(|event| format!("\n[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", file.display()));
     home.write(".codex/config.toml", &(home.read(".codex/config.toml") + &leave.concat()));
     assert!(!home.report(&["codex"]).says("codex", "hook", Some(true)).contains("asks"));
+}
+
+#[test]
+fn codex_passes_a_session_on_only_when_told_to() {
+    let home = Home::with(&[]);
+    // As it is after init: the server would be in another session than the hooks.
+    assert!(home.command(&["init", "codex", "--yes"]).output().unwrap().status.success());
+    let (told, fix) = home.report(&["codex"]).fails("codex", "proof");
+    assert!(told.starts_with("Codex keeps NUDGE_RUNTIME_DIR from the server"), "{told}");
+    let line = format!("env = {{ NUDGE_RUNTIME_DIR = \"{}\" }}", home.runtime.display());
+    let file = home.path(".codex/config.toml");
+    assert_eq!(fix, format!("put `{line}` under [mcp_servers.nudge] in {}", file.display()));
+    // What it says to do, does it; so does passing it on.
+    let whole = home.read(".codex/config.toml");
+    for line in [line.as_str(), "env_vars = [\"NUDGE_RUNTIME_DIR\"]", "env_vars = [{ name = \"NUDGE_RUNTIME_DIR\" }]"] {
+        home.write(
+            ".codex/config.toml",
+            &whole.replace("[mcp_servers.nudge]\n", &format!("[mcp_servers.nudge]\n{line}\n")),
+        );
+        home.report(&["codex"]).says("codex", "proof", Some(true));
+    }
+    home.write(".codex/config.toml", &(whole.clone() + "env_vars = [\"OTHER\"]\n"));
+    home.report(&["codex"]).fails("codex", "proof");
+    // Another one there is corrected in the same way.
+    home.write(".codex/config.toml", &(whole.clone() + "env = { NUDGE_RUNTIME_DIR = \"/elsewhere\" }\n"));
+    assert!(home.report(&["codex"]).fails("codex", "proof").1.contains(&line));
+    // Nothing is kept from it that is not there.
+    home.write(".codex/config.toml", &whole);
+    let mut command = home.command(&["doctor", "codex"]);
+    command.env_remove("NUDGE_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("tmp"));
+    assert!(command.output().unwrap().status.success());
+
+    home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
+    home.link();
+    let (_, fix) = home.report(&["codex"]).fails("codex", "proof");
+    assert!(fix.starts_with("put [mcp_servers.nudge] with `command = \"nudge\"`"), "{fix}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! touched. A server that its entry sends elsewhere is greeted, and told nothing.
 
 mod child;
+mod environment;
 mod launch;
 mod plain;
 mod settings;
@@ -229,7 +230,18 @@ impl Patient<'_> {
                 "{} sends the server to a session of its own, where no hook looks",
                 served.entry.file.display()
             );
-            let fix = "take --runtime-dir and NUDGE_RUNTIME_DIR out of it, and set NUDGE_RUNTIME_DIR for all programs";
+            let everywhere = || {
+                "take --runtime-dir and NUDGE_RUNTIME_DIR out of it, and set NUDGE_RUNTIME_DIR for all programs".into()
+            };
+            let by_env = environment::correct(self.settings.client, &served.entry).filter(|_| here);
+            return Err(Check::bad("proof", told, by_env.unwrap_or_else(everywhere)));
+        }
+        if environment::keeps_session(self.settings.client, &served.entry.value) {
+            let told = format!(
+                "{} keeps NUDGE_RUNTIME_DIR from the server, so that the hooks look in another session",
+                self.settings.client.title
+            );
+            let fix = environment::correct(self.settings.client, &served.entry).unwrap_or_default();
             return Err(Check::bad("proof", told, fix));
         }
         let Served { running, launch, entry } = served;

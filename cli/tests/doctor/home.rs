@@ -24,6 +24,12 @@ impl Home {
             let init = home.command(&[&["init", "--yes"], clients].concat()).output().unwrap();
             assert!(init.status.success(), "{init:?}");
         }
+        if clients.contains(&"codex") {
+            // It keeps the environment from servers.
+            let line = format!("[mcp_servers.nudge]\nenv = {{ NUDGE_RUNTIME_DIR = {:?} }}\n", home.runtime);
+            let config = home.read(".codex/config.toml");
+            home.write(".codex/config.toml", &config.replace("[mcp_servers.nudge]\n", &line));
+        }
         home
     }
 

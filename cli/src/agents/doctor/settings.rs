@@ -33,6 +33,8 @@ pub struct Entry {
     pub install: String,
     /// Whether `nudge init` would leave it as it is, and so is no help.
     pub is_ours: bool,
+    /// Whether the plugin brings it, so that it cannot be changed.
+    pub by_plugin: bool,
 }
 
 /// The hooks.
@@ -79,12 +81,13 @@ impl Settings<'_> {
             }
             let is_ours = plan::fits(Some(&value), &server.entry);
             let install = self.install(is_ours && self.is_foreign());
-            return Ok(Entry { file: server.file, value, stands, install, is_ours });
+            return Ok(Entry { file: server.file, value, stands, install, is_ours, by_plugin: false });
         }
         if let Some(file) = self.plugin() {
             let value = parsed(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
             let stands = format!("by the plugin that {} switches on", file.display());
-            return Ok(Entry { file, value, stands, install: self.install(true), is_ours: true });
+            let install = self.install(true);
+            return Ok(Entry { file, value, stands, install, is_ours: true, by_plugin: true });
         }
         Err(Check::bad("configured", format!("{} has no entry `nudge`", server.file.display()), self.init()))
     }
