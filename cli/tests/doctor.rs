@@ -357,6 +357,28 @@ fn codex_passes_a_session_on_only_when_told_to() {
 }
 
 #[test]
+fn a_server_over_http_is_not_tried() {
+    let home = Home::with(&["claude", "zed"]);
+    let url = "http://127.0.0.1:9/mcp?token=open-sesame-7319";
+    for name in ["url", "httpUrl", "serverUrl"] {
+        home.change(".claude.json", |settings| settings["mcpServers"]["nudge"] = json!({"type": "http", name: url}));
+        home.change(".config/zed/settings.json", |settings| settings["context_servers"]["nudge"] = json!({name: url}));
+        let report = home.report(&["claude", "zed"]);
+        for client in ["claude", "zed"] {
+            let told = report.says(client, "binary", None);
+            assert!(told.starts_with("it is reached over HTTP, which is not tried"), "{told}");
+            assert!(told.contains(&format!("`nudge init {client}` registers `nudge serve` over stdio")), "{told}");
+            report.says(client, "handshake", None);
+            report.says(client, "proof", None);
+        }
+        report.says("claude", "hook", Some(true));
+        assert!(!report.0.to_string().contains("sesame"), "an address may hold a secret");
+    }
+    home.change(".claude.json", |settings| settings["mcpServers"]["nudge"] = json!({"type": "stdio"}));
+    assert_eq!(home.report(&["claude"]).fails("claude", "binary").0, "its entry names no command");
+}
+
+#[test]
 fn where_no_client_is_found_it_says_so() {
     let home = Home::with(&[]);
     let output = home.run(&[]);

@@ -172,7 +172,16 @@ impl Patient<'_> {
         };
         checks.push(Check::good("configured", entry.stands.clone()));
         let install = entry.install.clone();
-        let Some(launch) = Launch::of(&entry.value) else {
+        let launch = Launch::of(&entry.value);
+        if launch.is_none() && launch::is_remote(&entry.value) {
+            let init = self.settings.init();
+            let told =
+                format!("it is reached over HTTP, which is not tried; `{init}` registers `nudge serve` over stdio");
+            checks.push(Check::none("binary", told));
+            checks.push(Check::none("handshake", "not tried: over HTTP"));
+            return None;
+        }
+        let Some(launch) = launch else {
             checks.push(Check::bad("binary", "its entry names no command", install));
             checks.push(Check::none("handshake", "not tried: no command"));
             return None;

@@ -19,6 +19,11 @@ pub struct Launch {
     env: Vec<(String, String)>,
 }
 
+/// Whether the server of an entry is reached over HTTP, in the words of any client.
+pub fn is_remote(entry: &Value) -> bool {
+    ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
+}
+
 impl Launch {
     /// Reads an entry in the form of any client; `None` when no command stands in it.
     pub fn of(entry: &Value) -> Option<Self> {
