@@ -79,8 +79,9 @@ pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
     let here = Here::find(args.project)?;
     let chosen = here.choose(&args.clients, false)?;
     let exe = std::env::current_exe().unwrap_or_default();
+    let users = if args.project { Some(Here::find(false)?.place) } else { None };
     let report = |client: &'static Client| {
-        let settings = Settings { client, place: &here.place, exe: &exe };
+        let settings = Settings { client, place: &here.place, users: users.as_ref(), exe: &exe };
         let checks = Patient { settings, scratch: Scratch::new()? }.examine();
         Ok(json!({"client": client.name, "title": client.title, "checks": checks}))
     };
@@ -321,9 +322,8 @@ impl Patient<'_> {
         }
         times.sort_unstable();
         check.ms = times.get(times.len() / 2).copied().map(ms);
-        if let (Some(took), Some(true)) = (check.ms, check.ok) {
-            let undo = || format!("nudge init {} --undo: the plugin brings the hooks, too", self.settings.client.name);
-            check.fix = hooked.twice.then(undo).or_else(|| slow(took, hook::patience_ms()));
+        if check.ok == Some(true) {
+            check.fix = hooked.twice.clone().or_else(|| slow(check.ms?, hook::patience_ms()));
         }
         checks.push(check);
         checks.push(match put {

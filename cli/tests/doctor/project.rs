@@ -172,3 +172,38 @@ fn a_hook_of_a_project_is_started_when_it_is_plainly_nudge() {
     started("claude");
     home.assert_unharmed();
 }
+
+#[test]
+fn hooks_of_the_user_and_of_the_project_are_told() {
+    let clients = ["claude", "codex", "cursor", "gemini"];
+    let home = Home::with(&clients);
+    home.link();
+    for client in clients {
+        home.init_project(client);
+    }
+    let report = home.report(&[&clients[..], &["--project"]].concat());
+    for (client, file) in clients.iter().zip([".claude/settings.json", ".codex/hooks.json"]) {
+        report.says(client, "hook", Some(true));
+        let fix = report.check(client, "hook")["fix"].as_str().expect("a warning");
+        let also =
+            format!("also in {}: they run twice; `nudge init {client} --project --undo`", home.path(file).display());
+        assert!(fix.starts_with(&also), "{fix}");
+    }
+    // Without --project nothing of it is looked at.
+    assert!(home.report(&clients).check("claude", "hook").get("fix").is_none());
+    // The user's file is the project's in the user's home.
+    let mut command = home.command(&["doctor", "claude", "--project", "--json"]);
+    let output = command.current_dir(home.path("")).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(".claude/settings.json") && !said.contains("twice"), "{said}");
+    // The plugin of the user goes with the project's hooks, too.
+    fs::remove_file(home.path(".codex/hooks.json")).unwrap();
+    home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
+    let report = home.report(&["claude", "--project"]);
+    let fix = &report.check("claude", "hook")["fix"];
+    assert_eq!(*fix, "nudge init claude --project --undo: the plugin brings the hooks, too");
+    assert!(home.report(&["codex", "--project"]).check("codex", "hook").get("fix").is_none());
+    // One that cannot be read is not this one's to tell.
+    home.write(".claude/settings.json", "[");
+    home.report(&["claude", "--project"]).says("claude", "hook", Some(true));
+}

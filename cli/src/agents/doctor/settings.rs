@@ -19,6 +19,8 @@ const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 pub struct Settings<'a> {
     pub client: &'static Client,
     pub place: &'a Place,
+    /// The user's beside those of a project: their hooks run, too.
+    pub users: Option<&'a Place>,
     /// This binary.
     pub exe: &'a Path,
 }
@@ -48,8 +50,8 @@ pub struct Hooked {
     /// Events without a handler of ours, or with another one.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
-    /// Whether the plugin brings the same, so that all of it happens twice.
-    pub twice: bool,
+    /// What to do where the same stands somewhere else, too, so that all of it happens twice.
+    pub twice: Option<String>,
     /// Whether the client is still going to ask for leave to run them.
     pub asks: bool,
     /// Whether `nudge init` would leave the handler as it is, and so is no help.
@@ -123,7 +125,7 @@ impl Settings<'_> {
         let is_ours = plan::fits(first.as_ref(), &hooks.handler);
         Hooked {
             missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
-            twice: first.is_some() && self.plugin().is_some(),
+            twice: first.as_ref().and_then(|_| self.twice(&hooks.file)),
             switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
             asks: hooks.trust.as_ref().is_some_and(|trust| !is_trusted(trust, &hooks.file, &found)),
             is_ours,
@@ -133,6 +135,24 @@ impl Settings<'_> {
             events: hooks.events,
             handler: first,
         }
+    }
+
+    /// What to do when hooks stand in `file` and somewhere else.
+    fn twice(&self, file: &Path) -> Option<String> {
+        let users_plugin = || self.client.plugin_file(self.users?);
+        if self.plugin().or_else(users_plugin).is_some() {
+            return Some(format!("{} --undo: the plugin brings the hooks, too", self.init()));
+        }
+        let users = self.client.hooks?(self.users?);
+        // In the user's home it is one file. One that is broken is told without --project.
+        if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
+            return None;
+        }
+        let config = Config::read(&users.file, Form::Json).ok()?;
+        let ours = |event: &str| plan::ours(&config.get(&["hooks", event])?, users.grouped);
+        users.events.iter().find_map(|(event, _)| ours(event))?;
+        let file = users.file.display();
+        Some(format!("also in {file}: they run twice; `{} --undo` takes these out", self.init()))
     }
 
     fn plugin(&self) -> Option<PathBuf> {
