@@ -26,7 +26,7 @@ impl Home {
         }
         if clients.contains(&"codex") {
             // It keeps the environment from servers.
-            let line = format!("[mcp_servers.nudge]\nenv = {{ NUDGE_RUNTIME_DIR = {:?} }}\n", home.runtime);
+            let line = format!("[mcp_servers.nudge]\nenv = {{ NUDGE_RUNTIME_DIR = \"{}\" }}\n", home.runtime.display());
             let config = home.read(".codex/config.toml");
             home.write(".codex/config.toml", &config.replace("[mcp_servers.nudge]\n", &line));
         }

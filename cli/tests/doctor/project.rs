@@ -73,7 +73,7 @@ fn a_server_of_a_project_is_started_when_it_is_plainly_nudge() {
         json!({"command": "../bin/nudge", "args": ["serve"]}),
         json!({"command": "/usr/bin/env", "args": ["nudge", "serve"]}),
         json!({"command": "nudge", "args": []}),
-        json!({"command": "nudge", "args": ["stop"]}),
+        json!({"command": "nudge", "args": ["stop", "open-sesame-7319"]}),
         json!({"command": "nudge", "args": ["serve", "--runtime-dir", "/elsewhere"]}),
         json!({"command": "nudge", "args": ["serve"], "env": {"LD_PRELOAD": "./evil.so"}}),
         json!({"command": "nudge", "args": ["serve"], "env": {"PATH": "."}}),
@@ -88,6 +88,7 @@ fn a_server_of_a_project_is_started_when_it_is_plainly_nudge() {
         assert!(told.contains(REFUSED), "{told}");
         assert!(fix.starts_with("look at it in ") && fix.contains(".cursor/mcp.json"), "{fix}");
         report.says("cursor", "handshake", None);
+        assert!(!report.0.to_string().contains("sesame"), "words may hold a secret");
         home.assert_unharmed();
     }
     for entry in [
@@ -171,6 +172,15 @@ fn a_hook_of_a_project_is_started_when_it_is_plainly_nudge() {
     home.project(claude, &settings);
     started("claude");
     home.assert_unharmed();
+}
+
+#[test]
+fn the_help_says_what_is_started() {
+    let output = Home::with(&[]).command(&["doctor", "--help"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["Without it only your own settings are looked at", "Anything else is told, and not started"] {
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 #[test]
