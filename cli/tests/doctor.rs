@@ -2,155 +2,19 @@
 //! nothing behind and nothing changed.
 #![cfg(unix)]
 
+#[path = "doctor/home.rs"]
+mod home;
 mod kit;
+#[path = "doctor/project.rs"]
+mod project;
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-use kit::session::{Session, names};
+use home::Home;
+use kit::session::Session;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
-
-struct Home {
-    dir: TempDir,
-    runtime: PathBuf,
-}
-
-impl Home {
-    /// With Nudge in these clients.
-    fn with(clients: &[&str]) -> Self {
-        let home = Self::at(None);
-        if !clients.is_empty() {
-            let init = home.command(&[&["init", "--yes"], clients].concat()).output().unwrap();
-            assert!(init.status.success(), "{init:?}");
-        }
-        home
-    }
-
-    /// Whose session is in `runtime`, or in a folder of its own.
-    fn at(runtime: Option<&Path>) -> Self {
-        let dir = kit::home();
-        let runtime = runtime.map_or_else(|| dir.path().join("run"), Path::to_owned);
-        for folder in ["bin", "tmp", "work"] {
-            fs::create_dir(dir.path().join(folder)).unwrap();
-        }
-        Self { dir, runtime }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
-        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
-        command.args(args).env_clear().env("HOME", self.dir.path()).env("PATH", path);
-        command.env("TMPDIR", self.path("tmp")).env("NUDGE_RUNTIME_DIR", &self.runtime);
-        command.current_dir(self.path("work")).stdin(Stdio::null());
-        command
-    }
-
-    /// Runs it, and sees to it that nothing of it stays.
-    #[track_caller]
-    fn run(&self, args: &[&str]) -> Output {
-        let output = self.command(&[&["doctor"], args].concat()).output().unwrap();
-        let none: [String; 0] = [];
-        assert_eq!(names(&self.path("tmp")), none, "something is left in the folder for temporary files");
-        self.assert_no_process();
-        output
-    }
-
-    /// Processes of it are known by their folder for temporary files. One that was killed may need a moment.
-    #[track_caller]
-    fn assert_no_process(&self) {
-        let mark = format!("TMPDIR={}", self.path("tmp").display());
-        let is_ours = |process: fs::DirEntry| {
-            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-        };
-        kit::wait_for("the end of every process", kit::PATIENCE, || {
-            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-            (!processes.into_iter().any(is_ours)).then_some(())
-        });
-    }
-
-    /// The report, and whether it says by its exit code that all is well.
-    #[track_caller]
-    fn report(&self, args: &[&str]) -> Report {
-        let output = self.run(&[args, &["--json"]].concat());
-        assert!(output.stderr.is_empty(), "{output:?}");
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"));
-        let checks =
-            value["clients"].as_array().unwrap().iter().flat_map(|client| client["checks"].as_array().unwrap());
-        let failed = checks.chain([&value["session"]]).any(|check| check["ok"] == false);
-        assert_eq!(output.status.code(), Some(i32::from(failed)), "{value:#}");
-        Report(value)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    /// Changes a file by its JSON.
-    fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
-        let mut value = serde_json::from_str(&self.read(name)).unwrap();
-        change(&mut value);
-        self.write(name, &value.to_string());
-    }
-
-    /// Makes a program by another process: one that this one had written could be busy, because it starts others
-    /// meanwhile.
-    fn program(&self, name: &str, script: &str) -> PathBuf {
-        let path = self.path("bin").join(name);
-        let make = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
-        assert!(Command::new("sh").args(["-c", make]).arg(&path).arg(script).status().unwrap().success());
-        path
-    }
-
-    /// Puts the binary into PATH.
-    fn link(&self) {
-        symlink(BINARY, self.path("bin/nudge")).unwrap();
-    }
-
-    /// What a client's server entry starts.
-    fn serve_by(&self, program: &Path) {
-        self.change(".claude.json", |settings| settings["mcpServers"]["nudge"]["command"] = json!(program));
-    }
-}
-
-struct Report(Value);
-
-impl Report {
-    #[track_caller]
-    fn check(&self, client: &str, name: &str) -> &Value {
-        let clients = self.0["clients"].as_array().unwrap();
-        let client = clients.iter().find(|found| found["client"] == client).unwrap_or_else(|| panic!("no {client}"));
-        let checks = client["checks"].as_array().unwrap();
-        checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {client:#}"))
-    }
-
-    #[track_caller]
-    fn says(&self, client: &str, name: &str, ok: Option<bool>) -> String {
-        let check = self.check(client, name);
-        assert_eq!(check["ok"], json!(ok), "{:#}", self.0);
-        check["detail"].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// What failed, and its fix.
-    #[track_caller]
-    fn fails(&self, client: &str, name: &str) -> (String, String) {
-        let detail = self.says(client, name, Some(false));
-        (detail, self.check(client, name)["fix"].as_str().expect("a fix").to_owned())
-    }
-}
 
 const WITH_HOOKS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
 const WITHOUT_HOOKS: [&str; 3] = ["vscode", "opencode", "zed"];
@@ -376,24 +240,6 @@ fn secrets_of_an_entry_are_not_shown() {
 }
 
 #[test]
-fn a_project_counts_where_the_user_has_nothing() {
-    let home = Home::with(&[]);
-    let init = home.command(&["init", "claude", "--project", "--yes"]).output().unwrap();
-    assert!(init.status.success(), "{init:?}");
-    let (told, fix) = home.report(&["claude"]).fails("claude", "binary");
-    assert!(told.starts_with("nudge is not there"), "{told}");
-    assert!(fix.starts_with("put ") && fix.contains(BINARY), "init would change nothing: {fix}");
-    home.link();
-    for args in [&["claude"][..], &["claude", "--project"]] {
-        let report = home.report(args);
-        assert!(report.says("claude", "configured", Some(true)).ends_with(".mcp.json"));
-        report.says("claude", "proof", Some(true));
-    }
-    let (_, fix) = home.report(&["codex", "--project"]).fails("codex", "configured");
-    assert_eq!(fix, "nudge init codex --project");
-}
-
-#[test]
 fn a_hook_that_tells_nothing_or_something_else_proves_nothing() {
     let home = Home::with(&["claude", "cursor"]);
     for (script, expected) in [
@@ -442,8 +288,10 @@ fn the_plugin_brings_both() {
     home.link();
     let report = home.report(&["claude", "codex"]);
     for client in ["claude", "codex"] {
-        report.says(client, "proof", Some(true));
+        report.says(client, "handshake", Some(true));
+        report.says(client, "hook", Some(true));
     }
+    report.says("claude", "proof", Some(true));
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": false}}"#);
     assert_eq!(home.report(&["claude"]).fails("claude", "configured").1, "nudge init claude");
 }
@@ -470,6 +318,64 @@ fn codex_asks_until_its_leave_is_noted() {
         .map(|event| format!("\n[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", file.display()));
     home.write(".codex/config.toml", &(home.read(".codex/config.toml") + &leave.concat()));
     assert!(!home.report(&["codex"]).says("codex", "hook", Some(true)).contains("asks"));
+}
+
+#[test]
+fn codex_passes_a_session_on_only_when_told_to() {
+    let home = Home::with(&[]);
+    // As it is after init: the server would be in another session than the hooks.
+    assert!(home.command(&["init", "codex", "--yes"]).output().unwrap().status.success());
+    let (told, fix) = home.report(&["codex"]).fails("codex", "proof");
+    assert!(told.starts_with("Codex keeps NUDGE_RUNTIME_DIR from the server"), "{told}");
+    let line = format!("env = {{ NUDGE_RUNTIME_DIR = \"{}\" }}", home.runtime.display());
+    let file = home.path(".codex/config.toml");
+    assert_eq!(fix, format!("put `{line}` under [mcp_servers.nudge] in {}", file.display()));
+    // What it says to do, does it; so does passing it on.
+    let whole = home.read(".codex/config.toml");
+    for line in [line.as_str(), "env_vars = [\"NUDGE_RUNTIME_DIR\"]", "env_vars = [{ name = \"NUDGE_RUNTIME_DIR\" }]"] {
+        home.write(
+            ".codex/config.toml",
+            &whole.replace("[mcp_servers.nudge]\n", &format!("[mcp_servers.nudge]\n{line}\n")),
+        );
+        home.report(&["codex"]).says("codex", "proof", Some(true));
+    }
+    home.write(".codex/config.toml", &(whole.clone() + "env_vars = [\"OTHER\"]\n"));
+    home.report(&["codex"]).fails("codex", "proof");
+    // Another one there is corrected in the same way.
+    home.write(".codex/config.toml", &(whole.clone() + "env = { NUDGE_RUNTIME_DIR = \"/elsewhere\" }\n"));
+    assert!(home.report(&["codex"]).fails("codex", "proof").1.contains(&line));
+    // Nothing is kept from it that is not there.
+    home.write(".codex/config.toml", &whole);
+    let mut command = home.command(&["doctor", "codex"]);
+    command.env_remove("NUDGE_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("tmp"));
+    assert!(command.output().unwrap().status.success());
+
+    home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
+    home.link();
+    let (_, fix) = home.report(&["codex"]).fails("codex", "proof");
+    assert!(fix.starts_with("put [mcp_servers.nudge] with `command = \"nudge\"`"), "{fix}");
+}
+
+#[test]
+fn a_server_over_http_is_not_tried() {
+    let home = Home::with(&["claude", "zed"]);
+    let url = "http://127.0.0.1:9/mcp?token=open-sesame-7319";
+    for name in ["url", "httpUrl", "serverUrl"] {
+        home.change(".claude.json", |settings| settings["mcpServers"]["nudge"] = json!({"type": "http", name: url}));
+        home.change(".config/zed/settings.json", |settings| settings["context_servers"]["nudge"] = json!({name: url}));
+        let report = home.report(&["claude", "zed"]);
+        for client in ["claude", "zed"] {
+            let told = report.says(client, "binary", None);
+            assert!(told.starts_with("it is reached over HTTP, which is not tried"), "{told}");
+            assert!(told.contains(&format!("`nudge init {client}` registers `nudge serve` over stdio")), "{told}");
+            report.says(client, "handshake", None);
+            report.says(client, "proof", None);
+        }
+        report.says("claude", "hook", Some(true));
+        assert!(!report.0.to_string().contains("sesame"), "an address may hold a secret");
+    }
+    home.change(".claude.json", |settings| settings["mcpServers"]["nudge"] = json!({"type": "stdio"}));
+    assert_eq!(home.report(&["claude"]).fails("claude", "binary").0, "its entry names no command");
 }
 
 #[test]

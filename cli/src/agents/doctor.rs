@@ -1,13 +1,19 @@
 //! `nudge doctor`: tries out what stands in the settings of coding agents, as the clients would.
 //!
+//! Without `--project` these are the user's own settings alone. Those of a project may be anybody's: of them nothing
+//! is started but what is plainly Nudge.
+//!
 //! Everything is started in a session of its own, in a folder that goes with it: no hint of the user's is read or
 //! touched. A server that its entry sends elsewhere is greeted, and told nothing.
 
 mod child;
+mod environment;
 mod launch;
+mod plain;
 mod settings;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
@@ -18,6 +24,7 @@ use tempfile::TempDir;
 
 use self::child::{Hello, Running};
 use self::launch::Launch;
+use self::plain::Held;
 use self::settings::{Entry, Hooked, Settings};
 use super::clients::Client;
 use super::here::Here;
@@ -72,12 +79,9 @@ pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
     let here = Here::find(args.project)?;
     let chosen = here.choose(&args.clients, false)?;
     let exe = std::env::current_exe().unwrap_or_default();
-    let mut places = vec![here.place];
-    if !args.project {
-        places.extend(Here::find(true).map(|here| here.place));
-    }
+    let users = if args.project { Some(Here::find(false)?.place) } else { None };
     let report = |client: &'static Client| {
-        let settings = Settings { client, places: &places, exe: &exe };
+        let settings = Settings { client, place: &here.place, users: users.as_ref(), exe: &exe };
         let checks = Patient { settings, scratch: Scratch::new()? }.examine();
         Ok(json!({"client": client.name, "title": client.title, "checks": checks}))
     };
@@ -169,16 +173,33 @@ impl Patient<'_> {
         };
         checks.push(Check::good("configured", entry.stands.clone()));
         let install = entry.install.clone();
-        let Some(launch) = Launch::of(&entry.value) else {
+        let launch = Launch::of(&entry.value);
+        if launch.is_none() && launch::is_remote(&entry.value) {
+            let init = self.settings.init();
+            let told =
+                format!("it is reached over HTTP, which is not tried; `{init}` registers `nudge serve` over stdio");
+            checks.push(Check::none("binary", told));
+            checks.push(Check::none("handshake", "not tried: over HTTP"));
+            return None;
+        }
+        let Some(launch) = launch else {
             checks.push(Check::bad("binary", "its entry names no command", install));
             checks.push(Check::none("handshake", "not tried: no command"));
             return None;
         };
-        let Some(program) = launch.program() else {
-            let command = launch::shown(&launch.command);
-            checks.push(Check::bad("binary", format!("{command} is not there, or cannot be run"), install));
-            checks.push(Check::none("handshake", "not tried: no program"));
-            return None;
+        let found = if self.settings.is_foreign() {
+            plain::server(&launch, self.settings.exe)
+        } else {
+            launch.program().ok_or_else(|| Held::Missing(launch.command.clone()))
+        };
+        let program = match found {
+            Ok(program) => program,
+            Err(held) => {
+                let told = launch.shown(&held.told());
+                checks.push(Check::bad("binary", told, self.settings.held(&held, &entry.file, &install)));
+                checks.push(Check::none("handshake", "not tried: no program"));
+                return None;
+            }
         };
         let begun = Instant::now();
         let mut running = Running::start(launch.server(&program, &self.scratch.runtime));
@@ -219,7 +240,18 @@ impl Patient<'_> {
                 "{} sends the server to a session of its own, where no hook looks",
                 served.entry.file.display()
             );
-            let fix = "take --runtime-dir and NUDGE_RUNTIME_DIR out of it, and set NUDGE_RUNTIME_DIR for all programs";
+            let everywhere = || {
+                "take --runtime-dir and NUDGE_RUNTIME_DIR out of it, and set NUDGE_RUNTIME_DIR for all programs".into()
+            };
+            let by_env = environment::correct(self.settings.client, &served.entry).filter(|_| here);
+            return Err(Check::bad("proof", told, by_env.unwrap_or_else(everywhere)));
+        }
+        if environment::keeps_session(self.settings.client, &served.entry.value) {
+            let told = format!(
+                "{} keeps NUDGE_RUNTIME_DIR from the server, so that the hooks look in another session",
+                self.settings.client.title
+            );
+            let fix = environment::correct(self.settings.client, &served.entry).unwrap_or_default();
             return Err(Check::bad("proof", told, fix));
         }
         let Served { running, launch, entry } = served;
@@ -236,7 +268,28 @@ impl Patient<'_> {
             checks.push(Check::none("proof", "not tried: no hook"));
             return;
         };
-        let (said, _) = match self.run_hook(hooked, handler, "first") {
+        let program = self.settings.is_foreign().then(|| plain::hook(handler, self.settings.exe)).transpose();
+        let program = match program {
+            Ok(program) => program,
+            Err(held) => {
+                let fix = self.settings.held(&held, &hooked.file, &hooked.install);
+                checks.push(Check::bad("hook", held.told(), fix));
+                checks.push(Check::none("proof", "not tried: no hook"));
+                return;
+            }
+        };
+        let run = |session: &str| {
+            let command = match &program {
+                Some(program) => {
+                    let mut command = Command::new(program);
+                    command.arg("hook");
+                    command
+                }
+                None => launch::handler(handler).ok_or("it names no command")?,
+            };
+            self.run_hook(hooked, command, session)
+        };
+        let (said, _) = match run("first") {
             Ok(said) => said,
             Err(why) => {
                 checks.push(Check::bad("hook", launch::shown(&why), hooked.install.as_str()));
@@ -262,16 +315,15 @@ impl Patient<'_> {
         // Without a hint to tell, it has less to do.
         let mut times = Vec::new();
         while told && times.len() < TIMED {
-            match self.run_hook(hooked, handler, &times.len().to_string()) {
+            match run(&times.len().to_string()) {
                 Ok((_, took)) => times.push(took),
                 Err(_) => break,
             }
         }
         times.sort_unstable();
         check.ms = times.get(times.len() / 2).copied().map(ms);
-        if let (Some(took), Some(true)) = (check.ms, check.ok) {
-            let undo = || format!("nudge init {} --undo: the plugin brings the hooks, too", self.settings.client.name);
-            check.fix = hooked.twice.then(undo).or_else(|| slow(took, hook::patience_ms()));
+        if check.ok == Some(true) {
+            check.fix = hooked.twice.clone().or_else(|| slow(check.ms?, hook::patience_ms()));
         }
         checks.push(check);
         checks.push(match put {
@@ -288,8 +340,8 @@ impl Patient<'_> {
         });
     }
 
-    fn run_hook(&self, hooked: &Hooked, handler: &Value, session: &str) -> Result<(String, Duration), String> {
-        let command = launch::hook(handler, &self.scratch.runtime, HOOK_PATIENCE_MS).ok_or("it names no command")?;
+    fn run_hook(&self, hooked: &Hooked, command: Command, session: &str) -> Result<(String, Duration), String> {
+        let command = launch::hook(command, &self.scratch.runtime, HOOK_PATIENCE_MS);
         let cwd = nudge_client::process_cwd().unwrap_or_else(|| self.scratch.runtime.clone());
         let event = event::start(hooked.events[0].0, session, &cwd);
         let begun = Instant::now();

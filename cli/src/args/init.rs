@@ -40,7 +40,12 @@ pub struct Doctor {
     /// Which ones; those that are found when left out.
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(crate::agents::names()))]
     pub clients: Vec<String>,
-    /// Only the settings of this folder (else the user's, and this folder's where those say nothing).
+    /// Look at this folder's settings instead of yours; of those only what is plainly nudge is started.
+    ///
+    /// Without it only your own settings are looked at, and the servers and hooks named nudge there are started as the
+    /// client would. A folder's settings may be anybody's: with it nothing is started but `nudge serve` and
+    /// `nudge hook` of this binary or of the one in PATH, without a shell and without variables other than NUDGE_*.
+    /// Anything else is told, and not started.
     #[arg(long)]
     pub project: bool,
 }

@@ -15,8 +15,13 @@ const MIN_SECRET_BYTES: usize = 6;
 /// The command of an entry.
 pub struct Launch {
     pub command: String,
-    args: Vec<String>,
+    pub args: Vec<String>,
     env: Vec<(String, String)>,
+}
+
+/// Whether the server of an entry is reached over HTTP, in the words of any client.
+pub fn is_remote(entry: &Value) -> bool {
+    ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
 }
 
 impl Launch {
@@ -51,6 +56,11 @@ impl Launch {
         self.variable("NUDGE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty() && Path::new(dir) != here)
     }
 
+    /// The names of the variables that it sets.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().map(|(name, _)| name.as_str())
+    }
+
     fn variable(&self, name: &str) -> Option<&str> {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -78,21 +88,21 @@ impl Launch {
     }
 }
 
-/// What starts the handler of a hook, in the session of `runtime`: by itself when it has `args`, else by a shell.
-/// `None` when no command stands in it.
-pub fn hook(handler: &Value, runtime: &Path, patience_ms: u64) -> Option<Command> {
+/// What starts the handler of a hook as a client does: by itself when it has `args`, else by a shell. `None` when
+/// no command stands in it.
+pub fn handler(handler: &Value) -> Option<Command> {
     let line = handler["command"].as_str()?;
-    let mut command = match handler["args"].as_array() {
-        Some(args) => {
-            let mut command = Command::new(line);
-            command.args(args.iter().filter_map(Value::as_str));
-            command
-        }
-        None => shell(line),
-    };
+    let Some(args) = handler["args"].as_array() else { return Some(shell(line)) };
+    let mut command = Command::new(line);
+    command.args(args.iter().filter_map(Value::as_str));
+    Some(command)
+}
+
+/// A hook in the session of `runtime`.
+pub fn hook(mut command: Command, runtime: &Path, patience_ms: u64) -> Command {
     apart(&mut command);
     command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
-    Some(command)
+    command
 }
 
 #[cfg(windows)]

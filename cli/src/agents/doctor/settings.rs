@@ -8,16 +8,19 @@ use serde_json::Value;
 use super::super::clients::{Client, Hooks, Place};
 use super::super::config::{Config, Form};
 use super::super::plan;
+use super::plain::Held;
 use super::{Check, advice, launch};
 
 /// What the plugin brings, whose folder only the client knows.
 const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
 const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
-/// Where a client's settings may be, the first before the others.
+/// A client's settings: the user's, or those of a project.
 pub struct Settings<'a> {
     pub client: &'static Client,
-    pub places: &'a [Place],
+    pub place: &'a Place,
+    /// The user's beside those of a project: their hooks run, too.
+    pub users: Option<&'a Place>,
     /// This binary.
     pub exe: &'a Path,
 }
@@ -32,6 +35,8 @@ pub struct Entry {
     pub install: String,
     /// Whether `nudge init` would leave it as it is, and so is no help.
     pub is_ours: bool,
+    /// Whether the plugin brings it, so that it cannot be changed.
+    pub by_plugin: bool,
 }
 
 /// The hooks.
@@ -45,8 +50,8 @@ pub struct Hooked {
     /// Events without a handler of ours, or with another one.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
-    /// Whether the plugin brings the same, so that all of it happens twice.
-    pub twice: bool,
+    /// What to do where the same stands somewhere else, too, so that all of it happens twice.
+    pub twice: Option<String>,
     /// Whether the client is still going to ask for leave to run them.
     pub asks: bool,
     /// Whether `nudge init` would leave the handler as it is, and so is no help.
@@ -58,59 +63,55 @@ pub struct Hooked {
 }
 
 impl Settings<'_> {
+    /// Whether they may be somebody else's.
+    pub fn is_foreign(&self) -> bool {
+        self.place.project.is_some()
+    }
+
     /// The entry of the server, where there is one.
     ///
     /// # Errors
     /// What is wrong.
     pub fn entry(&self) -> Result<Entry, Check> {
-        for place in self.places {
-            let server = (self.client.server)(place);
-            let config = self.read("configured", place, &server.file, server.form)?;
-            let Some(value) = config.get(server.path) else { continue };
+        let server = (self.client.server)(self.place);
+        let config = self.read("configured", &server.file, server.form)?;
+        if let Some(value) = config.get(server.path) {
             let stands = server.file.display().to_string();
             if is_off(&value) {
                 let told = format!("the entry `nudge` of {stands} is switched off");
                 return Err(Check::bad("configured", told, "switch it on there"));
             }
             let is_ours = plan::fits(Some(&value), &server.entry);
-            let install = self.install(place, is_ours && place.project.is_some());
-            return Ok(Entry { file: server.file, value, stands, install, is_ours });
+            let install = self.install(is_ours && self.is_foreign());
+            return Ok(Entry { file: server.file, value, stands, install, is_ours, by_plugin: false });
         }
-        let place = &self.places[0];
         if let Some(file) = self.plugin() {
             let value = parsed(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
             let stands = format!("by the plugin that {} switches on", file.display());
-            return Ok(Entry { file, value, stands, install: self.install(place, true), is_ours: true });
+            let install = self.install(true);
+            return Ok(Entry { file, value, stands, install, is_ours: true, by_plugin: true });
         }
-        let file = (self.client.server)(place).file;
-        Err(Check::bad("configured", format!("{} has no entry `nudge`", file.display()), self.init(place)))
+        Err(Check::bad("configured", format!("{} has no entry `nudge`", server.file.display()), self.init()))
     }
 
-    /// The hooks where some stand, else those of the first place; `None` for a client that has none.
+    /// The hooks; `None` for a client that has none.
     ///
     /// # Errors
     /// What is wrong.
     pub fn hooked(&self) -> Result<Option<Hooked>, Check> {
         let Some(hooks) = self.client.hooks else { return Ok(None) };
-        let mut first = None;
-        for place in self.places {
-            let hooks = hooks(place);
-            let config = self.read("hook", place, &hooks.file, Form::Json)?;
-            let found = self.found(&config, hooks, place);
-            if found.handler.is_some() {
-                return Ok(Some(found));
-            }
-            first.get_or_insert(found);
+        let hooks = hooks(self.place);
+        let config = self.read("hook", &hooks.file, Form::Json)?;
+        let mut found = self.found(&config, hooks);
+        if let (None, Some(file)) = (&found.handler, self.plugin()) {
+            let hook = parsed(PLUGIN_HOOKS)["hooks"][found.events[0].0][0]["hooks"][0].take();
+            (found.file, found.handler, found.missing, found.is_ours) = (file, Some(hook), Vec::new(), true);
+            found.install = self.install(true);
         }
-        if let (Some(first), Some(file)) = (&mut first, self.plugin()) {
-            let hook = parsed(PLUGIN_HOOKS)["hooks"][first.events[0].0][0]["hooks"][0].take();
-            (first.file, first.handler, first.missing, first.is_ours) = (file, Some(hook), Vec::new(), true);
-            first.install = self.install(&self.places[0], true);
-        }
-        Ok(first)
+        Ok(Some(found))
     }
 
-    fn found(&self, config: &Config, hooks: Hooks, place: &Place) -> Hooked {
+    fn found(&self, config: &Config, hooks: Hooks) -> Hooked {
         let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
             let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped, plan::Scan::For(*matcher))?;
             let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
@@ -124,44 +125,70 @@ impl Settings<'_> {
         let is_ours = plan::fits(first.as_ref(), &hooks.handler);
         Hooked {
             missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
-            twice: first.is_some() && self.plugin().is_some(),
+            twice: first.as_ref().and_then(|_| self.twice(&hooks.file)),
             switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
             asks: hooks.trust.as_ref().is_some_and(|trust| !is_trusted(trust, &hooks.file, &found)),
             is_ours,
-            init: self.init(place),
-            install: self.install(place, is_ours && place.project.is_some()),
+            init: self.init(),
+            install: self.install(is_ours && self.is_foreign()),
             file: hooks.file,
             events: hooks.events,
             handler: first,
         }
     }
 
-    fn plugin(&self) -> Option<PathBuf> {
-        self.places.iter().find_map(|place| self.client.plugin_file(place))
+    /// What to do when hooks stand in `file` and somewhere else.
+    fn twice(&self, file: &Path) -> Option<String> {
+        let users_plugin = || self.client.plugin_file(self.users?);
+        if self.plugin().or_else(users_plugin).is_some() {
+            return Some(format!("{} --undo: the plugin brings the hooks, too", self.init()));
+        }
+        let users = self.client.hooks?(self.users?);
+        // In the user's home it is one file. One that is broken is told without --project.
+        if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
+            return None;
+        }
+        let config = Config::read(&users.file, Form::Json).ok()?;
+        let ours = |event: &str| plan::ours(&config.get(&["hooks", event])?, users.grouped, plan::Scan::Any);
+        users.events.iter().find_map(|(event, _)| ours(event))?;
+        let file = users.file.display();
+        Some(format!("also in {file}: they run twice; `{} --undo` takes these out", self.init()))
     }
 
-    fn read(&self, name: &'static str, place: &Place, file: &Path, form: Form) -> Result<Config, Check> {
+    fn plugin(&self) -> Option<PathBuf> {
+        self.client.plugin_file(self.place)
+    }
+
+    fn read(&self, name: &'static str, file: &Path, form: Form) -> Result<Config, Check> {
         Config::read(file, form).map_err(|error: Error| {
             let (told, advice) = advice(&error);
             let fix = match error.kind() {
-                ErrorKind::Invalid => format!("correct it there, then `{}`", self.init(place)),
+                ErrorKind::Invalid => format!("correct it there, then `{}`", self.init()),
                 _ => advice.to_owned(),
             };
             Check::bad(name, launch::shown(told), fix)
         })
     }
 
-    fn init(&self, place: &Place) -> String {
-        let project = if place.project.is_some() { " --project" } else { "" };
+    /// What puts them right.
+    pub fn init(&self) -> String {
+        let project = if self.is_foreign() { " --project" } else { "" };
         format!("nudge init {}{project}", self.client.name)
     }
 
     /// What gets the right binary started; `by_name` when the settings are right to say no more than `nudge`.
-    fn install(&self, place: &Place, by_name: bool) -> String {
-        if by_name {
-            format!("put {} into a folder of PATH, before others", self.exe.display())
-        } else {
-            self.init(place)
+    fn install(&self, by_name: bool) -> String {
+        if by_name { format!("put {} into a folder of PATH, before others", self.exe.display()) } else { self.init() }
+    }
+
+    /// What to do about a command that is held back.
+    pub fn held(&self, held: &Held, file: &Path, install: &str) -> String {
+        match held {
+            Held::Missing(_) => install.to_owned(),
+            // Only when it is taken out does `nudge init` write it anew, whatever stands there.
+            Held::Unclear(_) => {
+                format!("look at it in {}, take it out there, then `{}`", file.display(), self.init())
+            }
         }
     }
 

@@ -1,0 +1,118 @@
+//! Which commands of a project's settings are plainly Nudge.
+//!
+//! A project may be anybody's. Clients hold back what it names until the user agrees; here nobody is asked, so
+//! that nothing is started but Nudge itself, without a shell.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::launch::{Launch, shown};
+
+/// Why a command is not started.
+pub enum Held {
+    /// It is the right name, and PATH has none such.
+    Missing(String),
+    /// It may be something else.
+    Unclear(String),
+}
+
+impl Held {
+    /// In words.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Missing(name) => format!("{} is not there, or cannot be run", shown(name)),
+            Self::Unclear(what) => format!("{} is not started: it is not plainly nudge", shown(what)),
+        }
+    }
+}
+
+/// The program of a server, whose words are `serve` and whose variables are Nudge's own.
+///
+/// # Errors
+/// Why it is not started.
+pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, Held> {
+    if let Some(name) = launch.variables().find(|name| !name.starts_with("NUDGE_")) {
+        return Err(Held::Unclear(format!("{} with a variable {name}", launch.command)));
+    }
+    if launch.args != ["serve"] {
+        // The words themselves may hold a secret.
+        return Err(Held::Unclear(format!("{} with other words than `serve`", launch.command)));
+    }
+    program(&launch.command, exe)
+}
+
+/// The program of a hook, whose one word is `hook`.
+///
+/// # Errors
+/// Why it is not started.
+pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, Held> {
+    let line = handler["command"].as_str().unwrap_or_default();
+    let command = match handler.get("args") {
+        Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
+        None => line.strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
+            // What stays special to a shell in quotes.
+            Some(quoted) => quoted.strip_suffix('"').filter(|path| is_plain(path, " ()'&;,=@+~#")),
+            None => Some(path).filter(|path| is_plain(path, "")),
+        }),
+    };
+    program(command.ok_or_else(|| Held::Unclear(line.into()))?, exe)
+}
+
+/// Whether a shell takes a path as it stands.
+fn is_plain(path: &str, more: &str) -> bool {
+    let separator = if cfg!(windows) { '\\' } else { '/' };
+    path.chars().all(|c| c.is_alphanumeric() || "/._-:".contains(c) || c == separator || more.contains(c))
+}
+
+/// This binary, or the one of PATH, if the command is one of them.
+fn program(command: &str, exe: &Path) -> Result<PathBuf, Held> {
+    let path = Path::new(command);
+    let is_name = ["nudge", "nudge.exe"].contains(&command);
+    let found = if is_name { in_path(command).ok_or_else(|| Held::Missing(command.into()))? } else { path.to_owned() };
+    let unclear = || Held::Unclear(command.into());
+    // Relative, it depends on the folder, which is the project's.
+    let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
+    let real = real.ok_or_else(unclear)?;
+    let known = in_path("nudge").into_iter().chain([exe.to_owned()]);
+    // It is the known path that is started: the other could lead elsewhere by then.
+    known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
+}
+
+/// Looks for a name in the folders of PATH that do not depend on the current one.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.find_map(|folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn hooks_with_syntax_of_a_shell_are_held_back() {
+        // The program is there under each of these names, so that the syntax alone decides.
+        let folder = tempfile::tempdir().unwrap();
+        let exe = std::env::current_exe().unwrap();
+        let at = |name: &str| {
+            let path = folder.path().join(name).join("nudge");
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&exe, &path).unwrap();
+            path.display().to_string()
+        };
+        let is_started = |line: String| hook(&json!({"command": line}), &exe).is_ok();
+        assert!(is_started(format!("{} hook", at("plain"))));
+        for name in ["a b", "a;b", "~", "é(1)"] {
+            assert!(is_started(format!("\"{}\" hook", at(name))), "{name}");
+            assert!(!is_started(format!("{} hook", folder.path().join(name).join("nudge").display())));
+        }
+        for name in ["$(x)", "`x`", "a\"b", "a\\b", "a!b", "a\nb", "a*b", "$HOME"] {
+            let path = at(name);
+            assert!(!is_started(format!("\"{path}\" hook")) && !is_started(format!("{path} hook")), "{name}");
+            assert!(hook(&json!({"command": path, "args": ["hook"]}), &exe).is_ok(), "no shell reads it");
+        }
+    }
+}
