@@ -137,6 +137,24 @@ fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
 }
 
 #[test]
+fn a_start_that_had_nothing_to_tell_comes_again_once() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    let start = |who: &str| work.event("SessionStart", who, &json!({"source": "startup"}));
+    let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
+    assert_eq!(told(&session, &start("s")), "", "nothing is stored");
+    assert_eq!(told(&session, &start("quiet")), "");
+    assert_eq!(told(&session, &prompt("quiet", "hello there")), "");
+    set(&session, &["api", "build", "make api"]);
+    let text = told(&session, &prompt("s", "hello there"));
+    assert!(text.contains("- api/build: make api (set "), "{text}");
+    set(&session, &["api", "test", "make check"]);
+    for who in ["s", "quiet"] {
+        assert_eq!(told(&session, &prompt(who, "thanks a lot")), "", "an irrelevant prompt adds nothing to {who}");
+    }
+    session.end();
+}
+
+#[test]
 fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     let (session, work) = (Session::start(0), Workspace::new());
     set(&session, &["api", "test", "cargo test -p api --locked"]);

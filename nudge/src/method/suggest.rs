@@ -102,7 +102,8 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// How many more the limits held back.
     pub omitted: usize,
-    /// Whether the client session had been told a `start` before; false without one.
+    /// Whether a `start` had told the client session something before, or had been asked for twice; false
+    /// without one.
     pub started: bool,
 }
 
@@ -129,7 +130,9 @@ pub(crate) struct Session {
     hints: hashbrown::HashSet<Name, RandomState>,
     /// When suggestions were made, within the window.
     times: VecDeque<Millis>,
-    /// Was told a `start`.
+    /// A `start` was asked for: it may have come too early, with nothing to tell yet.
+    asked: bool,
+    /// A `start` told something, or was asked for twice.
     started: bool,
     pub counts: Counts,
     pub last: Millis,
@@ -251,7 +254,10 @@ impl Nudge {
         out.omitted += found.len();
         match session {
             Some(session) => {
-                session.started |= params.event == SuggestEvent::Start;
+                if params.event == SuggestEvent::Start {
+                    session.started |= session.asked || told.suggestions > 0;
+                    session.asked = true;
+                }
                 session.counts.add(told);
             }
             None => shown.gone.add(told),
