@@ -80,7 +80,7 @@ pub struct Suggest {
     /// The agent's session; a hint is shown to it once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
-    /// Forget what the session was shown, as after a compaction.
+    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
     /// Most bytes of value text; 2,000 when absent.
@@ -149,6 +149,7 @@ impl Shown {
         let session = self.sessions.entry(name.to_owned()).or_default();
         if fresh {
             session.hints.clear();
+            session.times.clear();
         }
         session.last = now;
         while session.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
