@@ -278,6 +278,8 @@ export interface SuggestParams {
   readonly fresh?: boolean | null
   /** Most bytes of value text; 2,000. */
   readonly max_bytes?: number | null
+  /** Most suggestions in this answer; what it holds back was not shown. */
+  readonly limit?: number | null
 }
 
 /** Params of {@link Store.outcome}. */

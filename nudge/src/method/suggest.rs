@@ -86,6 +86,10 @@ pub struct Suggest {
     /// Most bytes of value text; 2,000 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
 }
 
 /// Without the texts, which may hold secrets.
@@ -203,6 +207,9 @@ impl Nudge {
                 "prompt, command, error and client_session may have 64 KiB each; send the end of a long text.",
             ));
         }
+        if params.limit == Some(0) {
+            return Err(Error::invalid("limit must be a whole number of 1 or more."));
+        }
         let context = params.context.build()?;
         let now = self.now();
         let trigger =
@@ -226,8 +233,9 @@ impl Nudge {
         };
         let mut found = self.store.best_first(&filter);
         let used = session.as_ref().map_or(0, |session| session.times.len());
-        let (mut count, mut bytes) =
-            (self.config().suggest_max.saturating_sub(used), params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES));
+        let allowed = self.config().suggest_max.saturating_sub(used);
+        let mut count = params.limit.map_or(allowed, |limit| limit.min(allowed));
+        let mut bytes = params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
         let started = session.as_ref().is_some_and(|session| session.started);
         let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
         let mut told = Counts::default();
