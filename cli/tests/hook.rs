@@ -33,6 +33,14 @@ impl Workspace {
         Self { _home: home, path }
     }
 
+    /// A call of the shell that Claude Code made.
+    fn shell(&self, name: &str, session: &str, command: &str, more: &Value) -> Value {
+        let mut event = self.event(name, session, more);
+        event["tool_name"] = json!("Bash");
+        event["tool_input"] = json!({"command": command});
+        event
+    }
+
     /// An event of Claude Code's.
     fn event(&self, name: &str, session: &str, more: &Value) -> Value {
         let mut event = json!({"hook_event_name": name, "session_id": session, "cwd": self.path});
@@ -158,12 +166,7 @@ fn a_start_that_had_nothing_to_tell_comes_again_once() {
 fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     let (session, work) = (Session::start(0), Workspace::new());
     set(&session, &["api", "test", "cargo test -p api --locked"]);
-    let bash = |name: &str, command: &str, more: &Value| {
-        let mut event = work.event(name, "s", more);
-        event["tool_name"] = json!("Bash");
-        event["tool_input"] = json!({"command": command});
-        event
-    };
+    let bash = |name: &str, command: &str, more: &Value| work.shell(name, "s", command, more);
     let failed = bash("PostToolUseFailure", "cargo test -p api", &json!({"error": "Exit code 101\nno lock file"}));
     let text = told(&session, &failed);
     assert!(text.contains("- api/test: cargo test -p api --locked"), "beside the error: {text}");
@@ -195,6 +198,37 @@ fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     let stats = session.raw().result("nudge.stats", &json!({}));
     let of_s = ["client_session", "suggestions", "followed", "failed"].map(|field| &stats["sessions"][0][field]);
     assert_eq!(of_s, [&json!("s"), &json!(1), &json!(1), &json!(1)], "{stats}");
+    session.end();
+}
+
+#[test]
+fn hooks_that_stand_twice_count_an_outcome_once() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    for who in ["s", "t"] {
+        let command = format!("make {who}");
+        set(&session, &["api", who, &command]);
+        let hint = || session.raw().result("nudge.get_hint", &json!({"component": "api", "key": who}))["hint"].clone();
+        let ran = |name: &str, id: &str, more: &Value| {
+            let mut event = work.shell(name, who, &command, more);
+            event["tool_use_id"] = json!(id);
+            told(&session, &event);
+        };
+        let worked = json!({"tool_response": {"interrupted": false}});
+        let failed = json!({"error": "Exit code 2\nno rule"});
+        // The last is no key: it counts as often as it comes.
+        for (id, uses) in [("toolu_1", 1), ("toolu_1", 1), ("toolu_2", 2), ("é", 3), ("é", 4)] {
+            ran("PostToolUse", id, &worked);
+            assert_eq!(hint()["use_count"], uses, "{who}: {id}");
+        }
+        for (id, failures) in [("toolu_3", 1), ("toolu_3", 1), ("toolu_4", 2)] {
+            ran("PostToolUseFailure", id, &failed);
+            assert_eq!(hint()["failure_count"], failures, "{who}: {id}");
+        }
+        // Where an answer depends on the environment, the server asks for that first.
+        let other =
+            json!({"component": "api", "key": "other", "value": "x", "meta": {"scope": {"env_required": ["CI"]}}});
+        session.raw().result("nudge.set_hint", &other);
+    }
     session.end();
 }
 

@@ -96,14 +96,16 @@ impl Hook<'_> {
 
     /// Names, ages and sources take their room beside the values.
     fn suggest(&self, event: &str, more: &Value, digest: &Digest) -> Result<Told> {
-        self.call("nudge.suggest", &json!({"event": event, "max_bytes": digest.room() * 3 / 5}), more)
+        self.call("nudge.suggest", &json!({"event": event, "max_bytes": digest.room() * 3 / 5}), more, None)
     }
 
+    /// Where hooks stand twice, in the settings of the user and in those of the project, both tell of the same call.
     fn outcome(&self, command: &str, more: &Value) -> Result<()> {
-        self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more).map(drop)
+        let key = self.event.key.as_deref();
+        self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more, key).map(drop)
     }
 
-    fn call<T: DeserializeOwned>(&self, method: &str, params: &Value, more: &Value) -> Result<T> {
+    fn call<T: DeserializeOwned>(&self, method: &str, params: &Value, more: &Value, key: Option<&str>) -> Result<T> {
         let mut all = Map::new();
         for part in [params, more] {
             all.extend(part.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
@@ -112,7 +114,7 @@ impl Hook<'_> {
             all.insert("client_session".into(), session.as_str().into());
         }
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
-        self.session.call_from(cwd.as_deref(), method, &all)
+        self.session.call_from(cwd.as_deref(), method, &all, key)
     }
 }
 
