@@ -366,7 +366,7 @@ export class Store {
   suggest(params: SuggestParams): {
     readonly suggestions: readonly (Row & { readonly why: string })[]
     readonly omitted: number
-    /** Whether the client session had been told a `start` before. */
+    /** Whether a `start` had told the client session something before, or had been asked for twice. */
     readonly started: boolean
   }
   /** Reports how a command ended; `matched` are the hints it changed. */
