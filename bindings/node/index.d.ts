@@ -278,6 +278,8 @@ export interface SuggestParams {
   readonly fresh?: boolean | null
   /** Most bytes of value text; 2,000. */
   readonly max_bytes?: number | null
+  /** Most suggestions in this answer; what it holds back was not shown. */
+  readonly limit?: number | null
 }
 
 /** Params of {@link Store.outcome}. */
@@ -364,7 +366,7 @@ export class Store {
   suggest(params: SuggestParams): {
     readonly suggestions: readonly (Row & { readonly why: string })[]
     readonly omitted: number
-    /** Whether the client session had been told a `start` before. */
+    /** Whether a `start` had told the client session something before, or had been asked for twice. */
     readonly started: boolean
   }
   /** Reports how a command ended; `matched` are the hints it changed. */

@@ -201,17 +201,18 @@ impl Session {
 
     /// Calls a method with what would be filled in for `like`.
     fn call_filled_in(&self, name: &str, like: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        self.fill_in_and_call(name, method(like)?, params, process_cwd().as_deref())
+        self.fill_in_and_call(name, method(like)?, params, process_cwd().as_deref(), None)
     }
 
-    /// Calls a method as from `cwd`.
+    /// Calls a method as from `cwd`; with a `key`, once however often it is called.
     pub(crate) fn call_from<T: DeserializeOwned>(
         &self,
         cwd: Option<&Path>,
         name: &str,
         params: &Map<String, Value>,
+        key: Option<&str>,
     ) -> Result<T> {
-        parsed_as(&self.fill_in_and_call(name, method(name)?, params, cwd)?)
+        parsed_as(&self.fill_in_and_call(name, method(name)?, params, cwd, key)?)
     }
 
     fn fill_in_and_call(
@@ -220,19 +221,21 @@ impl Session {
         method: &Method,
         params: &Map<String, Value>,
         cwd: Option<&Path>,
+        key: Option<&str>,
     ) -> Result<Box<RawValue>> {
+        let caller = Caller::default().with_key(key);
         let inference = Inference::default();
         let filled = || {
             let mut params = params.clone();
             inference.fill_in(method, &mut params, cwd, true);
             raw(&params)
         };
-        let refused = match self.remote.call_by(Caller::default().asking_env(), name, &filled()?) {
+        let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
             Err(refused) => refused,
             answered => return answered,
         };
         inference.learn(refused.env_names().ok_or(refused)?);
-        self.remote.call(name, &filled()?)
+        self.remote.call_by(caller, name, &filled()?)
     }
 
     /// The result for people, or as it came with `--json`.

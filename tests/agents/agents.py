@@ -162,6 +162,13 @@ class Claude(Program):
         allowed = ["--allowedTools", "mcp__nudge,Bash", "--model", "claude-sonnet-4-5"]
         super().__init__(home, "claude", "-p", *stream, *allowed, *flags, cwd=cwd)
 
+    def wait_for_server(self) -> None:
+        """Waits for the hook of its start as well: what is stored before that is told by it, or by the first prompt."""
+        for message in self.heard():
+            if message.get("subtype") == "hook_response" and message["hook_event"] == "SessionStart":
+                break
+        super().wait_for_server()
+
     def ask(self, prompt: str) -> None:
         self.say({"type": "user", "message": {"role": "user", "content": prompt}})
         for message in self.heard():
@@ -215,7 +222,10 @@ class Codex(Program):
             self.say({"id": message["id"], "result": {"action": "accept", "content": {}}})
 
     def ask(self, prompt: str) -> None:
-        self.call("turn/start", {"threadId": self.thread, "input": [{"type": "text", "text": prompt}]})
+        self.turn("turn/start", {"input": [{"type": "text", "text": prompt}]})
+
+    def turn(self, method: str, params: dict) -> None:
+        self.call(method, {"threadId": self.thread} | params)
         for message in self.heard():
             self.answer(message)
             if message.get("method") == "turn/completed":
@@ -281,7 +291,9 @@ class ClaudeCode(Case):
         self.home.nudge("init", "claude", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
+        # Whether or not its start found the server: the digest, which has nothing to tell, has come twice now.
         claude.asked("hello there")
+        claude.asked("hello again")
         self.home.nudge("set", "api", "test", "cargo test -p api --locked")
         failing, working = ("Bash", {"command": "cargo test -p api"}), ("Bash", {"command": "cargo test -p api --locked"})
         before, after_failure, after_success = claude.asked("go on", failing, working)
@@ -323,6 +335,20 @@ class CodexCli(Case):
     def test_it_is_prepared(self) -> None:
         self.home.nudge("init", "codex", "--yes")
         shared_behaviour(self, self.start(Codex))
+
+    def test_who_has_forgotten_is_told_again(self) -> None:
+        self.home.nudge("init", "codex", "--yes")
+        codex = self.start(Codex)
+        codex.wait_for_server()
+        self.home.store()
+        (request,) = codex.asked("hello there")
+        self.assertIn("- api/build: make api-dev", hints(request))
+        codex.turn("thread/compact/start", {})
+        (request,) = codex.asked("hello again")
+        self.assertIn("- api/build: make api-dev", hints(request))
+        # It may have kept its user's words, and the first digest with them.
+        stats = json.loads(self.home.nudge("stats", "--json"))["sessions"][0]
+        self.assertEqual(stats["suggestions"], 4, "each of the two was told twice")
 
 
 class GeminiCli(Case):

@@ -1,9 +1,13 @@
 //! What the clients say on the stdin of a hook. The shapes were observed on Claude Code and Codex; those of
 //! Gemini CLI and Cursor are from their documentation.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+
+/// Longest key of a call that the server takes.
+const MAX_KEY_BYTES: usize = 255;
 
 /// What happened, and to whom.
 #[derive(Debug, PartialEq)]
@@ -15,6 +19,8 @@ pub struct Event {
     pub session: Option<String>,
     /// Where the agent is.
     pub cwd: Option<PathBuf>,
+    /// Names the call of a tool that it is about: the same for every hook that is told of that.
+    pub key: Option<String>,
 }
 
 /// The shape of an answer.
@@ -51,7 +57,7 @@ impl Answer {
 }
 
 /// What Nudge makes of an event.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 pub enum Moment {
     /// A session or a subagent begins, or has forgotten what it knew (`fresh`).
     Start { fresh: bool },
@@ -61,6 +67,18 @@ pub enum Moment {
     Failed { command: String, error: String, exit_code: Option<i64> },
     /// A command worked.
     Worked { command: String },
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { fresh } => write!(f, "Start(fresh {fresh})"),
+            Self::Prompt(_) => f.write_str("Prompt"),
+            Self::Failed { exit_code, .. } => write!(f, "Failed(exit code {exit_code:?})"),
+            Self::Worked { .. } => f.write_str("Worked"),
+        }
+    }
 }
 
 /// The start of a session as a client says it that calls it `name`.
@@ -100,10 +118,17 @@ pub fn read(given: &str) -> Option<Event> {
         (Some(session), Some(agent)) => Some(format!("{session}/{agent}")),
         (session, _) => session,
     };
+    let key = session.as_deref().zip(text("tool_use_id")).and_then(|(session, call)| key(session, &call));
     // Cursor names its folders in a list.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-    Some(Event { answer: answer(&name), moment, session, cwd })
+    Some(Event { answer: answer(&name), moment, session, cwd, key })
+}
+
+/// A key is visible ASCII. What is not has none: then it counts as often as hooks are told of it.
+fn key(session: &str, call: &str) -> Option<String> {
+    let key = format!("hook/{session}/{call}");
+    (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
 /// The command of a call of a shell.
@@ -131,7 +156,9 @@ fn worked(given: &Map<String, Value>) -> Option<Moment> {
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
     let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
-    if is(response, "interrupted") || in_background {
+    // `grep` without a match is reported here too, with a word on what its exit code means: it was not 0.
+    let interpreted = response.get("returnCodeInterpretation").is_some_and(|meaning| !meaning.is_null());
+    if is(response, "interrupted") || in_background || interpreted {
         return None;
     }
     Some(Moment::Worked { command: command(given)? })
@@ -157,6 +184,7 @@ mod tests {
         });
         let event = read(&failed.to_string()).unwrap();
         assert_eq!(event.session.as_deref(), Some("s"));
+        assert_eq!(event.key.as_deref(), Some("hook/s/toolu_04"));
         assert_eq!(event.cwd, Some(PathBuf::from("/home/u/ws")));
         assert_eq!(event.answer, Answer::Specific("PostToolUseFailure".into()));
         let Moment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
@@ -194,7 +222,40 @@ mod tests {
         assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), None);
         assert_eq!(ran(json!({"command": "make"}), json!({"backgroundTaskId": "b"})), None);
         assert_eq!(ran(json!({"command": " "}), done), None);
+        let grep = |meaning: Value| json!({"stdout": "", "interrupted": false, "returnCodeInterpretation": meaning});
+        assert_eq!(ran(json!({"command": "make"}), grep(json!("No matches found"))), None);
+        assert_eq!(ran(json!({"command": "make"}), grep(Value::Null)), worked);
         assert_eq!(ran(json!({"command": "make"}), json!("what Codex says of any end")), None);
+    }
+
+    #[test]
+    fn a_key_is_visible_ascii_of_session_and_call() {
+        let key = |session: &Value, call: &Value| {
+            let event = json!({"hook_event_name": "PostToolUseFailure", "session_id": session, "tool_use_id": call,
+                "tool_name": "Bash", "tool_input": {"command": "make"}, "error": ""});
+            read(&event.to_string()).unwrap().key
+        };
+        assert_eq!(key(&json!("s"), &json!("t")).as_deref(), Some("hook/s/t"));
+        assert_eq!(key(&json!("s"), &json!("t".repeat(248))).unwrap().len(), 255);
+        for call in [json!("t".repeat(249)), json!("a b"), json!("a\nb"), json!("é"), json!(1), Value::Null] {
+            assert_eq!(key(&json!("s"), &call), None, "{call}");
+        }
+        assert_eq!(key(&Value::Null, &json!("t")), None);
+    }
+
+    #[test]
+    fn debug_shows_no_text() {
+        let shown = |event: &Value| format!("{:?}", read(&event.to_string()).unwrap());
+        let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "hush"});
+        let tool =
+            json!({"tool_name": "Bash", "tool_input": {"command": "hush"}, "error": "hush", "tool_response": {}});
+        let mut texts = shown(&prompt);
+        for name in ["PostToolUse", "PostToolUseFailure"] {
+            let mut event = tool.clone();
+            event["hook_event_name"] = json!(name);
+            texts += &shown(&event);
+        }
+        assert!(!texts.contains("hush") && texts.contains("Failed(exit code None)"), "{texts}");
     }
 
     #[test]

@@ -19,6 +19,15 @@ use crate::cmd::Session;
 const PATIENCE_MS: u64 = 45;
 /// Bytes of a digest, unless `NUDGE_HOOK_BYTES` says otherwise.
 const MAX_BYTES: u64 = 2_000;
+/// With less room nothing is asked: what is told counts as told, whether or not it can be printed.
+const MIN_BYTES: usize = 200;
+/// Most hints of a start, a prompt and a failure. A session has 20 in 10 minutes: a start must leave some of them
+/// for a command that fails later. What is held back can still be told then.
+const MAX_OF_START: usize = 12;
+const MAX_OF_PROMPT: usize = 6;
+const MAX_OF_FAILURE: usize = 3;
+/// Value text asked for. The digest shortens values, so a long script is told too.
+const MAX_VALUE_BYTES: usize = 16 << 10;
 /// More than a client sends; the response of a command is cut by it.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// The system takes more where it needs more.
@@ -66,44 +75,55 @@ struct Hook<'a> {
 
 impl Hook<'_> {
     fn text(&self) -> Result<String> {
-        let max_bytes = option("NUDGE_HOOK_BYTES", MAX_BYTES);
-        let mut digest = Digest::new(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        let max_bytes = usize::try_from(option("NUDGE_HOOK_BYTES", MAX_BYTES)).unwrap_or(usize::MAX);
+        let mut digest = Digest::new(max_bytes);
+        match &self.event.moment {
+            Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
+            Moment::Failed { command, exit_code: Some(code), .. } => {
+                // What may work instead is worth telling even where the outcome was refused.
+                let _ = self.outcome(command, &json!({"ok": false, "exit_code": code}));
+            }
+            _ => {}
+        }
+        if max_bytes < MIN_BYTES {
+            return Ok(String::new());
+        }
         match &self.event.moment {
             Moment::Start { fresh } => {
-                let told = self.suggest("start", &json!({"fresh": fresh}), &digest)?;
-                digest.add(START, &told);
+                digest.add(START, &self.suggest("start", MAX_OF_START, &json!({"fresh": fresh}))?);
             }
             Moment::Prompt(prompt) => {
-                let told = self.suggest("prompt", &json!({"prompt": end_of(prompt)}), &digest)?;
+                let told = self.suggest("prompt", MAX_OF_PROMPT, &json!({"prompt": end_of(prompt)}))?;
                 digest.add(PROMPT, &told);
-                // When the session began, nobody may have been there to ask.
-                if self.event.session.is_some() && !told.started {
-                    let told = self.suggest("start", &json!({}), &digest)?;
+                // When the session began, nobody may have been there to ask, or nothing there to tell. What the
+                // prompt has brought is told all the same.
+                if self.event.session.is_some()
+                    && !told.started
+                    && let Ok(told) = self.suggest("start", MAX_OF_START, &json!({}))
+                {
                     digest.add(START, &told);
                 }
             }
-            Moment::Failed { command, error, exit_code } => {
-                if exit_code.is_some() {
-                    self.outcome(command, &json!({"ok": false, "exit_code": exit_code}))?;
-                }
-                let told = self.suggest("failure", &json!({"command": command, "error": end_of(error)}), &digest)?;
-                digest.add(FAILURE, &told);
+            Moment::Failed { command, error, .. } => {
+                let more = json!({"command": command, "error": end_of(error)});
+                digest.add(FAILURE, &self.suggest("failure", MAX_OF_FAILURE, &more)?);
             }
-            Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
+            Moment::Worked { .. } => {}
         }
         Ok(digest.finish())
     }
 
-    /// Names, ages and sources take their room beside the values.
-    fn suggest(&self, event: &str, more: &Value, digest: &Digest) -> Result<Told> {
-        self.call("nudge.suggest", &json!({"event": event, "max_bytes": digest.room() * 3 / 5}), more)
+    fn suggest(&self, event: &str, limit: usize, more: &Value) -> Result<Told> {
+        self.call("nudge.suggest", &json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES}), more, None)
     }
 
+    /// Where hooks stand twice, in the settings of the user and in those of the project, both tell of the same call.
     fn outcome(&self, command: &str, more: &Value) -> Result<()> {
-        self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more).map(drop)
+        let key = self.event.key.as_deref();
+        self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more, key).map(drop)
     }
 
-    fn call<T: DeserializeOwned>(&self, method: &str, params: &Value, more: &Value) -> Result<T> {
+    fn call<T: DeserializeOwned>(&self, method: &str, params: &Value, more: &Value, key: Option<&str>) -> Result<T> {
         let mut all = Map::new();
         for part in [params, more] {
             all.extend(part.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
@@ -112,7 +132,7 @@ impl Hook<'_> {
             all.insert("client_session".into(), session.as_str().into());
         }
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
-        self.session.call_from(cwd.as_deref(), method, &all)
+        self.session.call_from(cwd.as_deref(), method, &all, key)
     }
 }
 

@@ -80,12 +80,16 @@ pub struct Suggest {
     /// The agent's session; a hint is shown to it once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
-    /// Forget what the session was shown, as after a compaction.
+    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
     /// Most bytes of value text; 2,000 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
 }
 
 /// Without the texts, which may hold secrets.
@@ -102,7 +106,8 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// How many more the limits held back.
     pub omitted: usize,
-    /// Whether the client session had been told a `start` before; false without one.
+    /// Whether a `start` had told the client session something before, or had been asked for twice; false
+    /// without one.
     pub started: bool,
 }
 
@@ -129,7 +134,9 @@ pub(crate) struct Session {
     hints: hashbrown::HashSet<Name, RandomState>,
     /// When suggestions were made, within the window.
     times: VecDeque<Millis>,
-    /// Was told a `start`.
+    /// A `start` was asked for: it may have come too early, with nothing to tell yet.
+    asked: bool,
+    /// A `start` told something, or was asked for twice.
     started: bool,
     pub counts: Counts,
     pub last: Millis,
@@ -146,6 +153,7 @@ impl Shown {
         let session = self.sessions.entry(name.to_owned()).or_default();
         if fresh {
             session.hints.clear();
+            session.times.clear();
         }
         session.last = now;
         while session.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
@@ -199,6 +207,9 @@ impl Nudge {
                 "prompt, command, error and client_session may have 64 KiB each; send the end of a long text.",
             ));
         }
+        if params.limit == Some(0) {
+            return Err(Error::invalid("limit must be a whole number of 1 or more."));
+        }
         let context = params.context.build()?;
         let now = self.now();
         let trigger =
@@ -222,8 +233,9 @@ impl Nudge {
         };
         let mut found = self.store.best_first(&filter);
         let used = session.as_ref().map_or(0, |session| session.times.len());
-        let (mut count, mut bytes) =
-            (self.config().suggest_max.saturating_sub(used), params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES));
+        let allowed = self.config().suggest_max.saturating_sub(used);
+        let mut count = params.limit.map_or(allowed, |limit| limit.min(allowed));
+        let mut bytes = params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
         let started = session.as_ref().is_some_and(|session| session.started);
         let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
         let mut told = Counts::default();
@@ -251,7 +263,10 @@ impl Nudge {
         out.omitted += found.len();
         match session {
             Some(session) => {
-                session.started |= params.event == SuggestEvent::Start;
+                if params.event == SuggestEvent::Start {
+                    session.started |= session.asked || told.suggestions > 0;
+                    session.asked = true;
+                }
                 session.counts.add(told);
             }
             None => shown.gone.add(told),

@@ -304,11 +304,12 @@ class Store(NativeStore):
         client_session: str | None = None,
         fresh: bool = False,
         max_bytes: int | None = None,
+        limit: int | None = None,
     ) -> t.SuggestResult:
         """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
 
         To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
-        `max_bytes` of value text (2,000). Never a secret.
+        `max_bytes` of value text (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -316,7 +317,7 @@ class Store(NativeStore):
         ['build']
         """
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
-        rest = {"client_session": client_session, "max_bytes": max_bytes}
+        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit}
         result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
         return result
 

@@ -228,7 +228,10 @@ class Suggestion(TypedDict):
 
 
 class SuggestResult(TypedDict):
-    """Best first, how many more the limits held back, and whether `client_session` was told a start before."""
+    """Best first, how many more the limits held back, and whether `client_session` was told a start before.
+
+    `started` is true as well once a start was asked for twice, even if there was nothing to tell.
+    """
 
     suggestions: list[Suggestion]
     omitted: int
