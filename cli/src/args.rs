@@ -195,6 +195,7 @@ moved it corrects the paths.")]
 Examples:
   nudge doctor               the clients that are found
   nudge doctor claude --json
+  nudge doctor --project     the settings of this folder, of which nothing but Nudge itself is started
 Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
 status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
     Doctor(Doctor),
