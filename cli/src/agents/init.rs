@@ -68,7 +68,8 @@ pub fn run(args: &Init) -> Result<String> {
     }
     tell(shown.trim_end());
     if clients.is_empty() && !wants_block && !wants_unit {
-        return refused_or(&broken, "nothing to change\n".into());
+        let done = if broken.is_empty() { "nothing to change\n" } else { "" };
+        return refused_or(&broken, done.into());
     }
     agree(args.yes, "Make these changes?")?;
     let mut starts_now = args.login;
