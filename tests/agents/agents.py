@@ -284,11 +284,11 @@ def shared_behaviour(case: Case, agent: Program) -> None:
 
 class ClaudeCode(Case):
     def test_it_is_prepared(self) -> None:
-        self.home.nudge("init", "claude", "--yes")
+        self.home.nudge("init", "--yes")
         shared_behaviour(self, self.start(Claude))
 
     def test_after_a_failing_command_the_working_one_stands_beside_the_error_and_a_success_counts(self) -> None:
-        self.home.nudge("init", "claude", "--yes")
+        self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
         # Whether or not its start found the server: the digest, which has nothing to tell, has come twice now.
@@ -308,7 +308,7 @@ class ClaudeCode(Case):
         self.assertEqual((stats["suggestions"], stats["followed"], stats["failed"]), (1, 1, 0), stats)
 
     def test_a_subagent_is_told(self) -> None:
-        self.home.nudge("init", "claude", "--yes")
+        self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
         self.home.store()
@@ -319,7 +319,7 @@ class ClaudeCode(Case):
         self.assertIn("- api/build: make api-dev", hints(wait_for("a subagent", of_subagent)))
 
     def test_who_has_forgotten_is_told_again(self) -> None:
-        self.home.nudge("init", "claude", "--yes")
+        self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
         self.home.store()
@@ -333,11 +333,11 @@ class ClaudeCode(Case):
 
 class CodexCli(Case):
     def test_it_is_prepared(self) -> None:
-        self.home.nudge("init", "codex", "--yes")
+        self.home.nudge("init", "--yes")
         shared_behaviour(self, self.start(Codex))
 
     def test_who_has_forgotten_is_told_again(self) -> None:
-        self.home.nudge("init", "codex", "--yes")
+        self.home.nudge("init", "--yes")
         codex = self.start(Codex)
         codex.wait_for_server()
         self.home.store()
@@ -372,7 +372,7 @@ class GeminiCli(Case):
 
 class Together(Case):
     def test_what_one_stores_the_other_knows(self) -> None:
-        self.home.nudge("init", "claude", "codex", "--yes")
+        self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
         by_claude = {"component": "mail", "key": "run", "value": "docker compose up mailhog"}
