@@ -1,9 +1,8 @@
 //! The block for AGENTS.md or CLAUDE.md: five lines that say when to ask.
 
-use std::fs;
+use nudge::Result;
 
-use nudge::{Error, ErrorKind, Result};
-
+use super::config::text_of;
 use super::plan::File;
 
 const BLOCK: &str = "\
@@ -22,14 +21,7 @@ pub fn plan() -> Result<Option<File>> {
     let folder = nudge_client::process_cwd().unwrap_or_default();
     let claude = folder.join("CLAUDE.md");
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
-    let before = match fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => {
-            let message = format!("Cannot read {}: {error}; make it readable.", path.display());
-            return Err(Error::new(ErrorKind::Unavailable, message));
-        }
-    };
+    let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or_default();
     let after = match around(old) {
         Some((head, tail)) => format!("{head}{BLOCK}{tail}"),

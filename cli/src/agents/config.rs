@@ -47,11 +47,7 @@ impl Config {
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID`, with the position, when it is broken.
     pub fn read(path: &Path, form: Form) -> Result<Self> {
-        let before = match fs::read_to_string(path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(unreadable(path, &error)),
-        };
+        let before = text_of(path)?;
         let text = before.as_deref().unwrap_or_default();
         let content = Content::parse(path, form, text)?;
         let (has_mark, has_returns) = (text.starts_with(MARK), form == Form::Toml && text.contains("\r\n"));
@@ -376,8 +372,19 @@ fn of_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("Cannot read {}: {error}; make it readable.", path.display()))
+/// What is in a file; `None` when there is none.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when it cannot be read.
+pub fn text_of(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let message = format!("Cannot read {}: {error}; make it readable.", path.display());
+            Err(Error::new(ErrorKind::Unavailable, message))
+        }
+    }
 }
 
 fn broken(path: &Path, line: usize, column: usize, why: &str) -> Error {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nudge::{Error, ErrorKind, Result};
 
 use super::clients::{self, Client, Place};
+use super::config::text_of;
 use super::here::Here;
 use super::plan::{File, Plan, Stood, shell_line};
 use super::record::{Change, Record, Was, missing_folders, remove, write};
@@ -246,7 +247,7 @@ fn undo(here: &Here, args: &Init) -> Result<String> {
 
 /// What was done about one file, in words.
 fn undo_file(here: &Here, path: &Path, changes: &[Change]) -> Result<&'static str> {
-    let Ok(now) = fs::read_to_string(path) else { return Ok("") };
+    let Some(now) = text_of(path)? else { return Ok("") };
     if login::is_unit(&here.place, path) {
         login::stop();
     }

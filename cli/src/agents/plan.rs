@@ -54,11 +54,11 @@ impl Stood {
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place))
             && let Ok(config) = Config::read(&hooks.file, Form::Json)
         {
-            let is_there = |event: &&str| {
-                config.get(&["hooks", event]).is_some_and(|list| ours(&list, hooks.grouped, Scan::Any).is_some())
+            let is_there = |(event, matcher): &&(&str, Option<&str>)| {
+                let list = config.get(&["hooks", event]);
+                list.is_some_and(|list| ours(&list, hooks.grouped, Scan::For(*matcher)).is_some())
             };
-            let events = hooks.events.iter().map(|(event, _)| *event).filter(is_there);
-            stood.events = events.map(str::to_owned).collect();
+            stood.events = hooks.events.iter().filter(is_there).map(|(event, _)| (*event).to_owned()).collect();
         }
         stood
     }

@@ -103,6 +103,13 @@ fn a_hook_at_another_occasion_is_not_taken_for_ours() {
     assert_eq!(handlers(&settings, "PostToolUse").len(), 2);
     assert_eq!(handlers(&settings, "PostToolUseFailure").len(), 1, "that one is asked at Bash, too");
     assert_eq!(handlers(&settings, "PostToolUseFailure")[0]["command"], home.binary.to_str().unwrap());
+    let mut settings = settings;
+    settings["model"] = json!("changed since");
+    home.write(".claude/settings.json", &settings.to_string());
+    home.init(&["--undo", "--yes"]);
+    let left = home.json(".claude/settings.json");
+    assert_eq!(handlers(&left, "PostToolUse"), [json!({"type": "command", "command": "/x/nudge", "args": ["hook"]})]);
+    assert_eq!(left["hooks"]["PostToolUse"][0]["matcher"], "Edit", "the one that was there, and no other: {left}");
 }
 
 #[test]
@@ -211,4 +218,21 @@ fn a_file_that_was_changed_since_loses_only_what_is_ours() {
         codex.contains("theme = \"z\"") && codex.contains("[mcp_servers.other]") && !codex.contains("nudge"),
         "{codex}"
     );
+}
+
+#[test]
+fn what_cannot_be_undone_now_can_be_undone_later() {
+    let home = Home::new();
+    let before = home.files();
+    home.init(&["cursor", "codex", "--yes"]);
+    let (file, aside) = (home.path(".cursor/mcp.json"), home.path("aside"));
+    fs::rename(&file, &aside).unwrap();
+    fs::create_dir(&file).unwrap();
+    let output = home.refused(&["--undo", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mcp.json"), "{output:?}");
+    assert_eq!(home.read(".codex/config.toml"), CODEX, "the others are undone");
+    fs::remove_dir(&file).unwrap();
+    fs::rename(&aside, &file).unwrap();
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
 }
