@@ -1,4 +1,4 @@
-//! Fills in the context of a call: the one place that knows where the caller is (contract section 9).
+//! Fills in the context of a call: the one place that knows where the caller is (semantics section 9).
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
 use std::io::Read as _;
@@ -126,7 +126,7 @@ fn outside(cwd: &Path) -> nudge::ContextSpec {
     nudge::ContextSpec { cwd, os: nudge::Os::current(), ..nudge::ContextSpec::default() }
 }
 
-/// What contract section 5 reads as "not given".
+/// What semantics section 5 reads as "not given".
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

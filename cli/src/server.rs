@@ -1,7 +1,7 @@
 //! The server: HTTP for everything, MCP over stdio for the agent that started it.
 //!
 //! One thread drives both. The first server of a runtime directory is PRIMARY and has the store; every
-//! further one is a PROXY, which forwards what its client asks and stands in line to go on (contract
+//! further one is a PROXY, which forwards what its client asks and stands in line to go on (semantics
 //! section 8). What they answer is a [`Service`]; this module and those below it know no method of the
 //! store's.
 

@@ -108,7 +108,7 @@ impl Writer {
 }
 
 impl Default for Nudge {
-    /// An empty store with the specification's limits and the system's clock.
+    /// An empty store with the default limits and the system's clock.
     fn default() -> Self {
         Self::new(Config::default())
     }
@@ -146,7 +146,7 @@ impl Nudge {
     }
 
     /// Makes it the store of a session that has begun before: both belong to the session and survive
-    /// promotion (contract section 8).
+    /// promotion (semantics section 8).
     #[must_use]
     pub fn with_identity(self, id: String, created_at: Millis) -> Self {
         Self { session_id: id, created_at, ..self }
@@ -223,7 +223,7 @@ impl Nudge {
         Ok(scope)
     }
 
-    /// Everything about a hint that can be checked without the store, in contract section 5's order.
+    /// Everything about a hint that can be checked without the store, in semantics section 5's order.
     pub(crate) fn check(
         &self,
         component: &str,

@@ -57,7 +57,7 @@ pub fn parse_time(text: &str) -> Option<Millis> {
     rfc3339::parse(text)
 }
 
-/// Time as text: RFC 3339, UTC, three decimals and `Z` (contract section 4).
+/// Time as text: RFC 3339, UTC, three decimals and `Z` (semantics section 4).
 pub(crate) mod rfc3339 {
     use chrono::{DateTime, Datelike, Timelike};
 

@@ -1,9 +1,9 @@
-//! Limits and switches (contract section 5, specification section 10).
+//! Limits and switches (semantics section 5, docs/settings.md).
 
 use crate::error::{Error, Result};
 use crate::ttl::Ttl;
 
-/// What can be set on a store. [`Config::default`] has the specification's values.
+/// What can be set on a store. [`Config::default`] has the defaults of docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Most components (`NUDGE_MAX_COMPONENTS`, 500).

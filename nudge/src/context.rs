@@ -1,4 +1,4 @@
-//! Where the caller stands (specification section 4).
+//! Where the caller stands (semantics section 2).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -95,7 +95,7 @@ impl ContextSpec {
     /// Checks and prepares the context.
     ///
     /// # Errors
-    /// `E_INVALID` for a relative cwd, one with `..`, an unreadable repo, or a size over contract
+    /// `E_INVALID` for a relative cwd, one with `..`, an unreadable repo, or a size over semantics
     /// section 5's limits.
     pub fn build(self) -> Result<Context> {
         Context::new(self)

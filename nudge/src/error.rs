@@ -1,4 +1,4 @@
-//! The error model (specification section 5, contract section 6).
+//! The error model (semantics section 6).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why a hint matched, in contract section 3's words.
+//! Why a hint matched, in semantics section 3's words.
 
 use serde::{Deserialize, Serialize};
 

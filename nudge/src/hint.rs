@@ -1,4 +1,4 @@
-//! Hints: what is stored, and its shape on the wire (specification section 3).
+//! Hints: what is stored, and its shape on the wire (semantics section 13).
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const MAX_TAGS: usize = 32;
 const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
 
-/// From how many failures on a hint is doubtful (contract section 10).
+/// From how many failures on a hint is doubtful (semantics section 10).
 const DOUBTFUL: u32 = 3;
 
 /// Whether a value is a credential.
@@ -87,7 +87,7 @@ pub struct HintMeta {
 }
 
 impl HintMeta {
-    /// Sizes and ranges (contract section 5).
+    /// Sizes and ranges (semantics section 5).
     pub(crate) fn check(&self) -> Result<()> {
         if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
             return Err(Error::invalid("meta.reason may have 2 KiB at most."));
@@ -294,7 +294,7 @@ impl Hint {
         self.use_count
     }
 
-    /// Failures since it last worked (contract section 10).
+    /// Failures since it last worked (semantics section 10).
     pub fn failure_count(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.failure_count)
     }

@@ -1,4 +1,4 @@
-//! What keeps credentials out and paths in place (specification section 8).
+//! What keeps credentials out and paths in place (semantics section 7).
 
 pub(crate) mod guard;
 pub mod paths;

@@ -1,4 +1,4 @@
-//! Scopes: the conditions under which a hint is eligible (specification section 4, contract
+//! Scopes: the conditions under which a hint is eligible (semantics
 //! sections 1 and 2).
 
 pub(crate) mod glob;
@@ -158,7 +158,7 @@ pub(crate) struct Condition {
     pub met: bool,
     /// The context does not have the field at all.
     pub absent: bool,
-    /// In contract section 3's words when met, else what is wrong.
+    /// In semantics section 3's words when met, else what is wrong.
     pub reason: String,
 }
 
@@ -166,7 +166,7 @@ impl Scope {
     /// Compiles a scope.
     ///
     /// # Errors
-    /// `E_INVALID` or `E_SCOPE_INVALID`, as contract section 2 says.
+    /// `E_INVALID` or `E_SCOPE_INVALID`, as semantics section 2 says.
     pub fn new(spec: &ScopeSpec) -> Result<Self> {
         spec.check_sizes()?;
         let globs = |patterns: &[String], kind| -> Result<Box<[Glob]>> {
@@ -265,7 +265,7 @@ impl Scope {
             })
     }
 
-    /// Every condition with its outcome, in the order of contract section 3.
+    /// Every condition with its outcome, in the order of semantics section 3.
     pub(crate) fn conditions(&self, context: &Context) -> Vec<Condition> {
         let mut out = Vec::new();
         if !self.cwd.is_empty() {

@@ -1,5 +1,5 @@
 //! The score: a pure function of a hint, whether a file of its component is open, and the time
-//! (contract section 3).
+//! (semantics section 3).
 
 use std::cmp::Ordering;
 
@@ -161,7 +161,7 @@ pub(crate) fn compare_names(a: &Hint, b: &Hint) -> Ordering {
 }
 
 /// The order among the variants of one key: not doubtful, specificity, then section 3's order
-/// (contract section 1).
+/// (semantics section 1).
 pub(crate) fn compare_variants(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
     b.0.is_doubtful().cmp(&a.0.is_doubtful()).then_with(|| compare_specific(a, b))
 }

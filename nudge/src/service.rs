@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::cache::{Call, Made};
 use crate::error::{Error, ErrorKind, Result};
 
-/// How a front end that can infer a context treats a method's `context` (contract section 9).
+/// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextUse {
     /// The method takes none.

@@ -1,4 +1,4 @@
-//! A store as a JSON document (specification section 3, contract section 6): written by export, read
+//! A store as a JSON document (semantics section 13, semantics section 6): written by export, read
 //! by import.
 
 use std::collections::BTreeMap;

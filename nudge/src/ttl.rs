@@ -1,4 +1,4 @@
-//! How long a hint lives (contract section 4).
+//! How long a hint lives (semantics section 4).
 
 use std::fmt;
 use std::str::FromStr;

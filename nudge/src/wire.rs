@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::safety::secrets::SecretGuard;
 
-/// Deepest JSON accepted, counted from `params` (contract section 5).
+/// Deepest JSON accepted, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;
 
 /// Parses `params` of a method.

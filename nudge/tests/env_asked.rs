@@ -1,4 +1,4 @@
-//! A client that sends only the names last asked for is told which others matter (contract section 9).
+//! A client that sends only the names last asked for is told which others matter (semantics section 9).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

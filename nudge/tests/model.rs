@@ -1,4 +1,4 @@
-//! Random sequences of calls against a plain model of the contract: a list, searched from end to end.
+//! Random sequences of calls against a plain model of the semantics: a list, searched from end to end.
 // Times and counts here are far below 2^53.
 #![allow(clippy::cast_precision_loss)]
 

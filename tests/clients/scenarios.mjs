@@ -1,4 +1,4 @@
-// Scenarios A to E of the specification through the TypeScript SDK.
+// Scenarios A to E of semantics section 14 through the TypeScript SDK.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-"""Scenarios A to E of the specification through the Python SDK, in both protocol eras."""
+"""Scenarios A to E of semantics section 14 through the Python SDK, in both protocol eras."""
 
 import asyncio
 import json

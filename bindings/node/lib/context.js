@@ -4,10 +4,10 @@ const native = require('../native.js')
 const { ask, invalid } = require('./error.js')
 const { read, write } = require('./json.js')
 
-/** Names that Node and people use, and the specification's. */
+/** Names that Node and people use, and those of semantics section 2. */
 const SYSTEMS = new Map([['macos', 'darwin'], ['win32', 'windows']])
 
-/** The system's name in the specification; what is no such name is left for the table to refuse. */
+/** The system's name in a scope; what is no such name is left for the table to refuse. */
 function system(given) {
   if (Array.isArray(given)) return given.map(system)
   return SYSTEMS.get(given) ?? given

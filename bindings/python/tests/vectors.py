@@ -159,7 +159,7 @@ class Case:
     def compare(self, method: str, params: Any, answer: Any) -> None:
         """Makes the same call by the typed method, if that can say it."""
         said = typed(self.typed, method, params)
-        # The typed `set` takes the name for the specification's.
+        # The typed `set` takes that name for the wire's.
         if said is None or (method == "set_hint" and '"scope":{"os":"macos"}' in text(params)):
             outcome(lambda: self.typed.call(f"nudge.{method}", params))
             return

@@ -1,5 +1,5 @@
 //! Completing what the stdio client asks: the context it leaves out, and the environment variables that
-//! turn out to matter (contract section 9).
+//! turn out to matter (semantics section 9).
 
 use std::collections::HashSet;
 use std::fmt;

@@ -50,7 +50,7 @@ impl Recorder {
     }
 
     /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock
-    /// comes to it, and nobody can go on with the journal (contract section 8: emptied first).
+    /// comes to it, and nobody can go on with the journal (semantics section 8: emptied first).
     ///
     /// `None` when nothing was acknowledged before already: the session may be another's by now.
     ///

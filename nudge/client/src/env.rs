@@ -1,9 +1,9 @@
-//! What travels of an environment: the variables that were asked for, and no others (contract section 9).
+//! What travels of an environment: the variables that were asked for, and no others (semantics section 9).
 
 use nudge::EnvNames;
 use serde_json::{Map, Value};
 
-/// Limits of a context (contract section 5).
+/// Limits of a context (semantics section 5).
 const MAX_NAMES: usize = 256;
 const MAX_VALUE_BYTES: usize = 32 << 10;
 

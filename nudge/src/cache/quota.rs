@@ -1,4 +1,4 @@
-//! The limits of the store (contract section 5).
+//! The limits of the store (semantics section 5).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The one inference of a context, for every front end (contract section 9).
+//! The one inference of a context, for every front end (semantics section 9).
 
 use std::path::Path;
 

@@ -113,7 +113,7 @@ impl HintValue {
         }
     }
 
-    /// What an agent would run: `cmd`, or a plain string (contract section 10).
+    /// What an agent would run: `cmd`, or a plain string (semantics section 10).
     pub fn command_line(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

@@ -66,7 +66,7 @@ impl Answer for Bumped {
 }
 
 impl Nudge {
-    /// Counts a use (contract section 1).
+    /// Counts a use (semantics section 1).
     ///
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.

@@ -70,7 +70,7 @@ impl Answer for Deleted {
 }
 
 impl Nudge {
-    /// Deletes a hint (contract section 1).
+    /// Deletes a hint (semantics section 1).
     ///
     /// # Errors
     /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.

@@ -77,7 +77,7 @@ pub struct EnvNames {
 }
 
 impl Nudge {
-    /// Names the environment variables that a call could depend on (contract section 9).
+    /// Names the environment variables that a call could depend on (semantics section 9).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -125,7 +125,7 @@ impl Nudge {
     }
 
     /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
-    /// (contract section 9). What is malformed is left to the method.
+    /// (semantics section 9). What is malformed is left to the method.
     pub(super) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
             return Ok(());

@@ -45,14 +45,14 @@ pub struct Export {
 /// Result of [`Nudge::export`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Exported {
-    /// The store, in the specification's section 3 shape.
+    /// The store, in the semantics section 13 shape.
     pub payload: Payload,
     /// How many secret hints were left out.
     pub omitted_secrets: usize,
 }
 
 impl Nudge {
-    /// Exports the store or a component (contract section 6): components and keys in byte order.
+    /// Exports the store or a component (semantics section 6): components and keys in byte order.
     ///
     /// # Errors
     /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.

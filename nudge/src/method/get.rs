@@ -64,7 +64,7 @@ pub struct GotHint {
 }
 
 impl Nudge {
-    /// Fetches the best eligible variant of a key (contract sections 1 and 2).
+    /// Fetches the best eligible variant of a key (semantics sections 1 and 2).
     ///
     /// # Errors
     /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits.

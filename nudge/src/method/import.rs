@@ -106,7 +106,7 @@ struct Incoming {
 }
 
 impl Nudge {
-    /// Imports a payload (contract section 6). A wrong hint is skipped; a wrong payload, a secret in
+    /// Imports a payload (semantics section 6). A wrong hint is skipped; a wrong payload, a secret in
     /// a retained key, and a quota refuse the whole.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Answer for Matched {
 }
 
 impl Nudge {
-    /// Counts how a command ended, for the eligible hints that say it (contract section 10).
+    /// Counts how a command ended, for the eligible hints that say it (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.

@@ -94,7 +94,7 @@ pub struct QueryRow {
 }
 
 impl Nudge {
-    /// Searches (contract section 6). An unknown component gives an empty list.
+    /// Searches (semantics section 6). An unknown component gives an empty list.
     ///
     /// # Errors
     /// `E_INVALID`.

@@ -76,7 +76,7 @@ pub(super) fn redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result
 }
 
 impl Nudge {
-    /// Stores a hint, or updates the variant with an equal scope (contract section 1).
+    /// Stores a hint, or updates the variant with an equal scope (semantics section 1).
     ///
     /// # Errors
     /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown

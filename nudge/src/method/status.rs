@@ -44,7 +44,7 @@ pub struct Status {
     pub uptime_s: i64,
 }
 
-/// The limits of contract section 5.
+/// The limits of semantics section 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct Limits {

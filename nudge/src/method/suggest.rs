@@ -196,7 +196,7 @@ impl Equivalent<Name> for Named<'_> {
 }
 
 impl Nudge {
-    /// Says what to tell an agent now (contract section 10).
+    /// Says what to tell an agent now (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.

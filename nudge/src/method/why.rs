@@ -123,7 +123,7 @@ impl Candidate {
     }
 }
 
-/// What decided, in the order in which it decides (contract section 1).
+/// What decided, in the order in which it decides (semantics section 1).
 fn verdict(hints: &[Candidate], context: &Context) -> String {
     let (first, second) = match hints {
         [] => return "Nothing is stored under this key; list what there is with query, or set it.".into(),

@@ -5,7 +5,7 @@ use crate::hint::{HintMeta, HintValue, Sensitivity};
 use crate::safety::secrets::{Finding, SecretGuard};
 use crate::scope::Scope;
 
-/// Scans every text of a hint (contract section 7).
+/// Scans every text of a hint (semantics section 7).
 pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &HintMeta, scope: &Scope) -> Result<()> {
     let scan = |name: Option<&str>, text: &str, path: &str| match SecretGuard::new().check(name, text) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Rules for the paths that hints hold (contract section 6).
+//! Rules for the paths that hints hold (semantics section 6).
 
 use crate::error::{Error, Result};
 use crate::scope::glob::{has_parent_segment, is_drive};

@@ -1,4 +1,4 @@
-//! The secret guard: refuses text that looks like a credential (contract section 7).
+//! The secret guard: refuses text that looks like a credential (semantics section 7).
 //!
 //! Rules run from the surest to the vaguest and the first hit wins: structure
 //! (private keys, JSON web tokens), prefixed formats, hex runs, credentials in
@@ -43,7 +43,7 @@ pub struct Finding {
     pub path: String,
 }
 
-/// Recognises credentials in text and in JSON values (contract section 7).
+/// Recognises credentials in text and in JSON values (semantics section 7).
 ///
 /// The guard is stateless and free to copy; it knows nothing of hints.
 ///

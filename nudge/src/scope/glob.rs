@@ -1,4 +1,4 @@
-//! Globs over folders and branch names, with the semantics of contract section 2.
+//! Globs over folders and branch names, with the semantics of semantics section 2.
 //!
 //! Braces are expanded when a pattern is compiled, so that matching is one loop without recursion
 //! or allocation: time grows with pattern length times text length, whatever the pattern.

@@ -1,4 +1,4 @@
-//! Repository names: many spellings, one canonical form (contract section 2).
+//! Repository names: many spellings, one canonical form (semantics section 2).
 
 use std::fmt;
 

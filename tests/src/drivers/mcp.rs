@@ -154,7 +154,7 @@ impl Session {
 }
 
 /// Adds an explicit null for every context field left out, so that the server infers none
-/// (contract section 9). A `bump` without context keeps none: with one it would mean another.
+/// (semantics section 9). A `bump` without context keeps none: with one it would mean another.
 fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
     if !matches!(verb, "get_hint" | "query" | "bump") {
         return Ok(params.to_owned());

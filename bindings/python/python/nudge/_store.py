@@ -21,7 +21,7 @@ def _duration(ttl: str | timedelta | None) -> str | None:
 
 
 def _scope(scope: Any) -> Any:
-    """With the specification's name for macOS."""
+    """With the wire's name for macOS."""
     if is_dataclass(scope) and not isinstance(scope, type):
         scope = {field.name: getattr(scope, field.name) for field in fields(scope)}
     return {**scope, "os": _system(scope["os"])} if isinstance(scope, Mapping) and "os" in scope else scope

@@ -68,7 +68,7 @@ pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
         && distinct(&bytes[dot + 1..after], 6) > 5
 }
 
-/// A maximal run of 32 to 64 hex digits that no digest label precedes (contract section 7).
+/// A maximal run of 32 to 64 hex digits that no digest label precedes (semantics section 7).
 pub(super) fn hex_run(bytes: &[u8]) -> bool {
     const LABELS: [&[u8]; 7] = [b"md5", b"sha1", b"sha224", b"sha256", b"sha384", b"sha512", b"blake3"];
     let mut start = 0;

@@ -139,7 +139,7 @@ impl Scan {
 }
 
 impl Hint {
-    /// The specification's score, without open files.
+    /// The score of semantics section 3, without open files.
     fn score(&self, now: i64) -> f64 {
         let hours = (now - self.updated_at) as f64 / 3_600_000.0;
         let decayed = self.uses as f64 * (-hours / 12.0).exp2();
