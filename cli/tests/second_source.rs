@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{Caller, ContextUse, EnvNames, Method, Nudge, Result, Service, Services, unknown_method};
+use nudge::{Caller, EnvNames, Method, Nudge, Result, Service, Services, unknown_method};
 use nudge_cli::server::backend::Backend;
 use nudge_cli::server::fill_in::FillIn;
 use nudge_cli::server::mcp::Tools;
@@ -12,18 +12,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-static ECHO: Method = Method {
-    name: "demo.echo",
-    title: "Echo",
-    description: "Gives back what it got.",
-    tool: true,
-    frequent: true,
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    context: ContextUse::Inferred,
-    params: || json!({"type": "object", "properties": {"say": {"type": "string"}}}),
-};
+static ECHO: Method = Method::new(
+    "demo.echo",
+    "Echo",
+    "Gives back what it got.",
+    || json!({"type": "object", "properties": {"say": {"type": "string"}}}),
+)
+.frequent()
+.reads()
+.inferred()
+.quick();
 
 struct Demo;
 

@@ -65,7 +65,7 @@ pub use record::Entry;
 pub use safety::secrets::{Finding, SecretGuard};
 pub use scope::{Os, Scope, ScopeSpec};
 pub use scoring::Parts;
-pub use service::{Caller, ContextUse, Method, Service, Services, unknown_method};
+pub use service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
 pub use snapshot::Payload;
 pub use store::Change;
 pub use ttl::Ttl;

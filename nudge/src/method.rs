@@ -74,6 +74,10 @@ impl Service for Nudge {
         methods()
     }
 
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        TABLE.iter().map(|row| &row.method).find(|row| row.name == name)
+    }
+
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = TABLE.iter().find(|row| row.method.name == method).ok_or_else(unknown_method)?;
         let run = |caller: Caller<'_>| {

@@ -19,17 +19,50 @@ pub enum ContextUse {
     InferredIfGiven,
 }
 
+/// How long a call may take, which decides where a server runs it: on its event loop, or on a thread of its own
+/// where it holds up nobody.
+#[derive(Debug, Clone, Copy)]
+pub enum Cost {
+    /// Microseconds: it looks into memory, or appends to a file without a flush.
+    Quick,
+    /// Anything longer, or unknown: it reads or writes much, flushes a file, searches texts, computes.
+    Slow,
+    /// Slow for some params, which are given as JSON text.
+    SlowIf(fn(&str) -> bool),
+}
+
+impl Cost {
+    /// Whether a call with these params is to run on the event loop. A method that nobody knows is not.
+    pub fn is_quick(method: Option<&Method>, params: &str) -> bool {
+        match method.map(|method| method.cost) {
+            Some(Self::Quick) => true,
+            Some(Self::SlowIf(is_slow)) => !is_slow(params),
+            Some(Self::Slow) | None => false,
+        }
+    }
+}
+
 /// One row of a method table: all that a surface needs to offer the method.
-// Four independent facts, named after MCP's annotations.
+///
+/// ```
+/// use nudge::{Cost, Method, method::{NoParams, schema}};
+///
+/// static PING: Method = Method::new("nudge.ping", "Ping", "Answers.", schema::<NoParams>).reads().quick();
+/// assert!(PING.read_only && Cost::is_quick(Some(&PING), "{}"));
+/// assert_eq!(PING.tool_name(), "nudge_ping");
+/// ```
+// Independent facts, four of them named after MCP's annotations.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug)]
 pub struct Method {
-    /// The JSON-RPC name, for example `nudge.get_hint`. As an MCP tool the dot becomes `_`.
+    /// The JSON-RPC name: `nudge.get_hint`, and `nudge.SOURCE.VERB` for other sources than the hints.
     pub name: &'static str,
     /// A few words for people.
     pub title: &'static str,
     /// What it does and when to call it, for agents.
     pub description: &'static str,
+    /// JSON Schema (2020-12) of `params`.
+    pub params: fn() -> serde_json::Value,
     /// Offered as an MCP tool (the others are for JSON-RPC and the command line).
     pub tool: bool,
     /// Wanted so often that hosts should load it at once.
@@ -42,11 +75,88 @@ pub struct Method {
     pub idempotent: bool,
     /// How `params.context` is filled in.
     pub context: ContextUse,
-    /// JSON Schema (2020-12) of `params`.
-    pub params: fn() -> serde_json::Value,
+    /// How long a call may take.
+    pub cost: Cost,
 }
 
 impl Method {
+    /// A row that says nothing more: no tool, changes something, takes no context, and is slow until it says
+    /// otherwise.
+    pub const fn new(
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        params: fn() -> serde_json::Value,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            description,
+            params,
+            tool: false,
+            frequent: false,
+            read_only: false,
+            destructive: false,
+            idempotent: false,
+            context: ContextUse::None,
+            cost: Cost::Slow,
+        }
+    }
+
+    /// The same, offered as an MCP tool.
+    #[must_use]
+    pub const fn tool(self) -> Self {
+        Self { tool: true, ..self }
+    }
+
+    /// The same, offered as an MCP tool that hosts should load at once.
+    #[must_use]
+    pub const fn frequent(self) -> Self {
+        Self { tool: true, frequent: true, ..self }
+    }
+
+    /// The same, which changes nothing.
+    #[must_use]
+    pub const fn reads(self) -> Self {
+        Self { read_only: true, idempotent: true, ..self }
+    }
+
+    /// The same, which may remove or overwrite what is stored.
+    #[must_use]
+    pub const fn destructive(self) -> Self {
+        Self { destructive: true, ..self }
+    }
+
+    /// The same, of which two calls leave what one leaves.
+    #[must_use]
+    pub const fn idempotent(self) -> Self {
+        Self { idempotent: true, ..self }
+    }
+
+    /// The same, whose `params.context` is filled in.
+    #[must_use]
+    pub const fn inferred(self) -> Self {
+        Self { context: ContextUse::Inferred, ..self }
+    }
+
+    /// The same, whose `params.context` is filled in when the caller gave one.
+    #[must_use]
+    pub const fn inferred_if_given(self) -> Self {
+        Self { context: ContextUse::InferredIfGiven, ..self }
+    }
+
+    /// The same, which takes microseconds.
+    #[must_use]
+    pub const fn quick(self) -> Self {
+        Self { cost: Cost::Quick, ..self }
+    }
+
+    /// The same, which takes microseconds unless `is_slow` says otherwise of its params.
+    #[must_use]
+    pub const fn slow_if(self, is_slow: fn(&str) -> bool) -> Self {
+        Self { cost: Cost::SlowIf(is_slow), ..self }
+    }
+
     /// The name as an MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
         self.name.replace('.', "_")
@@ -95,6 +205,11 @@ pub trait Service: Send + Sync {
     /// The rows this service answers, in the order surfaces list them.
     fn methods(&self) -> Vec<&'static Method>;
 
+    /// The row of this name, if this service answers it.
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        self.methods().into_iter().find(|row| row.name == name)
+    }
+
     /// Calls a method by its JSON-RPC name. `params` must be a JSON object.
     ///
     /// # Errors
@@ -115,6 +230,10 @@ impl<S: Service + ?Sized> Service for Arc<S> {
         (**self).methods()
     }
 
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        (**self).method(name)
+    }
+
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         (**self).call_by(caller, method, params)
     }
@@ -123,31 +242,43 @@ impl<S: Service + ?Sized> Service for Arc<S> {
 /// Several services as one: each call goes to the first whose table has the method.
 pub struct Services {
     all: Vec<Arc<dyn Service>>,
-    /// Which of them answers a name.
-    by_name: HashMap<&'static str, usize>,
+    /// Which of them answers a name, and its row there; by the name as an MCP tool too.
+    by_name: HashMap<String, (usize, &'static Method)>,
 }
 
 impl Services {
     /// Joins `services`; the first one that knows a name answers it.
-    pub fn new(services: Vec<Arc<dyn Service>>) -> Self {
+    pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
         let mut by_name = HashMap::new();
-        for (at, service) in services.iter().enumerate() {
+        for (at, service) in all.iter().enumerate() {
             for row in service.methods() {
-                by_name.entry(row.name).or_insert(at);
+                by_name.entry(row.name.to_owned()).or_insert((at, row));
+                // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
+                if let Some((first, rest)) = row.name.split_once('.').filter(|(_, rest)| rest.contains('.')) {
+                    by_name.entry(format!("{first}.{}", rest.replace('.', "_"))).or_insert((at, row));
+                }
             }
         }
-        Self { all: services, by_name }
+        Self { all, by_name }
     }
 }
 
 impl Service for Services {
     fn methods(&self) -> Vec<&'static Method> {
-        self.all.iter().flat_map(Service::methods).collect()
+        let of = |(at, service): (usize, &Arc<dyn Service>)| {
+            let rows = service.methods().into_iter();
+            rows.filter(|row| self.by_name.get(row.name).is_some_and(|(first, _)| *first == at)).collect::<Vec<_>>()
+        };
+        self.all.iter().enumerate().flat_map(of).collect()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        self.by_name.get(name).map(|(_, row)| *row)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let at = *self.by_name.get(method).ok_or_else(unknown_method)?;
-        self.all[at].call_by(caller, method, params)
+        let (at, row) = *self.by_name.get(method).ok_or_else(unknown_method)?;
+        self.all[at].call_by(caller, row.name, params)
     }
 }
 

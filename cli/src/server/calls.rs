@@ -5,20 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
-use nudge::{Caller, Error, ErrorKind, Result, Service};
+use nudge::{Caller, Cost, Error, ErrorKind, Result, Service};
 use nudge_client::{ENV_HEADER, KEY_HEADER};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
 use super::history::{CHANGES, History};
-use super::rpc;
+use super::rpc::{self, Request};
 
-/// Calls with more than this to read go to a thread of their own.
+/// Calls with more than this to read go to a thread of their own, and so do batches, which may hold a thousand.
 pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
-/// Answers with everything.
-const LONG: &str = "nudge.export";
-/// Besides it: a search through every text, and names written with escapes, which could be any.
-const PERHAPS_LONG: [&str; 2] = ["\"regex\"", "\\u00"];
 /// What is kept of a caller's name.
 const MAX_NAME_BYTES: usize = 128;
 const MAX_KEY_BYTES: usize = 255;
@@ -54,23 +50,32 @@ impl By {
 
 /// Answers an HTTP body; `None` when it holds notifications only.
 pub async fn answer(service: Arc<dyn Service>, history: &History, by: By, body: Bytes) -> Option<Bytes> {
+    let is_large = body.len() > MAX_INLINE_BYTES || body.trim_ascii_start().starts_with(b"[");
+    let Some(request) = (!is_large).then(|| Request::read(&body)).flatten() else {
+        return on_a_thread(move || match by.caller() {
+            Ok(caller) => rpc::answer(&*service, caller, &body),
+            Err(error) => Request::read(&body).map_or_else(|| Some(rpc::failure(&error)), |one| one.refusal(&error)),
+        })
+        .await;
+    };
     let caller = match by.caller() {
         Ok(caller) => caller,
-        Err(error) => return rpc::refusal(&body, &error),
+        Err(error) => return request.refusal(&error),
     };
-    if let Some(params) = rpc::params_of(&body, CHANGES)
-        && let Err(error) = history.wait(params).await
+    if request.method == CHANGES
+        && let Err(error) = history.wait(request.params()).await
     {
-        return rpc::refusal(&body, &error);
+        return request.refusal(&error);
     }
-    if body.len() <= MAX_INLINE_BYTES && is_short(&body) {
-        return rpc::answer(&*service, caller, &body);
+    if Cost::is_quick(service.method(&request.method), request.params().get()) {
+        return request.answer(&*service, caller);
     }
-    let answered = spawn_blocking(move || {
-        let caller = by.caller().unwrap_or_default();
-        rpc::answer(&*service, caller, &body)
-    });
-    answered.await.unwrap_or_else(|_| Some(rpc::failure(&broken())))
+    let request = request.to_owned();
+    on_a_thread(move || request.borrowed().answer(&*service, by.caller().unwrap_or_default())).await
+}
+
+async fn on_a_thread(answer: impl FnOnce() -> Option<Bytes> + Send + 'static) -> Option<Bytes> {
+    spawn_blocking(answer).await.unwrap_or_else(|_| Some(rpc::failure(&broken())))
 }
 
 /// Makes one call that is already taken apart.
@@ -83,7 +88,7 @@ pub async fn call(
     method: &str,
     params: &RawValue,
 ) -> Result<Box<RawValue>> {
-    if params.get().len() <= MAX_INLINE_BYTES && method != LONG && is_short(params.get().as_bytes()) {
+    if params.get().len() <= MAX_INLINE_BYTES && Cost::is_quick(service.method(method), params.get()) {
         return service.call_by(caller, method, params);
     }
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
@@ -109,13 +114,6 @@ impl OwnedCaller {
         let caller = Caller::named(&self.name).with_key(self.key.as_deref());
         if self.asks_env { caller.asking_env() } else { caller }
     }
-}
-
-/// Whether a body surely holds one call that takes no time. Looking for words errs on the safe side.
-fn is_short(body: &[u8]) -> bool {
-    let Ok(body) = std::str::from_utf8(body) else { return true };
-    // A batch may hold a thousand calls.
-    !body.trim_start().starts_with('[') && !body.contains(LONG) && !PERHAPS_LONG.iter().any(|word| body.contains(word))
 }
 
 fn broken() -> Error {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nudge::{Caller, ContextUse, Error, ErrorKind, Method, Result, Service, unknown_method};
+use nudge::{Caller, Error, ErrorKind, Method, Result, Service, unknown_method};
 use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -13,18 +13,17 @@ use super::recorder::{Recorder, leaving};
 /// Ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
 
-static METHOD: Method = Method {
-    name: SHUTDOWN,
-    title: "Stop the server",
-    description: "Ends the session: this server, and every other that stands in line for it.",
-    tool: false,
-    frequent: false,
-    read_only: false,
-    destructive: true,
-    idempotent: true,
-    context: ContextUse::None,
-    params: || serde_json::json!({"type": "object", "additionalProperties": false}),
-};
+const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
+
+static METHOD: Method = Method::new(
+    SHUTDOWN,
+    "Stop the server",
+    ABOUT,
+    || serde_json::json!({"type": "object", "additionalProperties": false}),
+)
+.destructive()
+.idempotent()
+.quick();
 
 /// Ends the session of the server it belongs to.
 pub struct Control {

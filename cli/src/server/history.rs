@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nudge::{Applied, Caller, ContextUse, Error, ErrorKind, Hint, Method, Result, Service, unknown_method};
+use nudge::{Applied, Caller, Error, ErrorKind, Hint, Method, Result, Service, unknown_method};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -29,24 +29,13 @@ const MAX_WATCHERS: usize = 128;
 /// Numbers that one process may give out in a millisecond before they could be another's.
 const NUMBERS_OF_A_MS: u64 = 2_048;
 
-static METHOD: Method = Method {
-    name: CHANGES,
-    title: "Changes",
-    description: "What changed after `since` (a `next` of an earlier answer; absent: nothing yet), waiting up to `wait_s` seconds (5 at most) for the first.",
-    tool: false,
-    frequent: false,
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    context: ContextUse::None,
-    params: || {
+static METHOD: Method = Method::new(CHANGES, "Changes", "What changed after `since` (a `next` of an earlier answer; absent: nothing yet), waiting up to `wait_s` seconds (5 at most) for the first.", || {
         serde_json::json!({
             "type": "object",
             "properties": {"since": {"type": "integer", "minimum": 0}, "wait_s": {"type": "number", "minimum": 0, "maximum": 5}},
             "additionalProperties": false
         })
-    },
-};
+    }).reads().quick();
 
 /// The store's last changes.
 pub struct History {

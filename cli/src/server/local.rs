@@ -175,6 +175,14 @@ impl Service for Local {
         methods
     }
 
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        #[cfg(feature = "test-clock")]
+        if let Some(row) = [&test_clock::ADVANCE, &test_clock::PANIC].into_iter().find(|row| row.name == name) {
+            return Some(row);
+        }
+        self.nudge.method(name)
+    }
+
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         #[cfg(feature = "test-clock")]
         if method == test_clock::ADVANCE.name {
@@ -196,35 +204,25 @@ impl Service for Local {
 /// Moves the clock, and makes the server panic, for tests; no release has it.
 #[cfg(feature = "test-clock")]
 pub(super) mod test_clock {
-    use nudge::{ContextUse, Error, ErrorKind, ManualClock, Method, Result};
+    use nudge::{Error, ErrorKind, ManualClock, Method, Result};
     use serde_json::value::RawValue;
 
     use crate::server::control::object;
 
-    pub(super) static ADVANCE: Method = ADVANCE_ROW;
-    const ADVANCE_ROW: Method = Method {
-        name: "nudge.test_advance",
-        title: "Move the clock",
-        description: "Moves the store's clock by `ms`.",
-        tool: false,
-        frequent: false,
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        context: ContextUse::None,
-        params: || serde_json::json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
-    };
+    pub(super) static ADVANCE: Method = Method::new(
+        "nudge.test_advance",
+        "Move the clock",
+        "Moves the store's clock by `ms`.",
+        || serde_json::json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
+    )
+    .quick();
 
     /// Tells the server's own task.
     pub(in crate::server) static PANICS: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
-    pub(super) static PANIC: Method = Method {
-        name: "nudge.test_panic",
-        title: "Panic",
-        description: "Makes the server panic.",
-        params: || serde_json::json!({"type": "object"}),
-        ..ADVANCE_ROW
-    };
+    pub(super) static PANIC: Method =
+        Method::new("nudge.test_panic", "Panic", "Makes the server panic.", || serde_json::json!({"type": "object"}))
+            .quick();
 
     pub(super) fn advance(clock: &ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
         #[derive(serde::Deserialize)]

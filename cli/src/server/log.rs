@@ -59,6 +59,10 @@ impl Service for Logged {
         self.0.methods()
     }
 
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        self.0.method(name)
+    }
+
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return self.0.call_by(caller, method, params);
@@ -66,8 +70,7 @@ impl Service for Logged {
         let begun = Instant::now();
         let result = self.0.call_by(caller, method, params);
         // A name that is no method's may be anything.
-        let known = self.0.methods().into_iter().find(|row| row.name == method);
-        let method = known.map_or("an unknown method", |row| row.name);
+        let method = self.0.method(method).map_or("an unknown method", |row| row.name);
         let micros = begun.elapsed().as_micros();
         let answer = result.as_ref().map_or_else(Error::reason, |_| "ok");
         tracing::debug!(method, by = ?caller.name, answer, micros, "call");

@@ -17,15 +17,17 @@ const MAX_BATCH: usize = 1000;
 /// Bytes of answers after which the rest of a batch is refused; no single answer comes near it.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
+/// One request, its parts as they stand in the body.
 #[derive(Deserialize)]
-struct Request<'a> {
+pub struct Request<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
     /// Absent in a notification; `null` is an id.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
+    /// The name of the method.
     #[serde(borrow)]
-    method: Cow<'a, str>,
+    pub method: Cow<'a, str>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
 }
@@ -34,42 +36,80 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Answers a body; `None` when it holds notifications only.
+impl<'a> Request<'a> {
+    /// Reads a body; `None` when it is not one request.
+    pub fn read(body: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+
+    /// The params; both absent and null mean that there are none.
+    pub fn params(&self) -> &'a RawValue {
+        self.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL))
+    }
+
+    /// Makes the call and writes the answer; `None` for a notification, which has none.
+    pub fn answer(&self, service: &dyn Service, by: Caller<'_>) -> Option<Bytes> {
+        let mut out = Vec::with_capacity(512);
+        answer_request(service, by, self, &mut out).then(|| out.into())
+    }
+
+    /// Refuses it; `None` for a notification.
+    pub fn refusal(&self, error: &impl Serialize) -> Option<Bytes> {
+        let id = self.id?.get();
+        let mut out = Vec::new();
+        write_error(&mut out, if is_id(id) { id } else { "null" }, error);
+        Some(out.into())
+    }
+
+    /// A copy that can go to another thread.
+    pub fn to_owned(&self) -> OwnedRequest {
+        OwnedRequest {
+            jsonrpc: self.jsonrpc.clone().into_owned(),
+            id: self.id.map(ToOwned::to_owned),
+            method: self.method.clone().into_owned(),
+            params: self.params.map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// A [`Request`] apart from its body.
+pub struct OwnedRequest {
+    jsonrpc: String,
+    id: Option<Box<RawValue>>,
+    method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl OwnedRequest {
+    /// The request.
+    pub fn borrowed(&self) -> Request<'_> {
+        Request {
+            jsonrpc: Cow::Borrowed(&self.jsonrpc),
+            id: self.id.as_deref(),
+            method: Cow::Borrowed(&self.method),
+            params: self.params.as_deref(),
+        }
+    }
+}
+
+/// Answers a body, whatever is in it; `None` when it holds notifications only.
 pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
+    if let Some(request) = Request::read(body) {
+        return request.answer(service, by);
+    }
     let mut out = Vec::with_capacity(512);
-    let answered = match serde_json::from_slice::<Request<'_>>(body) {
-        Ok(request) => answer_request(service, by, &request, &mut out),
-        Err(_) => match serde_json::from_slice::<&RawValue>(body) {
-            Err(_) => {
-                write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
-                true
-            }
-            Ok(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
-            Ok(json) => {
-                write_invalid(&mut out, json);
-                true
-            }
-        },
+    let answered = match serde_json::from_slice::<&RawValue>(body) {
+        Err(_) => {
+            write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
+            true
+        }
+        Ok(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
+        Ok(json) => {
+            write_invalid(&mut out, json);
+            true
+        }
     };
     answered.then(|| out.into())
-}
-
-/// The params of a body that is one call to `method`, which is a short one.
-pub fn params_of<'a>(body: &'a [u8], method: &str) -> Option<&'a RawValue> {
-    const MAX_BYTES: usize = 4 << 10;
-    let short = str::from_utf8(body).ok().filter(|body| body.len() <= MAX_BYTES && body.contains(method))?;
-    serde_json::from_str::<Request<'_>>(short).ok().filter(|request| request.method == method)?.params
-}
-
-/// Refuses a body before it is looked at more closely; `None` when it is a notification.
-pub fn refusal(body: &[u8], error: &impl Serialize) -> Option<Bytes> {
-    let id = match serde_json::from_slice::<Request<'_>>(body) {
-        Ok(request) => request.id?.get(),
-        Err(_) => "null",
-    };
-    let mut out = Vec::new();
-    write_error(&mut out, if is_id(id) { id } else { "null" }, error);
-    Some(out.into())
 }
 
 /// An error that answers no particular request.
@@ -87,9 +127,7 @@ fn answer_request(service: &dyn Service, by: Caller<'_>, request: &Request<'_>, 
         write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
         return true;
     }
-    // Both absent and null mean that there are none.
-    let params = request.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL));
-    let result = service.call_by(by, &request.method, params);
+    let result = service.call_by(by, &request.method, request.params());
     let Some(id) = id else { return false };
     match result {
         Ok(result) => write(out, id, b",\"result\":", result.get().as_bytes()),

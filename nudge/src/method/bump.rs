@@ -11,22 +11,14 @@ use crate::cache::{Act, Answer, Made, Nudge};
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use, check_name};
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::wire;
 
+const ABOUT: &str = "\
+Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.bump",
-        title: "Report success",
-        description: "Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.",
-        tool: true,
-        frequent: true,
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        context: ContextUse::InferredIfGiven,
-        params: schema::<Bump>,
-    },
+    method: Method::new("nudge.bump", "Report success", ABOUT, schema::<Bump>).frequent().inferred_if_given().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.bump_by(by, params)),
 };
 

@@ -12,22 +12,15 @@ use crate::cache::{Act, Answer, Nudge};
 use crate::error::{Error, Result};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::wire;
 
+const ABOUT: &str = "\
+Forget a hint that is wrong or no longer needed. A key with several variants needs `variant` (one of them) or \
+`all`.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.delete_hint",
-        title: "Delete a hint",
-        description: "Forget a hint that is wrong or no longer needed. A key with several variants needs `variant` (one of them) or `all`.",
-        tool: true,
-        frequent: false,
-        read_only: false,
-        destructive: true,
-        idempotent: false,
-        context: ContextUse::None,
-        params: schema::<Delete>,
-    },
+    method: Method::new("nudge.delete_hint", "Delete a hint", ABOUT, schema::<Delete>).tool().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.delete_by(by, &params)),
 };
 

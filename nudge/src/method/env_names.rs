@@ -18,19 +18,12 @@ use crate::service::{ContextUse, Method};
 use crate::store::Filter;
 use crate::wire;
 
+const ABOUT: &str = "\
+Which environment variables the scopes of the candidates of a get or query mention, so that a client sends no \
+others.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.env_names",
-        title: "Environment names",
-        description: "Which environment variables the scopes of the candidates of a get or query mention, so that a client sends no others.",
-        tool: false,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::None,
-        params: schema::<EnvNamesAsked>,
-    },
+    method: Method::new("nudge.env_names", "Environment names", ABOUT, schema::<EnvNamesAsked>).reads().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.env_names(&params)),
 };
 

@@ -7,23 +7,14 @@ use super::{Row, answer, schema};
 use crate::cache::Nudge;
 use crate::error::{Error, Result};
 use crate::hint::check_name;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
 use crate::snapshot::Payload;
 use crate::wire;
 
+const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.export",
-        title: "Export hints",
-        description: "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.",
-        tool: true,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::None,
-        params: schema::<Export>,
-    },
+    method: Method::new("nudge.export", "Export hints", ABOUT, schema::<Export>).tool().reads(),
     run: |nudge, _, params| answer(params, |params| nudge.export(&params)),
 };
 

@@ -16,23 +16,16 @@ use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
 use crate::safety::guard::check_json;
 use crate::safety::secrets::SecretGuard;
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
 use crate::wire;
 
+const ABOUT: &str = "\
+Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
+value or hint}}}}.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.import",
-        title: "Import hints",
-        description: "Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: value or hint}}}}.",
-        tool: true,
-        frequent: false,
-        read_only: false,
-        destructive: true,
-        idempotent: false,
-        context: ContextUse::None,
-        params: schema::<Import>,
-    },
+    method: Method::new("nudge.import", "Import hints", ABOUT, schema::<Import>).tool().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.import_by(by, &params)),
 };
 

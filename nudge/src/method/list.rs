@@ -4,21 +4,12 @@ use serde::Serialize;
 
 use super::{NoParams, Row, answer, schema};
 use crate::cache::Nudge;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
+
+const ABOUT: &str = "Every component with how many hints it has.";
 
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.list_components",
-        title: "List components",
-        description: "Every component with how many hints it has.",
-        tool: true,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::None,
-        params: schema::<NoParams>,
-    },
+    method: Method::new("nudge.list_components", "List components", ABOUT, schema::<NoParams>).tool().reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.components())),
 };
 

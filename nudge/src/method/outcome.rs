@@ -15,26 +15,17 @@ use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::{Hint, Use};
 use crate::scoring;
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::wire;
 
 const MAX_COMMAND_BYTES: usize = 64 << 10;
 /// What a command that is not found, or not executable, counts for.
 const CANNOT_RUN: u32 = 3;
 
+const ABOUT: &str = "How a command ended: success raises the hints that say it, repeated failure puts them last.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.outcome",
-        title: "Report an outcome",
-        description: "How a command ended: success raises the hints that say it, repeated failure puts them last.",
-        tool: false,
-        frequent: false,
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        context: ContextUse::Inferred,
-        params: schema::<Outcome>,
-    },
+    method: Method::new("nudge.outcome", "Report an outcome", ABOUT, schema::<Outcome>).inferred().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.outcome_by(by, params)),
 };
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::explain::{self, MatchExplain};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
 use crate::store::{Filter, Found, Verdicts};
 use crate::wire;
 
@@ -29,21 +29,24 @@ const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
 /// Compiled regexes kept: compiling costs more than a search.
 const MAX_CACHED_REGEXES: usize = 32;
 
+const ABOUT: &str = "\
+Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters \
+combine with and; keys and tags are any-of; regex searches key, value and reason.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.query",
-        title: "Search hints",
-        description: "Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters combine with and; keys and tags are any-of; regex searches key, value and reason.",
-        tool: true,
-        frequent: true,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::Inferred,
-        params: schema::<Query>,
-    },
+    method: Method::new("nudge.query", "Search hints", ABOUT, schema::<Query>)
+        .frequent()
+        .reads()
+        .inferred()
+        .slow_if(searches_texts),
     run: |nudge, _, params| answer(params, |params| nudge.query(params)),
 };
+
+/// Whether a regex is to be tried on every text. Looking for the word errs on the safe side: a name written with
+/// escapes could be any.
+fn searches_texts(params: &str) -> bool {
+    params.contains("\"regex\"") || params.contains("\\u00")
+}
 
 /// Params of [`Nudge::query`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

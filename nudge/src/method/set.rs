@@ -11,22 +11,16 @@ use crate::cache::{Act, Answer, Made, Nudge};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::{Hint, HintMeta, HintValue, Use};
 use crate::scope::ScopeSpec;
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::wire;
 
+const ABOUT: &str = "\
+Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it \
+(cwd_glob, branch, os, ...) when it holds only somewhere: each scope is a variant of its own, and an equal scope \
+is updated. Never store credentials.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.set_hint",
-        title: "Store a hint",
-        description: "Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it (cwd_glob, branch, os, ...) when it holds only somewhere: each scope is a variant of its own, and an equal scope is updated. Never store credentials.",
-        tool: true,
-        frequent: true,
-        read_only: false,
-        destructive: true,
-        idempotent: false,
-        context: ContextUse::None,
-        params: schema::<SetHint>,
-    },
+    method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
 };
 

@@ -5,21 +5,12 @@ use serde::Serialize;
 use super::{NoParams, Row, answer, schema};
 use crate::cache::Nudge;
 use crate::clock::rfc3339;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
+
+const ABOUT: &str = "How often hints were asked for and suggested, and what came of the suggestions.";
 
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.stats",
-        title: "Statistics",
-        description: "How often hints were asked for and suggested, and what came of the suggestions.",
-        tool: false,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::None,
-        params: schema::<NoParams>,
-    },
+    method: Method::new("nudge.stats", "Statistics", ABOUT, schema::<NoParams>).reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.stats())),
 };
 

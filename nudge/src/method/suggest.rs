@@ -16,7 +16,7 @@ use crate::clock::Millis;
 use crate::context::ContextSpec;
 use crate::error::{Error, Result};
 use crate::hint::Hint;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
 use crate::store::Filter;
 use crate::wire;
 
@@ -31,19 +31,11 @@ const NEAR: f64 = 0.5;
 /// Longest text looked at for words.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
+const ABOUT: &str = "\
+What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.suggest",
-        title: "Suggest hints",
-        description: "What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.",
-        tool: false,
-        frequent: false,
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        context: ContextUse::Inferred,
-        params: schema::<Suggest>,
-    },
+    method: Method::new("nudge.suggest", "Suggest hints", ABOUT, schema::<Suggest>).inferred().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.suggest(params)),
 };
 

@@ -12,42 +12,24 @@ use crate::cache::{Act, Answer, Nudge};
 use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hint::Hint;
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, Method};
 use crate::trash::Deleted;
 use crate::wire;
 
 /// Most hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
+const ABOUT_DELETIONS: &str = "The last deletions of this session, newest first: what, when, by whom.";
+
 pub(super) static DELETIONS: Row = Row {
-    method: Method {
-        name: "nudge.deletions",
-        title: "Deletions",
-        description: "The last deletions of this session, newest first: what, when, by whom.",
-        tool: false,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::None,
-        params: schema::<NoParams>,
-    },
+    method: Method::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, schema::<NoParams>).reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
+const ABOUT: &str = "Brings back what a deletion took: the last one, or the one with this id.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.undo",
-        title: "Undo a deletion",
-        description: "Brings back what a deletion took: the last one, or the one with this id.",
-        tool: false,
-        frequent: false,
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        context: ContextUse::None,
-        params: schema::<Undo>,
-    },
+    method: Method::new("nudge.undo", "Undo a deletion", ABOUT, schema::<Undo>).quick(),
     run: |nudge, by, params| answer(params, |params| nudge.undo_by(by, params)),
 };
 

@@ -12,22 +12,15 @@ use crate::error::Result;
 use crate::explain::{self, MatchExplain};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::{ContextUse, Method};
+use crate::service::Method;
 use crate::wire;
 
+const ABOUT: &str = "\
+Every variant of a key in the order of choice, with each condition met or not and each part of its score, and \
+why the first is chosen.";
+
 pub(super) static ROW: Row = Row {
-    method: Method {
-        name: "nudge.why",
-        title: "Explain a choice",
-        description: "Every variant of a key in the order of choice, with each condition met or not and each part of its score, and why the first is chosen.",
-        tool: false,
-        frequent: false,
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        context: ContextUse::Inferred,
-        params: schema::<Why>,
-    },
+    method: Method::new("nudge.why", "Explain a choice", ABOUT, schema::<Why>).reads().inferred().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.why(params)),
 };
 
