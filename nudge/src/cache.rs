@@ -1,34 +1,29 @@
 //! The store with its clock, limits and writer; the verbs stand in `method`.
 
-mod in_flight;
-mod keyed;
 mod quota;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
+use nudge_core::clock::{Clock, Millis, SystemClock};
+use nudge_core::context::Context;
+use nudge_core::error::Result;
+use nudge_core::once::{Call, Calls, Known, Made, Once, Recordable};
+use nudge_core::scope::{Scope, ScopeSpec};
+use nudge_core::service::{Caller, Method};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
-use crate::clock::{Clock, Millis, SystemClock};
 use crate::config::Config;
-use crate::context::Context;
-use crate::error::Result;
+use crate::guard;
 use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::log::{Applied, Log, NoLog};
 use crate::method::{SetHint, Shown};
 use crate::record::{self, Entry, Read};
-use crate::safety::guard;
-use crate::scope::{Scope, ScopeSpec};
-use crate::service::Caller;
 use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
 use crate::view::{Match, pick};
-
-use in_flight::InFlight;
-use keyed::Known;
-pub(crate) use keyed::{Answer, Call, Keys, Made};
 
 /// Compiled scopes kept by what they were given as.
 const MAX_CACHED_SCOPES: usize = 1024;
@@ -48,8 +43,7 @@ pub struct Nudge {
     env_scopes: AtomicUsize,
     /// Calls that found something.
     hits: AtomicU64,
-    in_flight: InFlight,
-    keys: Mutex<Keys>,
+    calls: Calls,
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
     writer: Mutex<Writer>,
@@ -100,7 +94,7 @@ impl Writer {
         *uses -= 1;
         if *uses == 0 {
             self.scopes.remove(scope.canonical_json());
-            self.free_scopes.push(scope.id);
+            self.free_scopes.push(scope.number());
             self.env_scopes -= usize::from(scope.has_env());
             self.recycled = true;
         }
@@ -136,8 +130,7 @@ impl Nudge {
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
             hits: AtomicU64::new(0),
-            in_flight: InFlight::default(),
-            keys: Mutex::default(),
+            calls: Calls::default(),
             clock,
             log,
             writer: Mutex::default(),
@@ -251,7 +244,11 @@ impl Nudge {
     }
 
     /// Plans changes, records them, then applies them; the only way anything changes.
-    pub(crate) fn write<T: Answer>(&self, act: Act<'_>, body: impl FnOnce(&mut Plan<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T: Recordable>(
+        &self,
+        act: Act<'_>,
+        body: impl FnOnce(&mut Plan<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
         let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
@@ -265,12 +262,13 @@ impl Nudge {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                let known = act.by.key.map(|_| Known::new(act.by.call, &out, &changes)).transpose()?;
+                let known =
+                    act.by.key.map(|_| Known::new(act.by.call, &out, version_of_secret(&changes))).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
                 let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
                 self.record(&writer, &Entry { applied, result, version, call })?;
                 if let (Some(key), Some(known)) = (act.by.key, known) {
-                    self.keys.lock().insert(key, known);
+                    self.calls.note(key, known);
                 }
             }
             Ok(out)
@@ -339,7 +337,7 @@ impl Nudge {
     fn records(&self, writer: &Writer, now: Millis) -> Vec<Vec<u8>> {
         let mut hints = self.store.all();
         hints.retain(|hint| !hint.is_expired(now));
-        record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, &self.keys.lock(), now)
+        self.calls.look(|calls| record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
     /// Brings back what records say, in their order, as if it had been there all the time: nothing is
@@ -373,7 +371,7 @@ impl Nudge {
         }
         let changes = plan.changes;
         for done in read.done {
-            self.keys.lock().insert(&done.key, Known::restored(&done));
+            self.calls.restore(&done);
         }
         self.change(writer, &changes);
         writer.trash.count_from(read.deletions);
@@ -388,6 +386,29 @@ impl Nudge {
             self.apply(writer, Act::new("expire", Caller::default()), now, &expired);
         }
         expired.len()
+    }
+}
+
+/// The version of a secret among the changes, if there is one.
+fn version_of_secret(changes: &[Change]) -> Option<u64> {
+    changes.iter().find_map(|change| match change {
+        Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),
+        _ => None,
+    })
+}
+
+impl Once for Nudge {
+    fn once(
+        &self,
+        key: &str,
+        call: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        self.calls.once(key, call, make)
+    }
+
+    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+        self.ask_env(method.context, params)
     }
 }
 

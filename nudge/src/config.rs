@@ -1,6 +1,7 @@
 //! Limits and switches (semantics section 5, docs/settings.md).
 
-use crate::error::{Error, Result};
+use nudge_core::error::{Error, Result};
+
 use crate::ttl::Ttl;
 
 /// What can be set on a store. [`Config::default`] has the defaults of docs/settings.md.

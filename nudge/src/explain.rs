@@ -1,25 +1,9 @@
 //! Why a hint matched, in semantics section 3's words.
 
-use serde::{Deserialize, Serialize};
+use nudge_core::clock::Millis;
+use nudge_core::context::Context;
 
-use crate::clock::Millis;
-use crate::context::Context;
 use crate::hint::Hint;
-use crate::scoring::Parts;
-
-/// The explanation beside every hint that a read returns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MatchExplain {
-    /// Whether every condition of the scope is met.
-    pub matched: bool,
-    /// 0 to 1; four decimals on the wire.
-    #[serde(serialize_with = "crate::scoring::four_decimals")]
-    pub score: f64,
-    /// The addends of the score.
-    pub parts: Parts,
-    /// What speaks for the hint; for one that did not match, the condition that failed.
-    pub reasons: Vec<String>,
-}
 
 /// What speaks for an eligible hint.
 pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String> {

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::{Error, Result};
+use nudge_core::scope::{Scope, ScopeSpec};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::clock::{Millis, rfc3339};
-use crate::error::{Error, Result};
-use crate::scope::{Scope, ScopeSpec};
 use crate::ttl::Ttl;
-use crate::wire;
 
 mod value;
 

@@ -28,48 +28,55 @@
 //! server, the command line and the bindings use. The library starts no threads and processes, opens
 //! no sockets, and reads no files, except git's when [`context::detect`] is asked to.
 
-pub mod context;
-pub mod safety;
+pub mod method;
+pub mod value;
 
 mod cache;
-mod clock;
 mod config;
-mod error;
 mod explain;
+mod guard;
 mod hint;
 mod log;
-mod method;
 mod record;
-mod scope;
 mod scoring;
-mod service;
 mod snapshot;
 mod store;
 mod trash;
 mod ttl;
 mod view;
-mod wire;
+
+pub use nudge_core::{context, safety};
 
 pub use cache::Nudge;
-pub use clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
 pub use config::Config;
-pub use context::{Context, ContextSpec};
-pub use error::{Error, ErrorKind, Result};
-pub use explain::MatchExplain;
-pub use hint::{
-    Command, Format, Hint, HintMeta, HintValue, PathValue, Redacted, Sensitivity, Shell, Source, Template, check_name,
-};
+pub use hint::{Hint, HintMeta, HintValue, Redacted, check_name};
 pub use log::{Applied, Log};
-pub use method::*;
+pub use nudge_core::clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
+pub use nudge_core::context::{Context, ContextSpec, EnvNames};
+pub use nudge_core::error::{Error, ErrorKind, Result};
+pub use nudge_core::explain::{MatchExplain, Parts};
+pub use nudge_core::place::Os;
+pub use nudge_core::safety::secrets::{Finding, SecretGuard};
+pub use nudge_core::scope::{Scope, ScopeSpec};
+pub use nudge_core::service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
 pub use record::Entry;
-pub use safety::secrets::{Finding, SecretGuard};
-pub use scope::{Os, Scope, ScopeSpec};
-pub use scoring::Parts;
-pub use service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
 pub use snapshot::Payload;
 pub use store::Change;
 pub use ttl::Ttl;
 pub use view::{Match, View};
+
+// The verbs' params and results stand in `method`, the forms of a value in `value`; here they are for short.
+#[doc(no_inline)]
+pub use method::{
+    Bump, Bumped, ComponentCount, Components, ConditionMet, Counts, Delete, Deleted, Deletion, Deletions,
+    EnvNamesAsked, Export, Exported, GetHint, GotHint, Import, ImportError, ImportMode, Imported, Limits, Matched,
+    MatchedHint, Outcome, Query, QueryRow, QueryRows, SessionStats, SetHint, SetResult, Stats, Status, Suggest,
+    SuggestEvent, Suggestion, Suggestions, Undo, Undone, Why, WhyVariant, Whys, methods,
+};
+#[doc(no_inline)]
+pub use nudge_core::table::NoParams;
+#[doc(no_inline)]
+pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};
 
 /// The README's example is run with the documentation tests.
 #[cfg(doctest)]

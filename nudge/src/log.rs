@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::clock::{Millis, rfc3339};
-use crate::error::Result;
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::Result;
+use nudge_core::service::Caller;
+
 use crate::hint::Hint;
 use crate::record::Entry;
-use crate::service::Caller;
 use crate::store::Change;
 
 /// Where changes go before anyone can see them.

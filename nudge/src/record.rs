@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use nudge_core::clock::Millis;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Done;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::cache::Keys;
-use crate::clock::Millis;
-use crate::error::{Error, Result};
 use crate::hint::{Exported, Hint};
 use crate::log::Applied;
 use crate::store::Change;
@@ -90,20 +90,6 @@ impl Serialize for Named<'_> {
     }
 }
 
-/// A call that was made on behalf of a key.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Done<'a> {
-    #[serde(borrow)]
-    pub key: std::borrow::Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub result: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    /// What it was; absent from records of before it was noted.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<std::borrow::Cow<'a, str>>,
-}
-
 /// The shape of a record as it is read.
 #[derive(Deserialize)]
 pub(crate) struct Read<'a> {
@@ -140,7 +126,7 @@ pub(crate) fn snapshot<'a>(
     hints: &'a [Arc<Hint>],
     extra: Option<&'a RawValue>,
     trash: &'a Trash,
-    keys: &'a Keys,
+    done: Vec<Done<'a>>,
     now: Millis,
 ) -> Vec<Vec<u8>> {
     let open: Vec<_> = hints.iter().filter(|hint| !hint.is_secret()).collect();
@@ -168,15 +154,8 @@ pub(crate) fn snapshot<'a>(
         }
     }
     out.push(
-        Record {
-            verb: "snapshot".into(),
-            at: now,
-            extra,
-            done: keys.iter().collect(),
-            deletions: Some(trash.last_id()),
-            ..Record::default()
-        }
-        .to_json(),
+        Record { verb: "snapshot".into(), at: now, extra, done, deletions: Some(trash.last_id()), ..Record::default() }
+            .to_json(),
     );
     out
 }

@@ -3,9 +3,9 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
+use nudge_core::clock::Millis;
+use nudge_core::explain::Parts;
 
-use crate::clock::Millis;
 use crate::hint::Hint;
 
 const FRECENCY: f64 = 0.30;
@@ -28,42 +28,6 @@ const SCOPE_FIELDS: f64 = 6.0;
 
 const DEFAULT_PRIORITY: u8 = 5;
 const DEFAULT_CONFIDENCE: f64 = 0.5;
-
-/// The weighted addends of a score; they sum to it. Serialized with four decimals.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Parts {
-    /// Use, decayed: 0 to 0.30.
-    #[serde(serialize_with = "four_decimals")]
-    pub frecency: f64,
-    /// 0.02 to 0.20.
-    #[serde(serialize_with = "four_decimals")]
-    pub priority: f64,
-    /// 0 to 0.20.
-    #[serde(serialize_with = "four_decimals")]
-    pub confidence: f64,
-    /// Given fields of the scope: 0 to 0.20.
-    #[serde(serialize_with = "four_decimals")]
-    pub scope_specificity: f64,
-    /// Age since the last set: 0 to 0.10.
-    #[serde(serialize_with = "four_decimals")]
-    pub recency: f64,
-    /// An open file of the component: at most 0.05, and the score stays at most 1.
-    #[serde(default, serialize_with = "four_decimals", skip_serializing_if = "is_zero")]
-    pub files_open: f64,
-}
-
-/// A number as it is shown: at most four decimals.
-// Signature given by serde.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-pub(crate) fn four_decimals<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((number * 1e4).round() / 1e4)
-}
-
-// Signature given by serde.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(number: &f64) -> bool {
-    *number == 0.0
-}
 
 /// The part of a score that does not change with time: priority, confidence, specificity.
 pub(crate) fn fixed(hint: &Hint) -> f64 {
@@ -124,16 +88,20 @@ pub(crate) fn score(hint: &Hint, open_file: bool, now: Millis) -> f64 {
     if open_file { rest + files_open(rest) } else { rest }
 }
 
-/// The addends of [`score`].
+/// The addends of [`score`]; an open file is among them only when it counts.
 pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
-    Parts {
-        frecency: frecency(hint.use_count, hint.last_used_at(), now),
-        priority: priority(hint),
-        confidence: confidence(hint),
-        scope_specificity: specificity(hint),
-        recency: recency(hint.updated_at, now),
-        files_open: if open_file { files_open(score(hint, false, now)) } else { 0.0 },
+    let mut parts = Parts::from([
+        ("frecency", frecency(hint.use_count, hint.last_used_at(), now)),
+        ("priority", priority(hint)),
+        ("confidence", confidence(hint)),
+        ("scope_specificity", specificity(hint)),
+        ("recency", recency(hint.updated_at, now)),
+    ]);
+    let open_file = if open_file { files_open(score(hint, false, now)) } else { 0.0 };
+    if open_file > 0.0 {
+        parts.push("files_open", open_file);
     }
+    parts
 }
 
 /// What decides the order of hints before their names do; greater is better.

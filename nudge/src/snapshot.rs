@@ -6,17 +6,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::{Error, Result};
+use nudge_core::scope::Scope;
+use nudge_core::wire;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::clock::{Millis, rfc3339};
-use crate::error::{Error, Result};
 use crate::hint::{Exported, Hint, HintMeta, HintValue, Use};
-use crate::scope::Scope;
-use crate::wire;
 
 /// The version that exports carry.
 const SCHEMA_VERSION: &str = "1.0";

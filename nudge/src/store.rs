@@ -14,13 +14,13 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
+use nudge_core::clock::Millis;
+use nudge_core::context::Context;
+use nudge_core::scope::Scope;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::clock::Millis;
-use crate::context::Context;
 use crate::hint::Hint;
-use crate::scope::Scope;
 
 use rows::Rows;
 pub(crate) use rows::{Filter, Found, Sizes, component_bytes};
@@ -66,7 +66,7 @@ struct Slot {
 
 impl Slot {
     fn new(hint: &Arc<Hint>, row: u32) -> Self {
-        Self { hint: Arc::clone(hint), row, scope: hint.scope.id }
+        Self { hint: Arc::clone(hint), row, scope: hint.scope.number() }
     }
 }
 
@@ -253,9 +253,9 @@ impl Verdicts {
 
     /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
     pub fn allows(&mut self, epoch: u64, scope: &Scope, context: &Context) -> bool {
-        let at = scope.id as usize;
+        let at = scope.number() as usize;
         // Another thread has seen a later epoch: this number may mean another scope by now.
-        if epoch != self.epoch || scope.id == u32::MAX {
+        if epoch != self.epoch || scope.number() == u32::MAX {
             return scope.matches(context);
         }
         if at >= self.by_scope.len() {
@@ -290,9 +290,9 @@ impl Memo {
 
     /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
     pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
-        self.known(epoch, scope.id).unwrap_or_else(|| {
+        self.known(epoch, scope.number()).unwrap_or_else(|| {
             let verdict = scope.matches(context);
-            let at = scope.id as usize;
+            let at = scope.number() as usize;
             if let Some(piece) = self.0.get(at / PIECE) {
                 let piece = piece.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PIECE]));
                 piece[at % PIECE].store(epoch << 2 | 2 | u64::from(verdict), Ordering::Relaxed);

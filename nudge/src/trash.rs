@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::clock::Millis;
+use nudge_core::clock::Millis;
+
 use crate::hint::Hint;
 use crate::log::Applied;
 

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use nudge_core::clock::Millis;
+use nudge_core::error::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use crate::clock::Millis;
-use crate::error::Error;
 
 /// Ten years: the longest duration accepted.
 const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;

@@ -3,14 +3,15 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use nudge_core::clock::Millis;
+use nudge_core::context::Context;
+use nudge_core::explain::{MatchExplain, Parts};
 use smallvec::SmallVec;
 
 use crate::cache::Nudge;
-use crate::clock::Millis;
-use crate::context::Context;
-use crate::explain::{self, MatchExplain};
+use crate::explain;
 use crate::hint::Hint;
-use crate::scoring::{self, Parts};
+use crate::scoring;
 use crate::store::{Memo, Variants};
 
 /// A store bound to one [`Context`]. It remembers what the context makes of each scope, so repeated

@@ -278,9 +278,16 @@ pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_p
         files_open: 0.0,
     };
     of_match!(found, EMPTY, |found| {
-        let nudge::Parts { frecency, priority, confidence, scope_specificity, recency, files_open } =
-            found.found.parts();
-        nudge_parts { frecency, priority, confidence, scope_specificity, recency, files_open }
+        let parts = found.found.parts();
+        let part = |name: &str| parts.get(name).unwrap_or_default();
+        nudge_parts {
+            frecency: part("frecency"),
+            priority: part("priority"),
+            confidence: part("confidence"),
+            scope_specificity: part("scope_specificity"),
+            recency: part("recency"),
+            files_open: part("files_open"),
+        }
     })
 }
 

@@ -50,19 +50,9 @@ impl PyMatch {
     /// The addends of the score by their names.
     #[getter]
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let parts = self.0.parts();
         let out = PyDict::new(py);
-        for (name, part) in [
-            ("frecency", parts.frecency),
-            ("priority", parts.priority),
-            ("confidence", parts.confidence),
-            ("scope_specificity", parts.scope_specificity),
-            ("recency", parts.recency),
-            ("files_open", parts.files_open),
-        ] {
-            if name != "files_open" || part != 0.0 {
-                out.set_item(name, part)?;
-            }
+        for (name, part) in self.0.parts().iter() {
+            out.set_item(name, part)?;
         }
         Ok(out)
     }

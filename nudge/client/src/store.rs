@@ -307,7 +307,7 @@ impl Found {
     pub fn parts(&self) -> Parts {
         match &self.0 {
             Answer::Own(found) => found.parts(),
-            Answer::Session(told) => told.explain.parts,
+            Answer::Session(told) => told.explain.parts.clone(),
         }
     }
 

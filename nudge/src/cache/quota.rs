@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use nudge_core::clock::Millis;
+use nudge_core::error::{Error, Result};
 
 use super::{Nudge, Writer};
-use crate::clock::Millis;
-use crate::error::{Error, Result};
 use crate::hint::Hint;
 use crate::store::{Change, Store, component_bytes};
 
@@ -72,7 +72,7 @@ impl Nudge {
         ];
         match limits.into_iter().find(|(_, size, max)| size > max) {
             None => Ok(()),
-            Some((limit, _, max)) => Err(Error::quota(limit, max)),
+            Some((limit, _, max)) => Err(full(limit, max)),
         }
     }
 }
@@ -80,4 +80,16 @@ impl Nudge {
 /// The hint that `hint` replaces.
 fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
     store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
+}
+
+fn full(limit: &str, max: usize) -> Error {
+    let what = match limit {
+        "components" => "components",
+        "hints_per_component" => "hints in this component",
+        "hints" => "hints",
+        _ => "bytes of hints",
+    };
+    let message =
+        format!("The store is full ({max} {what} at most); delete hints that are no longer needed or raise the limit.");
+    Error::quota(limit, max, message)
 }

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use nudge_core::error::{Error, Result};
+use nudge_core::place::Os;
+use nudge_core::safety::paths;
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
-
-use crate::error::{Error, Result};
-use crate::safety::paths;
-use crate::scope::Os;
-use crate::wire;
 
 /// Longest value text.
 const MAX_BYTES: usize = 64 << 10;

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Made;
+use nudge_core::once::Recordable;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Row, answer, schema};
-use crate::cache::{Act, Answer, Made, Nudge};
-use crate::context::ContextSpec;
-use crate::error::{Error, Result};
+use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, Use, check_name};
-use crate::service::{Caller, Method};
-use crate::wire;
 
 const ABOUT: &str = "\
 Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.bump", "Report success", ABOUT, schema::<Bump>).frequent().inferred_if_given().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.bump_by(by, params)),
 };
@@ -50,9 +52,9 @@ pub struct Bumped {
     pub hint: Arc<Hint>,
 }
 
-/// Of a secret nothing: it is made again.
-impl Answer for Bumped {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+/// The result of a secret is never recorded; the repeated call makes it again.
+impl Recordable for Bumped {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
     }
 }

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Recordable;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Row, answer, schema};
-use crate::cache::{Act, Answer, Nudge};
-use crate::error::{Error, Result};
+use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::{Caller, Method};
-use crate::wire;
 
 const ABOUT: &str = "\
 Forget a hint that is wrong or no longer needed. A key with several variants needs `variant` (one of them) or \
 `all`.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.delete_hint", "Delete a hint", ABOUT, schema::<Delete>).tool().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.delete_by(by, &params)),
 };
@@ -52,8 +53,8 @@ pub struct Deleted {
     pub deleted_count: usize,
 }
 
-impl Answer for Deleted {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+impl Recordable for Deleted {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         if !self.previous.is_secret() {
             return to_raw_value(self).map(Some);
         }

@@ -1,28 +1,27 @@
 //! `nudge.env_names`
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use nudge_core::context::{Context, ContextSpec, EnvNames, ask_env};
+use nudge_core::error::{Error, Result};
+use nudge_core::service::{ContextUse, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::query::MAX_FILTERS;
-use super::{Row, answer, schema};
 use crate::cache::Nudge;
-use crate::context::{Context, ContextSpec};
-use crate::error::{Error, Result};
 use crate::hint::{Hint, check_name};
-use crate::service::{ContextUse, Method};
 use crate::store::Filter;
-use crate::wire;
 
 const ABOUT: &str = "\
 Which environment variables the scopes of the candidates of a get or query mention, so that a client sends no \
 others.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.env_names", "Environment names", ABOUT, schema::<EnvNamesAsked>).reads().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.env_names(&params)),
 };
@@ -58,15 +57,6 @@ pub struct EnvNamesAsked {
     /// Accepted and ignored.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub include_ineligible: bool,
-}
-
-/// Result of [`Nudge::env_names`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EnvNames {
-    /// Every name, in byte order.
-    pub names: BTreeSet<String>,
-    /// Those whose value matters (`env_match`); of the others it is enough that they are set.
-    pub values: BTreeSet<String>,
 }
 
 impl Nudge {
@@ -119,7 +109,7 @@ impl Nudge {
 
     /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
     /// (semantics section 9). What is malformed is left to the method.
-    pub(super) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
+    pub(crate) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
             return Ok(());
         }
@@ -127,32 +117,10 @@ impl Nudge {
         if asked.keys.len() > MAX_FILTERS || asked.tags.len() > MAX_FILTERS {
             return Ok(());
         }
-        let given = match &asked.context {
-            Value::Null => None,
-            Value::Array(list) if list.is_empty() => None,
-            Value::Object(given) => Some(given).filter(|given| !given.is_empty()),
-            _ => return Ok(()),
-        };
-        if given.is_none() && context == ContextUse::InferredIfGiven {
-            return Ok(());
-        }
-        let env = match given.and_then(|given| given.get("env")) {
-            None => None,
-            Some(Value::Array(list)) if list.is_empty() => None,
-            Some(Value::Object(env)) => Some(env),
-            // Unknown, and to stay so; or malformed.
-            Some(_) => return Ok(()),
-        };
-        let value = |name: &String| env.and_then(|env| env.get(name));
-        let keys = asked.key.into_iter().chain(asked.keys).collect::<Vec<_>>();
-        let wanted = self.mentioned(asked.component.as_deref(), &keys, &asked.tags, asked.variant.as_deref());
-        let is_complete = wanted.names.iter().all(|name| value(name).is_some())
-            && wanted.values.iter().all(|name| value(name).and_then(Value::as_str) != Some(""));
-        if is_complete {
-            return Ok(());
-        }
-        let message = "Scopes mention environment variables that context.env lacks; make the call again with those that data.env names.";
-        Err(Error::invalid(message).with("env", json!({"names": wanted.names, "values": wanted.values})))
+        ask_env(&asked.context, context == ContextUse::InferredIfGiven, || {
+            let keys = asked.key.iter().chain(&asked.keys).cloned().collect::<Vec<_>>();
+            self.mentioned(asked.component.as_deref(), &keys, &asked.tags, asked.variant.as_deref())
+        })
     }
 }
 

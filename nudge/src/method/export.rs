@@ -1,19 +1,19 @@
 //! `nudge.export`
 
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Method;
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Row, answer, schema};
 use crate::cache::Nudge;
-use crate::error::{Error, Result};
 use crate::hint::check_name;
-use crate::service::Method;
 use crate::snapshot::Payload;
-use crate::wire;
 
 const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.export", "Export hints", ABOUT, schema::<Export>).tool().reads(),
     run: |nudge, _, params| answer(params, |params| nudge.export(&params)),
 };

@@ -6,25 +6,26 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Recordable;
+use nudge_core::safety::refusal::check_json;
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Row, answer, schema};
-use crate::cache::{Act, Answer, Nudge, Plan};
-use crate::error::{Error, Result};
+use crate::cache::{Act, Nudge, Plan};
 use crate::hint::{Hint, Use};
-use crate::safety::guard::check_json;
-use crate::safety::secrets::SecretGuard;
-use crate::service::{Caller, Method};
 use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
-use crate::wire;
 
 const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
 value or hint}}}}.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.import", "Import hints", ABOUT, schema::<Import>).tool().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.import_by(by, &params)),
 };
@@ -85,8 +86,8 @@ pub struct ImportError {
 }
 
 /// Counts and names alone.
-impl Answer for Imported {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+impl Recordable for Imported {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
 }
@@ -146,7 +147,7 @@ impl Nudge {
             let (hint, dated) = match self.read_hint(&component, &key, body, allow_secret, now) {
                 Ok(read) => read,
                 Err(error) => {
-                    let reason = error.reason();
+                    let reason = error.kind().reason();
                     out.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
                     continue;
                 }

@@ -1,14 +1,14 @@
 //! `nudge.list_components`
 
+use nudge_core::service::Method;
+use nudge_core::table::{NoParams, Row, answer, schema};
 use serde::Serialize;
 
-use super::{NoParams, Row, answer, schema};
 use crate::cache::Nudge;
-use crate::service::Method;
 
 const ABOUT: &str = "Every component with how many hints it has.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.list_components", "List components", ABOUT, schema::<NoParams>).tool().reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.components())),
 };

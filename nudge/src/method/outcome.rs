@@ -3,20 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Recordable;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::bump::used;
 use super::set::redacted;
-use super::{Row, answer, schema};
-use crate::cache::{Act, Answer, Nudge};
-use crate::context::ContextSpec;
-use crate::error::{Error, Result};
+use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, Use};
 use crate::scoring;
-use crate::service::{Caller, Method};
-use crate::wire;
 
 const MAX_COMMAND_BYTES: usize = 64 << 10;
 /// What a command that is not found, or not executable, counts for.
@@ -24,7 +25,7 @@ const CANNOT_RUN: u32 = 3;
 
 const ABOUT: &str = "How a command ended: success raises the hints that say it, repeated failure puts them last.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.outcome", "Report an outcome", ABOUT, schema::<Outcome>).inferred().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.outcome_by(by, params)),
 };
@@ -67,8 +68,8 @@ pub struct Matched {
 #[serde(transparent)]
 pub struct MatchedHint(#[serde(serialize_with = "redacted")] pub Arc<Hint>);
 
-impl Answer for Matched {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+impl Recordable for Matched {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         let open = self.matched.iter().filter(|hint| !hint.0.is_secret()).cloned().collect();
         to_raw_value(&Self { matched: open }).map(Some)
     }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nudge_core::context::{Context, ContextSpec};
+use nudge_core::error::{Error, Result};
+use nudge_core::explain::MatchExplain;
+use nudge_core::service::Method;
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Row, answer, schema};
 use crate::cache::Nudge;
-use crate::context::{Context, ContextSpec};
-use crate::error::{Error, Result};
-use crate::explain::{self, MatchExplain};
+use crate::explain;
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::Method;
 use crate::store::{Filter, Found, Verdicts};
-use crate::wire;
 
 const DEFAULT_LIMIT: u64 = 10;
 const MAX_LIMIT: u64 = 1000;
@@ -33,7 +34,7 @@ const ABOUT: &str = "\
 Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters \
 combine with and; keys and tags are any-of; regex searches key, value and reason.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.query", "Search hints", ABOUT, schema::<Query>)
         .frequent()
         .reads()
@@ -90,7 +91,7 @@ pub struct QueryRow {
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
     /// 0 to 1; four decimals on the wire.
-    #[serde(serialize_with = "scoring::four_decimals")]
+    #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub score: f64,
     /// Why it is here.
     pub match_explain: MatchExplain,

@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
+use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::once::Made;
+use nudge_core::once::Recordable;
+use nudge_core::scope::ScopeSpec;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Row, answer, schema};
-use crate::cache::{Act, Answer, Made, Nudge};
-use crate::error::{Error, ErrorKind, Result};
+use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, HintMeta, HintValue, Use};
-use crate::scope::ScopeSpec;
-use crate::service::{Caller, Method};
-use crate::wire;
 
 const ABOUT: &str = "\
 Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it \
 (cwd_glob, branch, os, ...) when it holds only somewhere: each scope is a variant of its own, and an equal scope \
 is updated. Never store credentials.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
 };
@@ -58,9 +60,9 @@ pub struct SetResult {
     pub variants: usize,
 }
 
-/// Of a secret nothing: it is made again.
-impl Answer for SetResult {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+/// The result of a secret is never recorded; the repeated call makes it again.
+impl Recordable for SetResult {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
     }
 }

@@ -1,15 +1,15 @@
 //! `nudge.stats`
 
+use nudge_core::clock::rfc3339;
+use nudge_core::service::Method;
+use nudge_core::table::{NoParams, Row, answer, schema};
 use serde::Serialize;
 
-use super::{NoParams, Row, answer, schema};
 use crate::cache::Nudge;
-use crate::clock::rfc3339;
-use crate::service::Method;
 
 const ABOUT: &str = "How often hints were asked for and suggested, and what came of the suggestions.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.stats", "Statistics", ABOUT, schema::<NoParams>).reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.stats())),
 };

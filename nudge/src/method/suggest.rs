@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::Equivalent;
+use nudge_core::clock::Millis;
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Method;
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::query::row;
-use super::{Counts, QueryRow, Row, answer, schema};
+use super::{Counts, QueryRow};
 use crate::cache::Nudge;
-use crate::clock::Millis;
-use crate::context::ContextSpec;
-use crate::error::{Error, Result};
 use crate::hint::Hint;
-use crate::service::Method;
 use crate::store::Filter;
-use crate::wire;
 
 /// Bytes of value text in one answer, when the caller does not say.
 const DEFAULT_MAX_BYTES: usize = 2_000;
@@ -34,7 +35,7 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 const ABOUT: &str = "\
 What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.suggest", "Suggest hints", ABOUT, schema::<Suggest>).inferred().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.suggest(params)),
 };

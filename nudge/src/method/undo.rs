@@ -2,33 +2,34 @@
 
 use std::sync::Arc;
 
+use nudge_core::clock::rfc3339;
+use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::once::Recordable;
+use nudge_core::service::{Caller, Method};
+use nudge_core::table::{NoParams, Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::outcome::MatchedHint;
-use super::{NoParams, Row, answer, schema};
-use crate::cache::{Act, Answer, Nudge};
-use crate::clock::rfc3339;
-use crate::error::{Error, ErrorKind, Result};
+use crate::cache::{Act, Nudge};
 use crate::hint::Hint;
-use crate::service::{Caller, Method};
 use crate::trash::Deleted;
-use crate::wire;
 
 /// Most hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
 const ABOUT_DELETIONS: &str = "The last deletions of this session, newest first: what, when, by whom.";
 
-pub(super) static DELETIONS: Row = Row {
+pub(super) static DELETIONS: Row<Nudge> = Row {
     method: Method::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, schema::<NoParams>).reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
 const ABOUT: &str = "Brings back what a deletion took: the last one, or the one with this id.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.undo", "Undo a deletion", ABOUT, schema::<Undo>).quick(),
     run: |nudge, by, params| answer(params, |params| nudge.undo_by(by, params)),
 };
@@ -77,8 +78,8 @@ pub struct Undone {
     pub skipped: usize,
 }
 
-impl Answer for Undone {
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+impl Recordable for Undone {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         let mut open = self.clone();
         open.deletion.hints.retain(|hint| !hint.0.is_secret());
         to_raw_value(&open).map(Some)
@@ -153,7 +154,7 @@ fn nothing() -> Error {
 mod tests {
     use super::*;
     use crate::method::{Delete, Import, ImportMode, SetHint};
-    use crate::service::Service;
+    use nudge_core::service::Service;
 
     fn raw(json: &str) -> Box<serde_json::value::RawValue> {
         serde_json::value::RawValue::from_string(json.into()).unwrap()

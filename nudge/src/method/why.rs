@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
+use nudge_core::context::{Context, ContextSpec};
+use nudge_core::error::Result;
+use nudge_core::explain::MatchExplain;
+use nudge_core::service::Method;
+use nudge_core::table::{Row, answer, schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Row, answer, schema};
 use crate::cache::Nudge;
-use crate::context::{Context, ContextSpec};
-use crate::error::Result;
-use crate::explain::{self, MatchExplain};
+use crate::explain;
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::service::Method;
-use crate::wire;
 
 const ABOUT: &str = "\
 Every variant of a key in the order of choice, with each condition met or not and each part of its score, and \
 why the first is chosen.";
 
-pub(super) static ROW: Row = Row {
+pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.why", "Explain a choice", ABOUT, schema::<Why>).reads().inferred().quick(),
     run: |nudge, _, params| answer(params, |params| nudge.why(params)),
 };
@@ -104,7 +105,7 @@ struct Candidate {
 impl Candidate {
     fn explained(self, context: &Context, open: bool, now: i64) -> WhyVariant {
         let Self { hint, fits, score } = self;
-        let met = |condition: crate::scope::Condition| ConditionMet {
+        let met = |condition: nudge_core::scope::Condition| ConditionMet {
             field: condition.field,
             met: condition.met,
             reason: condition.reason,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use nudge_core::clock::Millis;
 
-use crate::clock::Millis;
 use crate::hint::Hint;
 use crate::scoring;
 
@@ -205,7 +205,7 @@ impl Glance {
     const FREE: Self = Self { scope: FREE, most: f32::NEG_INFINITY };
 
     fn new(hint: &Hint) -> Self {
-        Self { scope: hint.scope.id, most: to_f32(scoring::most(hint)).next_up() }
+        Self { scope: hint.scope.number(), most: to_f32(scoring::most(hint)).next_up() }
     }
 }
 

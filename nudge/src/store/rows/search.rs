@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
+use nudge_core::clock::Millis;
+use nudge_core::context::Context;
+use nudge_core::scope::Scope;
 
 use super::super::Verdicts;
 use super::{Glance, Row, Rows, index, to_f32};
-use crate::clock::Millis;
-use crate::context::Context;
 use crate::hint::Hint;
-use crate::scope::Scope;
 use crate::scoring::{self, Rank};
 
 /// What a search asks for; empty lists ask for anything.

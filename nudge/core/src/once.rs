@@ -1,15 +1,22 @@
-//! Calls with a key: each is made once, however often it is sent.
+//! Calls with a key: each is made once, however often it is sent, also to the PRIMARY that comes next.
+//!
+//! A caller that does not know whether its call arrived sends it again with the same key. Whoever makes it keeps the
+//! key and the result with the change: in the same record, or in the same transaction. [`Calls`] is what a source
+//! in memory needs for that; one with a database keeps them there and implements [`Once`] itself.
+
+mod in_flight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde::Serialize;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Nudge;
-use crate::error::{Error, ErrorKind, Result};
-use crate::record::Done;
-use crate::store::Change;
+use crate::error::{Error, Result};
+use crate::service::Method;
+
+use in_flight::InFlight;
 
 /// Keys of calls remembered, so that a call that is sent again is not made again.
 const MAX_KEYS: usize = 1_024;
@@ -19,16 +26,44 @@ const MAX_KEY_BYTES: usize = 4 << 20;
 /// What is not large: so many of them always fit.
 const SMALL_RESULT: usize = 4 << 10;
 
-/// The result of a call that changes something.
-pub(crate) trait Answer: Serialize {
+/// Makes calls once by key.
+pub trait Once {
+    /// Makes a call unless one with this key was made: then its result is given again. `make` is told what is left
+    /// of the earlier call where its result is not.
+    ///
+    /// # Errors
+    /// What the call says; `E_INVALID` when the key was used for another call.
+    fn once(
+        &self,
+        key: &str,
+        call: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>>;
+
+    /// Refuses a call whose `context.env` lacks names that its answer can depend on
+    /// ([`ask_env`](crate::context::ask_env)). A service that looks at no environment refuses none.
+    ///
+    /// # Errors
+    /// `E_INVALID` with the names.
+    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+        let _ = (method, params);
+        Ok(())
+    }
+}
+
+/// The result of a call that changes something, as it may be kept.
+pub trait Recordable: Serialize {
     /// As JSON without anything of a secret but its names; `None` when it is about a secret alone.
     /// Asked only when a secret is among the changes.
-    fn open(&self) -> serde_json::Result<Option<Box<RawValue>>>;
+    ///
+    /// # Errors
+    /// When it has no form in JSON.
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>>;
 }
 
 /// What a key is used for: a method and a fingerprint of its params.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub struct Call {
     method: &'static str,
     params: u64,
     /// Whether the params surely hold neither a secret nor a value of the environment, which could be
@@ -59,7 +94,7 @@ impl Call {
 
 /// What is left of a call that was made, when its result is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Made {
+pub enum Made {
     /// It was about a secret of this version, which a journal has outlived.
     Lost(u64),
     /// Its result was large, and is not kept any more. Such a call changes nothing: what stands where a
@@ -69,29 +104,32 @@ pub(crate) enum Made {
 
 /// What is known of a call that was made with a key.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub struct Known {
     /// Its result; not known any more of one about a secret that a journal has outlived, or when it was
     /// large and is dropped.
     result: Option<Arc<RawValue>>,
     /// The same as a record may hold it.
     open: Option<Arc<RawValue>>,
-    /// Of one about a secret alone: the version it led to, which is all that is written of it.
+    /// The version that a call about a secret alone led to: all that is written of such a call.
     version: Option<u64>,
     /// What it was, where a record told.
     call: Option<Arc<str>>,
 }
 
 impl Known {
-    /// What there is to know of a call that is about to change something.
-    pub fn new(call: Option<Call>, out: &impl Answer, changes: &[Change]) -> Result<Self> {
-        let broken = |_| Error::invalid("The result cannot be written as JSON.");
+    /// What there is to know of a call that is about to change something; `secret` is the version of a secret that
+    /// it changes, if it changes one.
+    ///
+    /// # Errors
+    /// `E_INVALID` when the result has no form in JSON.
+    pub fn new(call: Option<Call>, out: &impl Recordable, secret: Option<u64>) -> Result<Self> {
+        let broken = |_| Error::invalid("The result cannot be written as JSON; report this.");
         let result: Arc<RawValue> = to_raw_value(out).map_err(broken)?.into();
-        let version = version_of_secret(changes);
-        let call = call.map(|call| call.text(version.is_some()).into());
-        let Some(version) = version else {
+        let call = call.map(|call| call.text(secret.is_some()).into());
+        let Some(version) = secret else {
             return Ok(Self { result: Some(Arc::clone(&result)), open: Some(result), version: None, call });
         };
-        let open: Option<Arc<RawValue>> = out.open().map_err(broken)?.map(Into::into);
+        let open: Option<Arc<RawValue>> = out.without_secrets().map_err(broken)?.map(Into::into);
         let version = open.is_none().then_some(version);
         Ok(Self { result: Some(result), open, version, call })
     }
@@ -113,17 +151,9 @@ impl Known {
     }
 }
 
-/// The version of a secret among the changes, if there is one.
-fn version_of_secret(changes: &[Change]) -> Option<u64> {
-    changes.iter().find_map(|change| match change {
-        Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),
-        _ => None,
-    })
-}
-
 /// The last calls that were made with a key, oldest first.
 #[derive(Default)]
-pub(crate) struct Keys {
+struct Keys {
     calls: VecDeque<(Box<str>, Known)>,
     bytes: usize,
 }
@@ -133,7 +163,7 @@ impl Keys {
         self.calls.iter().rev().find(|(known, _)| **known == *key).map(|(_, known)| known)
     }
 
-    pub fn insert(&mut self, key: &str, known: Known) {
+    fn insert(&mut self, key: &str, known: Known) {
         self.bytes += key.len() + known.size();
         self.calls.push_back((key.into(), known));
         if self.calls.len() > MAX_KEYS {
@@ -152,7 +182,7 @@ impl Keys {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Done<'_>> {
+    fn iter(&self) -> impl Iterator<Item = Done<'_>> {
         self.calls.iter().map(|(key, known)| {
             let (result, version, call) = known.recorded();
             Done { key: (&**key).into(), result, version, call: call.map(Into::into) }
@@ -162,25 +192,53 @@ impl Keys {
 
 impl Made {
     /// Refuses what a call that was made would change again.
+    ///
+    /// # Errors
+    /// `E_CONFLICT` for [`Made::Dropped`].
     pub fn check(self) -> Result<()> {
         match self {
             Self::Lost(_) => Ok(()),
-            Self::Dropped => Err(Error::new(
-                ErrorKind::Conflict,
+            Self::Dropped => Err(Error::conflict(
                 "This call was made before and its result is not kept any more; read what is stored now.",
             )),
         }
     }
 }
 
-impl Nudge {
-    /// Makes a call unless one with this key was made: then its result is given again. The same key
-    /// waits for the call that is being made with it; no other does. Refused when that was another call.
-    pub(crate) fn once(
+/// A call that was made on behalf of a key, as a record holds it.
+#[derive(Serialize, Deserialize)]
+pub struct Done<'a> {
+    /// The key.
+    #[serde(borrow)]
+    pub key: std::borrow::Cow<'a, str>,
+    /// The result without what it tells of secrets; absent when it tells of nothing else.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub result: Option<&'a RawValue>,
+    /// The version of the secret that the result is about, when there is no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// What it was; absent from records of before it was noted.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<std::borrow::Cow<'a, str>>,
+}
+
+/// The last 1,024 calls that were made with a key, and those that are being made.
+#[derive(Default)]
+pub struct Calls {
+    in_flight: InFlight,
+    keys: Mutex<Keys>,
+}
+
+impl Calls {
+    /// As [`Once::once`]. The same key waits for the call that is being made with it; no other does.
+    ///
+    /// # Errors
+    /// As [`Once::once`].
+    pub fn once(
         &self,
         key: &str,
         call: Call,
-        make: impl FnOnce(Option<Made>) -> Result<Box<RawValue>>,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
         let _turn = self.in_flight.enter(key);
         let known = self.keys.lock().get(key).cloned();
@@ -193,5 +251,20 @@ impl Nudge {
             Some(Known { result: None, version, .. }) => make(Some(version.map_or(Made::Dropped, Made::Lost))),
             None => make(None),
         }
+    }
+
+    /// Remembers a call that was made, with the change it made and before anybody can see that.
+    pub fn note(&self, key: &str, known: Known) {
+        self.keys.lock().insert(key, known);
+    }
+
+    /// Remembers what a record says.
+    pub fn restore(&self, done: &Done<'_>) {
+        self.note(&done.key, Known::restored(done));
+    }
+
+    /// Looks at all that is remembered, oldest first.
+    pub fn look<T>(&self, look: impl FnOnce(Vec<Done<'_>>) -> T) -> T {
+        look(self.keys.lock().iter().collect())
     }
 }

@@ -1,16 +1,13 @@
-//! The secret guard on every write: which texts of a hint it looks at, and what the refusal says.
+//! The secret guard on every write: which texts of a hint it looks at.
 
-use crate::error::{Error, ErrorKind, Result};
+use nudge_core::error::{Error, Result};
+use nudge_core::safety::refusal::{check as scan, check_json};
+use nudge_core::scope::Scope;
+
 use crate::hint::{HintMeta, HintValue, Sensitivity};
-use crate::safety::secrets::{Finding, SecretGuard};
-use crate::scope::Scope;
 
 /// Scans every text of a hint (semantics section 7).
 pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &HintMeta, scope: &Scope) -> Result<()> {
-    let scan = |name: Option<&str>, text: &str, path: &str| match SecretGuard::new().check(name, text) {
-        None => Ok(()),
-        Some(rule) => Err(rejected(&Finding { rule, path: path.to_owned() })),
-    };
     scan(None, component, "component")?;
     scan(None, key, "key")?;
     if meta.sensitivity != Some(Sensitivity::Secret) {
@@ -44,24 +41,4 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
 fn is_variable(key: &str) -> bool {
     let name = key.rsplit('.').next().unwrap_or(key);
     name.contains(|c: char| c.is_ascii_uppercase()) && !name.contains(|c: char| c.is_lowercase())
-}
-
-/// Scans a JSON value on behalf of a write.
-pub(crate) fn check_json(path: &str, value: &serde_json::Value) -> Result<()> {
-    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(rejected(&finding)))
-}
-
-fn rejected(finding: &Finding) -> Error {
-    let Finding { rule, path } = finding;
-    let what = if *rule == "hex-32-64" {
-        "holds 32-64 hex digits, which look like a credential".into()
-    } else {
-        format!("looks like a credential ({rule})")
-    };
-    Error::new(
-        ErrorKind::SecretRejected,
-        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
-    )
-    .with("rule", *rule)
-    .with("path", path.as_str())
 }

@@ -52,13 +52,13 @@ impl Clock for ManualClock {
     }
 }
 
-/// Reads a time as hints carry it (RFC 3339, any offset), as milliseconds since 1970.
+/// Reads a time as the wire carries it (RFC 3339, any offset), as milliseconds since 1970.
 pub fn parse_time(text: &str) -> Option<Millis> {
     rfc3339::parse(text)
 }
 
 /// Time as text: RFC 3339, UTC, three decimals and `Z` (semantics section 4).
-pub(crate) mod rfc3339 {
+pub mod rfc3339 {
     use chrono::{DateTime, Datelike, Timelike};
 
     use super::Millis;

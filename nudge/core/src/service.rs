@@ -1,12 +1,12 @@
-//! What answers method calls: the seam between the core and everything around it.
+//! What answers method calls by name: a row of a table, who calls, and the services that answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::cache::{Call, Made};
 use crate::error::{Error, ErrorKind, Result};
+use crate::once::{Call, Made};
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,8 @@ impl Cost {
 /// One row of a method table: all that a surface needs to offer the method.
 ///
 /// ```
-/// use nudge::{Cost, Method, method::{NoParams, schema}};
+/// use nudge_core::service::{Cost, Method};
+/// use nudge_core::table::{NoParams, schema};
 ///
 /// static PING: Method = Method::new("nudge.ping", "Ping", "Answers.", schema::<NoParams>).reads().quick();
 /// assert!(PING.read_only && Cost::is_quick(Some(&PING), "{}"));
@@ -173,10 +174,10 @@ pub struct Caller<'a> {
     pub key: Option<&'a str>,
     /// Wants to be told, instead of an answer, when `context.env` lacks a name that it depends on.
     pub env: bool,
-    /// What the key is used for.
-    pub(crate) call: Option<Call>,
-    /// What is left of a call with this key that was made before.
-    pub(crate) made: Option<Made>,
+    /// What the key is used for; set by [`Table::call`](crate::table::Table::call).
+    pub call: Option<Call>,
+    /// What is left of a call with this key that was made before; set there too.
+    pub made: Option<Made>,
 }
 
 impl<'a> Caller<'a> {
@@ -192,15 +193,21 @@ impl<'a> Caller<'a> {
     }
 
     /// The same, for a call whose `context.env` may lack names: then it is refused with
-    /// [`Error::env_names`], and made again with those.
+    /// [`Error::env_names`](crate::error::Error::env_names), and made again with those.
     #[must_use]
     pub const fn asking_env(self) -> Self {
         Self { env: true, ..self }
     }
 }
 
-/// Something that answers the methods of its table: the store in this process
-/// ([`Nudge`](crate::Nudge)), a remote PRIMARY, or another source beside the hints.
+/// Something that answers the methods of its table: a source in this process, or a PRIMARY elsewhere.
+///
+/// What an implementor owes: a call may come from any thread, and several at once; one that is refused changes
+/// nothing and says in one sentence what to do; a call with a [key](Caller::key) is made once, however often it
+/// comes ([`Table::call`](crate::table::Table::call) sees to it); one that [asks](Caller::env) for environment
+/// names is refused with them when its answer could depend on names that `context.env` lacks; a row that is
+/// [`Cost::Quick`] answers within microseconds; time comes from the source's
+/// [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
     /// The rows this service answers, in the order surfaces list them.
     fn methods(&self) -> Vec<&'static Method>;
@@ -284,5 +291,5 @@ impl Service for Services {
 
 /// The error for a name that no table has. It does not repeat the name, which may be anything.
 pub fn unknown_method() -> Error {
-    Error::new(ErrorKind::UnknownMethod, "There is no such method; the README lists the methods.")
+    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists what there is.")
 }

@@ -1,8 +1,4 @@
-//! Scopes: the conditions under which a hint is eligible (semantics
-//! sections 1 and 2).
-
-pub(crate) mod glob;
-pub(crate) mod repo;
+//! Scopes: the conditions under which something holds, such as a hint (semantics sections 1 and 2).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -14,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scope::glob::{Glob, Kind};
-use crate::scope::repo::Repo;
+use crate::place::Os;
+use crate::place::glob::{Glob, Kind};
+use crate::place::repo::Repo;
 use crate::wire;
 
 /// Most entries of `cwd_glob` and `branch`.
@@ -24,53 +21,6 @@ const MAX_PATTERNS: usize = 16;
 const MAX_ENTRIES: usize = 256;
 /// Longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
-
-/// An operating system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Os {
-    /// Linux.
-    Linux,
-    /// macOS.
-    Darwin,
-    /// Windows.
-    Windows,
-}
-
-impl Os {
-    /// Every system, in byte order of their names.
-    pub const ALL: [Self; 3] = [Self::Darwin, Self::Linux, Self::Windows];
-
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Linux => "linux",
-            Self::Darwin => "darwin",
-            Self::Windows => "windows",
-        }
-    }
-
-    /// The system this library was built for; `None` for others.
-    pub const fn current() -> Option<Self> {
-        if cfg!(target_os = "linux") {
-            Some(Self::Linux)
-        } else if cfg!(target_os = "macos") {
-            Some(Self::Darwin)
-        } else if cfg!(windows) {
-            Some(Self::Windows)
-        } else {
-            None
-        }
-    }
-
-    const fn bit(self) -> u8 {
-        match self {
-            Self::Linux => 1,
-            Self::Darwin => 2,
-            Self::Windows => 4,
-        }
-    }
-}
 
 /// A scope as given: every field optional, every list may be one string. An empty one applies
 /// everywhere.
@@ -105,8 +55,11 @@ fn env_match<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeM
 }
 
 impl ScopeSpec {
-    /// What belongs to types and sizes (`E_INVALID`), before anything is compiled.
-    pub(crate) fn check_sizes(&self) -> Result<()> {
+    /// Checks what belongs to types and sizes, before anything is compiled.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn check_sizes(&self) -> Result<()> {
         let names = self.env_required.iter().chain(self.env_match.keys());
         let values = self.env_match.values().flatten();
         if names.clone().chain(values.clone()).chain(&self.repo).any(String::is_empty) {
@@ -147,14 +100,15 @@ pub struct Scope {
     /// First 12 hex digits of the digest, empty for the empty scope.
     variant: Box<str>,
     specificity: u8,
-    /// Number in the store's table of scopes; see `store`.
-    pub(crate) id: u32,
+    /// Number in a store's table of scopes.
+    number: u32,
 }
 
 /// One condition of a scope, put to a context.
-pub(crate) struct Condition {
+pub struct Condition {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
+    /// Whether the context meets it.
     pub met: bool,
     /// The context does not have the field at all.
     pub absent: bool,
@@ -194,7 +148,7 @@ impl Scope {
             canonical: RawValue::NULL.to_owned(),
             variant: Box::default(),
             specificity: 0,
-            id: u32::MAX,
+            number: u32::MAX,
         };
         let given = [
             !scope.cwd.is_empty(),
@@ -217,9 +171,15 @@ impl Scope {
         Ok(scope)
     }
 
-    /// The same scope under a number of the store's table.
-    pub(crate) fn numbered(&self, id: u32) -> Self {
-        Self { id, ..self.clone() }
+    /// The same scope under a number of a store's table, by which verdicts on it can be remembered.
+    #[must_use]
+    pub fn numbered(&self, number: u32) -> Self {
+        Self { number, ..self.clone() }
+    }
+
+    /// The number given by [`Scope::numbered`], else the largest.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// The canonical scope as compact JSON, `{}` for the empty one: the text the variant digests.
@@ -266,7 +226,7 @@ impl Scope {
     }
 
     /// Every condition with its outcome, in the order of semantics section 3.
-    pub(crate) fn conditions(&self, context: &Context) -> Vec<Condition> {
+    pub fn conditions(&self, context: &Context) -> Vec<Condition> {
         let mut out = Vec::new();
         if !self.cwd.is_empty() {
             out.push(self.cwd_condition(context));
@@ -348,12 +308,12 @@ impl Scope {
     }
 
     /// Whether it has conditions on the environment.
-    pub(crate) fn has_env(&self) -> bool {
+    pub fn has_env(&self) -> bool {
         !(self.env_required.is_empty() && self.env_match.is_empty())
     }
 
     /// The environment names it mentions; with `true` where the value matters.
-    pub(crate) fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
+    pub fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));
         required.chain(self.env_match.keys().map(|name| (&**name, true)))
     }

@@ -14,7 +14,7 @@
 //! in a repository can make it panic, block or run away.
 //!
 //! ```
-//! use nudge::context::detect::{Detector, Git, GitEnv};
+//! use nudge_core::context::detect::{Detector, Git, GitEnv};
 //! # fn main() -> std::io::Result<()> {
 //! # let dir = std::env::temp_dir().join(format!("nudge-doc-{}", std::process::id()));
 //! # for sub in [".git/objects", ".git/refs/heads"] { std::fs::create_dir_all(dir.join(sub))?; }

@@ -13,7 +13,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// Waits until no call with this key is being made; then one is, until the result is dropped.
-    pub fn enter<'a>(&'a self, key: &'a str) -> Turn<'a> {
+    pub(super) fn enter<'a>(&'a self, key: &'a str) -> Turn<'a> {
         let mut keys = self.keys.lock();
         while keys.contains(key) {
             self.ended.wait(&mut keys);

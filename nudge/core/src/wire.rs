@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// `E_INVALID` with the field's path; [`ErrorKind::ParamsNotObject`] when it is no object.
-pub(crate) fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
+pub fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     if !raw.get().starts_with('{') {
         return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
     }
@@ -27,7 +27,7 @@ pub(crate) fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> 
 }
 
 /// Parses JSON text; the path of what is wrong is looked for only when something is.
-pub(crate) fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
+pub fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
         let path = error.as_ref().map(|error| error.path().to_string()).filter(|path| path != ".");
@@ -55,7 +55,7 @@ fn without_values(reason: &str) -> String {
 }
 
 /// Messages repeat a caller's names but never long or unprintable ones.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
 
@@ -82,19 +82,19 @@ fn check_depth(json: &str) -> Result<()> {
 }
 
 /// For optional fields: `null`, `[]` and `{}` mean "not given".
-pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(Given(PhantomData))
 }
 
 /// As [`given`], with the type's default for "not given".
-pub(crate) fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+pub fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     given(deserializer).map(Option::unwrap_or_default)
 }
 
 /// As [`given_or_default`] for structs, which serde would also read from a list.
-pub(crate) fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+pub fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_any(Object(PhantomData)).map(Option::unwrap_or_default)
@@ -204,7 +204,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
 }
 
 /// For lists that may be given as one string; `null` and `{}` are an empty list.
-pub(crate) fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(OneOrMany(PhantomData))
 }
 
@@ -241,7 +241,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
 ///
 /// # Errors
 /// Says what is wrong: a duplicate key, or an integer that other languages cannot hold.
-pub(crate) fn compact(json: &str) -> Result<Box<RawValue>, String> {
+pub fn compact(json: &str) -> Result<Box<RawValue>, String> {
     if has_big_integer(json) {
         return Err("an integer is beyond 2^53 - 1; store it as a string".into());
     }
@@ -427,7 +427,7 @@ mod tests {
         ] {
             assert_eq!(parse::<Sample>(json, "params").unwrap_err().message(), expected);
         }
-        let os = parse::<crate::Os>("\"beos`, expected\"", "os").unwrap_err();
+        let os = parse::<crate::place::Os>("\"beos`, expected\"", "os").unwrap_err();
         assert_eq!(os.message(), "Correct `os`: unknown variant, expected one of `linux`, `darwin`, `windows`.");
         let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
         let field = parse::<Probe>(&format!("{{\"{key}\":1}}"), "params").unwrap_err();

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
-
-use crate::method::EnvNames;
 
 /// What kind of refusal an [`Error`] is. Every kind has one JSON-RPC code and one reason string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,10 +27,13 @@ pub enum ErrorKind {
     UnknownMethod,
     /// JSON-RPC: `params` is not an object (-32602).
     ParamsNotObject,
+    /// A refusal whose code this version does not know, of a newer server or of another source. The error keeps
+    /// its code, reason and data; [`ErrorKind::ALL`] does not have it.
+    Other,
 }
 
 impl ErrorKind {
-    /// Every kind; bindings compare their exception classes with it.
+    /// Every kind with a code of its own; bindings compare their exception classes with it.
     pub const ALL: [Self; 9] = [
         Self::NotFound,
         Self::Invalid,
@@ -58,6 +58,8 @@ impl ErrorKind {
             Self::Unavailable => 50301,
             Self::UnknownMethod => -32601,
             Self::ParamsNotObject => -32602,
+            // JSON-RPC's internal error: nothing is known but that it was refused.
+            Self::Other => -32603,
         }
     }
 
@@ -72,6 +74,7 @@ impl ErrorKind {
             Self::Quota => "E_QUOTA",
             Self::Unavailable => "E_UNAVAILABLE",
             Self::UnknownMethod => "E_UNKNOWN_METHOD",
+            Self::Other => "E_OTHER",
         }
     }
 
@@ -90,6 +93,8 @@ pub struct Error(Box<Inner>);
 #[derive(Clone, PartialEq)]
 struct Inner {
     kind: ErrorKind,
+    /// The kind's, but for a kind that is not known here.
+    code: i32,
     message: String,
     data: Map<String, Value>,
 }
@@ -102,7 +107,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut data = Map::new();
         data.insert("reason".into(), kind.reason().into());
-        Self(Box::new(Inner { kind, message: message.into(), data }))
+        Self(Box::new(Inner { kind, code: kind.code(), message: message.into(), data }))
     }
 
     /// Adds a field to `data`.
@@ -112,13 +117,18 @@ impl Error {
         self
     }
 
-    /// Reads an error object back, as a client of a remote [`Service`](crate::Service) does.
-    /// An unknown code reads as [`ErrorKind::Unavailable`] with its message kept.
+    /// Reads an error object back, as a client of a remote [`Service`](crate::service::Service) does.
+    /// An unknown code reads as [`ErrorKind::Other`]; code, message and data are kept. What is no error object at
+    /// all reads as [`ErrorKind::Unavailable`].
     pub fn from_json(object: &Value) -> Self {
         let code = object["code"].as_i64().and_then(|code| i32::try_from(code).ok());
-        let kind = code.and_then(ErrorKind::from_code).unwrap_or(ErrorKind::Unavailable);
-        let message = object["message"].as_str().unwrap_or("the server gave no reason");
+        let kind = match code {
+            Some(code) => ErrorKind::from_code(code).unwrap_or(ErrorKind::Other),
+            None => ErrorKind::Unavailable,
+        };
+        let message = object["message"].as_str().unwrap_or("The server gave no reason; see its log.");
         let mut error = Self::new(kind, message);
+        error.0.code = code.unwrap_or(kind.code());
         if let Some(data) = object["data"].as_object() {
             error.0.data.extend(data.clone());
         }
@@ -132,12 +142,16 @@ impl Error {
 
     /// The JSON-RPC code, for example 40401.
     pub fn code(&self) -> i32 {
-        self.0.kind.code()
+        self.0.code
     }
 
-    /// The stable name, for example `E_NOT_FOUND`.
-    pub fn reason(&self) -> &'static str {
-        self.0.kind.reason()
+    /// The stable name, for example `E_NOT_FOUND`; what a newer server said where the kind is
+    /// [`ErrorKind::Other`].
+    pub fn reason(&self) -> &str {
+        match self.0.kind {
+            ErrorKind::Other => self.0.data["reason"].as_str().unwrap_or(ErrorKind::Other.reason()),
+            kind => kind.reason(),
+        }
     }
 
     /// One plain sentence that says what to do.
@@ -150,44 +164,39 @@ impl Error {
         &self.0.data
     }
 
-    /// The names that a call [asking for them](crate::Caller::asking_env) has to be made again with; the
-    /// second time it need not ask. `None` when it was refused for another reason.
-    pub fn env_names(&self) -> Option<EnvNames> {
-        EnvNames::deserialize(self.0.data.get("env")?).ok()
-    }
-
     /// The whole error as a JSON-RPC error object.
     pub fn to_json(&self) -> Value {
         json!({"code": self.code(), "message": self.message(), "data": self.data()})
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+    /// [`ErrorKind::NotFound`].
+    pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    /// [`ErrorKind::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    pub(crate) fn scope(message: impl Into<String>) -> Self {
+    /// [`ErrorKind::ScopeInvalid`].
+    pub fn scope(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::ScopeInvalid, message)
     }
 
-    pub(crate) fn quota(limit: &'static str, max: usize) -> Self {
-        let what = match limit {
-            "components" => "components",
-            "hints_per_component" => "hints in this component",
-            "hints" => "hints",
-            _ => "bytes of hints",
-        };
-        Self::new(
-            ErrorKind::Quota,
-            format!(
-                "The store is full ({max} {what} at most); delete hints that are no longer needed or raise the limit."
-            ),
-        )
-        .with("limit", limit)
-        .with("max", max)
+    /// [`ErrorKind::Conflict`].
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// [`ErrorKind::Unavailable`].
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    /// [`ErrorKind::Quota`]: `limit` names what is full, at most `max` of it.
+    pub fn quota(limit: &str, max: usize, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Quota, message).with("limit", limit).with("max", max)
     }
 }
 
@@ -226,6 +235,15 @@ mod tests {
             let error = Error::new(kind, "do that").with("more", 1);
             assert_eq!(Error::from_json(&error.to_json()), error);
         }
-        assert_eq!(Error::from_json(&json!({"code": 7})).kind(), ErrorKind::Unavailable);
+        assert_eq!(Error::from_json(&json!({"message": "?"})).kind(), ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn an_unknown_code_is_kept_and_is_not_no_server() {
+        let newer = json!({"code": 41801, "message": "do that", "data": {"reason": "E_TEAPOT", "more": 1}});
+        let error = Error::from_json(&newer);
+        assert_eq!((error.kind(), error.code(), error.reason()), (ErrorKind::Other, 41801, "E_TEAPOT"));
+        assert_eq!(error.to_json(), newer);
+        assert_eq!(Error::from_json(&json!({"code": 7, "data": {"reason": 5}})).reason(), "E_OTHER");
     }
 }

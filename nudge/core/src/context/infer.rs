@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::ContextSpec;
 use super::detect::{Detector, Git, GitInfo};
-use crate::scope::Os;
-use crate::scope::repo::Repo;
+use crate::place::Os;
+use crate::place::repo::Repo;
 
 /// What can be told about `cwd`, an absolute folder: itself, its repository and branch, and the
 /// system. The environment is never inferred.
@@ -15,7 +15,7 @@ use crate::scope::repo::Repo;
 /// git's files are not enough; it may run git, which this library never does, or say `None`.
 ///
 /// ```
-/// use nudge::context::{detect::Detector, infer};
+/// use nudge_core::context::{detect::Detector, infer};
 /// let here = infer(std::path::Path::new("/"), &mut Detector::new(), |_| None);
 /// assert_eq!(here.cwd.as_deref(), Some("/"));
 /// ```

@@ -8,14 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::scope::Os;
-use crate::scope::glob::Subject;
-use crate::scope::repo::Repo;
+use crate::place::Os;
+use crate::place::glob::Subject;
+use crate::place::repo::Repo;
 use crate::wire;
 
 pub mod detect;
+mod env_names;
 mod infer;
 
+pub use env_names::{EnvNames, ask_env};
 pub use infer::infer;
 
 const MAX_CWD_BYTES: usize = 4096;
@@ -105,10 +107,10 @@ impl ContextSpec {
 /// A checked, immutable context; cheap to clone. Its values never appear in `Debug`.
 ///
 /// ```
-/// use nudge::{Context, Os};
+/// use nudge_core::{context::Context, place::Os};
 /// let context = Context::builder().cwd("/work/http-proxy").branch("dev").os(Os::Linux).build()?;
 /// assert!(Context::builder().cwd("work").build().is_err());
-/// # Ok::<(), nudge::Error>(())
+/// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Context(Arc<Inner>);
@@ -247,12 +249,13 @@ impl Context {
     }
 
     /// The first open file that has `component` as a path segment.
-    pub(crate) fn open_file_in(&self, component: &str) -> Option<&str> {
+    pub fn open_file_in(&self, component: &str) -> Option<&str> {
         let holds = |path: &&String| path.split(['/', '\\']).any(|segment| segment == component);
         self.0.files_open.iter().find(holds).map(String::as_str)
     }
 
-    pub(crate) fn has_open_files(&self) -> bool {
+    /// Whether any file is open.
+    pub fn has_open_files(&self) -> bool {
         !self.0.files_open.is_empty()
     }
 
@@ -261,15 +264,18 @@ impl Context {
         self.0.env.is_some()
     }
 
-    pub(crate) fn cwd_subject(&self) -> Option<&Subject> {
+    /// The folder, ready to be matched.
+    pub fn cwd_subject(&self) -> Option<&Subject> {
         self.0.cwd.as_ref()
     }
 
-    pub(crate) fn branch_subject(&self) -> Option<&Subject> {
+    /// The branch, ready to be matched.
+    pub fn branch_subject(&self) -> Option<&Subject> {
         self.0.branch.as_ref()
     }
 
-    pub(crate) fn repo_name(&self) -> Option<&Repo> {
+    /// The repository, ready to be compared.
+    pub fn repo_name(&self) -> Option<&Repo> {
         self.0.repo.as_ref()
     }
 }

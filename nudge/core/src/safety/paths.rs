@@ -1,16 +1,16 @@
 //! Rules for the paths that hints hold (semantics section 6).
 
 use crate::error::{Error, Result};
-use crate::scope::glob::{has_parent_segment, is_drive};
+use crate::place::glob::{has_parent_segment, is_drive};
 
 /// Normalises an absolute path: without `.`, `//` and a trailing slash. The slashes of a drive path
 /// stay as they are.
 ///
 /// ```
-/// assert_eq!(nudge::safety::paths::normalize("/srv//x/./y/")?, "/srv/x/y");
-/// assert_eq!(nudge::safety::paths::normalize(r"c:\code\.\x\")?, r"c:\code\x");
-/// assert!(nudge::safety::paths::normalize("/srv/../etc").is_err());
-/// # Ok::<(), nudge::Error>(())
+/// assert_eq!(nudge_core::safety::paths::normalize("/srv//x/./y/")?, "/srv/x/y");
+/// assert_eq!(nudge_core::safety::paths::normalize(r"c:\code\.\x\")?, r"c:\code\x");
+/// assert!(nudge_core::safety::paths::normalize("/srv/../etc").is_err());
+/// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 ///
 /// # Errors

@@ -58,7 +58,7 @@ pub struct Finding {
 /// than 10 ms for 64 KiB, hostile text included.
 ///
 /// ```
-/// use nudge::SecretGuard;
+/// use nudge_core::safety::secrets::SecretGuard;
 ///
 /// let guard = SecretGuard::new();
 /// assert_eq!(guard.check(None, "cargo test -p search"), None);

@@ -3,18 +3,23 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::scope::glob::{collapse, has_parent_segment, is_drive};
+use crate::place::glob::{collapse, has_parent_segment, is_drive};
 
 /// Longest repository name.
 const MAX_BYTES: usize = 4096;
 
 /// A repository, compared without scheme, user, password, port and `.git`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Repo {
+pub enum Repo {
     /// `file:///path`, case kept.
     File(Box<str>),
     /// A path on a host, or on any host, in lower case.
-    Path { host: Option<Box<str>>, path: Box<str> },
+    Path {
+        /// The host; absent for any.
+        host: Option<Box<str>>,
+        /// `org/repo`, or deeper.
+        path: Box<str>,
+    },
 }
 
 impl Repo {

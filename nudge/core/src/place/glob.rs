@@ -13,14 +13,16 @@ const MAX_EXPANDED_BYTES: usize = 2 << 10;
 
 /// What a pattern is matched against; only folders know drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// An absolute folder.
     Cwd,
+    /// The name of a branch.
     Branch,
 }
 
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob {
+pub struct Glob {
     /// The canonical text, as stored and shown.
     text: Box<str>,
     /// The pattern without braces, one entry per alternative.
@@ -36,7 +38,7 @@ struct Alternative {
 
 /// A folder or a branch name, ready to be matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Subject {
+pub struct Subject {
     text: Box<str>,
     /// Lower case, for texts that a case-blind pattern can match.
     folded: Option<Box<str>>,
@@ -55,10 +57,12 @@ impl Subject {
         Some(Self { text: text.into(), folded })
     }
 
+    /// A branch, whatever its name.
     pub fn branch(name: &str) -> Self {
         Self { text: name.into(), folded: None }
     }
 
+    /// The text in normal form.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -92,10 +96,12 @@ impl Glob {
         Ok(Self { alternatives: alternatives.collect::<Result<_>>()?, text: text.into() })
     }
 
+    /// The pattern in canonical form.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
+    /// Whether it matches the whole of `subject`.
     pub fn matches(&self, subject: &Subject) -> bool {
         self.alternatives.iter().any(|alternative| {
             let text = if alternative.fold { subject.folded.as_deref() } else { Some(&*subject.text) };
@@ -138,7 +144,7 @@ fn check(pattern: &str) -> Result<(), &'static str> {
 }
 
 /// Whether a segment is `..`, plain or percent-encoded, with either slash.
-pub(crate) fn has_parent_segment(text: &str) -> bool {
+pub fn has_parent_segment(text: &str) -> bool {
     if !text.contains("..") && !text.contains('%') {
         return false;
     }
@@ -147,7 +153,7 @@ pub(crate) fn has_parent_segment(text: &str) -> bool {
 }
 
 /// `C:` and what follows it.
-pub(crate) fn is_drive(text: &str) -> bool {
+pub fn is_drive(text: &str) -> bool {
     matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
@@ -156,7 +162,7 @@ fn ignores_case(text: &str) -> bool {
 }
 
 /// Drops empty and `.` segments and a trailing slash; a leading `//` (UNC) and the root stay.
-pub(crate) fn collapse(text: &str) -> String {
+pub fn collapse(text: &str) -> String {
     let unc = text.starts_with("//") && !text.starts_with("///");
     let mut out = String::with_capacity(text.len());
     if unc {

@@ -1,0 +1,66 @@
+//! Which variables of a caller's environment matter: no others travel (semantics section 9).
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+
+/// The environment variables that an answer can depend on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvNames {
+    /// Every name, in byte order.
+    pub names: BTreeSet<String>,
+    /// Those whose value matters (`env_match`); of the others it is enough that they are set.
+    pub values: BTreeSet<String>,
+}
+
+impl EnvNames {
+    /// Takes in those of another.
+    pub fn extend(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.values.extend(other.values);
+    }
+}
+
+impl Error {
+    /// The names that a call [asking for them](crate::service::Caller::asking_env) has to be made again with; the
+    /// second time it need not ask. `None` when it was refused for another reason.
+    pub fn env_names(&self) -> Option<EnvNames> {
+        EnvNames::deserialize(self.data().get("env")?).ok()
+    }
+}
+
+/// Refuses a call whose `context`, as it was given, lacks names in its `env` that the answer can depend on, or
+/// values that matter. `wanted` is asked for only when the call says anything about its environment or could. An
+/// `env` of null is unknown and stays so; what is malformed is left to the method.
+///
+/// # Errors
+/// `E_INVALID` with the names in `data.env`, for [`Error::env_names`].
+pub fn ask_env(context: &Value, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
+    let given = match context {
+        Value::Null => None,
+        Value::Array(list) if list.is_empty() => None,
+        Value::Object(given) => Some(given).filter(|given| !given.is_empty()),
+        _ => return Ok(()),
+    };
+    if given.is_none() && only_if_given {
+        return Ok(());
+    }
+    let env = match given.and_then(|given| given.get("env")) {
+        None => None,
+        Some(Value::Array(list)) if list.is_empty() => None,
+        Some(Value::Object(env)) => Some(env),
+        Some(_) => return Ok(()),
+    };
+    let value = |name: &String| env.and_then(|env| env.get(name));
+    let EnvNames { names, values } = wanted();
+    let is_complete = names.iter().all(|name| value(name).is_some())
+        && values.iter().all(|name| value(name).and_then(Value::as_str) != Some(""));
+    if is_complete {
+        return Ok(());
+    }
+    let message = "Scopes mention environment variables that context.env lacks; make the call again with those that data.env names.";
+    Err(Error::invalid(message).with("env", json!({"names": names, "values": values})))
+}

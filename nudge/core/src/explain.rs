@@ -1,0 +1,137 @@
+//! Why something was chosen, in words and in numbers; the same form for every source.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use smallvec::SmallVec;
+
+/// The explanation beside everything that a read returns.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct MatchExplain {
+    /// Whether it fits where the caller stands: every condition of its scope is met.
+    pub matched: bool,
+    /// 0 to 1; four decimals on the wire.
+    #[serde(serialize_with = "four_decimals")]
+    pub score: f64,
+    /// The addends of the score.
+    pub parts: Parts,
+    /// What speaks for it; for what did not match, the condition that failed.
+    pub reasons: Vec<String>,
+}
+
+/// Named addends that sum to a score. Each source has names of its own; the hints' are in semantics section 3.
+///
+/// Serializes as an object, in the order of the parts, with four decimals.
+///
+/// ```
+/// use nudge_core::explain::Parts;
+///
+/// let parts = Parts::from([("words", 0.25), ("freshness", 0.5)]);
+/// assert_eq!((parts.get("words"), parts.get("similarity")), (Some(0.25), None));
+/// assert_eq!(parts.sum(), 0.75);
+/// assert_eq!(serde_json::to_string(&parts)?, r#"{"words":0.25,"freshness":0.5}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Default)]
+pub struct Parts(SmallVec<[(Cow<'static, str>, f64); 6]>);
+
+impl Parts {
+    /// Adds a part after the others.
+    pub fn push(&mut self, name: &'static str, value: f64) {
+        self.0.push((Cow::Borrowed(name), value));
+    }
+
+    /// The part of this name; `None` when it has none.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+    }
+
+    /// Every part in order, unrounded.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+
+    /// The score that they explain.
+    pub fn sum(&self) -> f64 {
+        self.0.iter().map(|(_, value)| value).sum()
+    }
+}
+
+impl<const N: usize> From<[(&'static str, f64); N]> for Parts {
+    fn from(parts: [(&'static str, f64); N]) -> Self {
+        Self(parts.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Parts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.iter() {
+            map.serialize_entry(name, &rounded(value))?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Parts;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of numbers")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts, A::Error> {
+                let mut parts = Parts::default();
+                while let Some((name, value)) = map.next_entry::<String, f64>()? {
+                    parts.0.push((Cow::Owned(name), value));
+                }
+                Ok(parts)
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// A number as it is shown: at most four decimals.
+pub fn rounded(number: f64) -> f64 {
+    (number * 1e4).round() / 1e4
+}
+
+/// For serde: a number [rounded].
+///
+/// # Errors
+/// The serializer's own.
+// Signature given by serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+pub fn four_decimals<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(rounded(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let explain = MatchExplain {
+            matched: true,
+            score: 0.123_456,
+            parts: Parts::from([("b", 0.1), ("a", 0.023_456)]),
+            reasons: vec!["because".into()],
+        };
+        let text = serde_json::to_string(&explain).unwrap();
+        assert_eq!(text, r#"{"matched":true,"score":0.1235,"parts":{"b":0.1,"a":0.0235},"reasons":["because"]}"#);
+        let read: MatchExplain = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.parts.get("a"), read.score), (Some(0.0235), 0.1235));
+        assert!((explain.parts.sum() - explain.score).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,29 @@
+//! The ground floor of Nudge: what every source of it is built from, whether hints, signals, records, code or
+//! knowledge.
+//!
+//! A *source* knows something that an agent should be told. It answers methods (a [`Table`](table::Table) of rows),
+//! it [offers](suggest) lines when something happens, and it lives as long as the server that opened it
+//! ([`Source`](source::Source)). This crate says what a source is, and has what all of them need:
+//!
+//! | module | what |
+//! |---|---|
+//! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
+//! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
+//! | [`safety`] | the secret guard and the rules for paths |
+//! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
+//! | [`explain`] | why something was chosen, as named addends of a score |
+//!
+//! **Architecture invariant:** this crate knows no hint, no process, no socket, and reads no file but git's. It
+//! depends on no other crate of Nudge.
+
+pub mod clock;
+pub mod context;
+pub mod error;
+pub mod explain;
+pub mod once;
+pub mod place;
+pub mod safety;
+pub mod scope;
+pub mod service;
+pub mod table;
+pub mod wire;

@@ -1,0 +1,41 @@
+//! What the secret guard's refusal says, for every source that stores texts.
+
+use serde_json::Value;
+
+use super::secrets::{Finding, SecretGuard};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Refuses a text that looks like a credential. `name` is the variable that the text belongs to, if there is one;
+/// `path` says where the text stands, such as `value.cmd`.
+///
+/// # Errors
+/// `E_SECRET_REJECTED` with `data.rule` and `data.path`, never the text.
+pub fn check(name: Option<&str>, text: &str, path: &str) -> Result<()> {
+    match SecretGuard::new().check(name, text) {
+        None => Ok(()),
+        Some(rule) => Err(rejected(&Finding { rule, path: path.to_owned() })),
+    }
+}
+
+/// As [`check`], for every string and every key of a JSON value.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_json(path: &str, value: &Value) -> Result<()> {
+    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(rejected(&finding)))
+}
+
+fn rejected(finding: &Finding) -> Error {
+    let Finding { rule, path } = finding;
+    let what = if *rule == "hex-32-64" {
+        "holds 32-64 hex digits, which look like a credential".into()
+    } else {
+        format!("looks like a credential ({rule})")
+    };
+    Error::new(
+        ErrorKind::SecretRejected,
+        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
+    )
+    .with("rule", *rule)
+    .with("path", path.as_str())
+}

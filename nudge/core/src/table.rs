@@ -1,0 +1,190 @@
+//! The method table: one row per method. JSON-RPC, MCP tools, the command line and every binding are driven by it.
+//!
+//! A row is four lines: its [`Method`], and the function that answers it with typed params and a typed result:
+//!
+//! ```
+//! use nudge_core::error::Result;
+//! use nudge_core::once::{Call, Made, Once};
+//! use nudge_core::service::{Caller, Method};
+//! use nudge_core::table::{Row, Table, answer, schema};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::value::RawValue;
+//!
+//! /// Adds greetings to a name.
+//! struct Greeter;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Greet {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Greeted {
+//!     said: String,
+//! }
+//!
+//! static GREET: Row<Greeter> = Row {
+//!     method: Method::new("nudge.greeter.greet", "Greet", "Greets somebody.", schema::<Greet>).reads().quick(),
+//!     run: |_, _, params| answer(params, |Greet { name }| Ok(Greeted { said: format!("Hello {name}") })),
+//! };
+//! static TABLE: Table<Greeter> = Table(&[&GREET]);
+//!
+//! // It changes nothing, so no call needs to be made only once.
+//! impl Once for Greeter {
+//!     fn once(&self, _: &str, _: Call, make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>) -> Result<Box<RawValue>> {
+//!         make(None)
+//!     }
+//! }
+//!
+//! let params = RawValue::from_string(r#"{"name":"Ada"}"#.into())?;
+//! let greeted = TABLE.call(&Greeter, Caller::default(), "nudge.greeter.greet", &params)?;
+//! assert_eq!(greeted.get(), r#"{"said":"Hello Ada"}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::error::{Error, Result};
+use crate::once::{Call, Once};
+use crate::service::{Caller, Method, unknown_method};
+use crate::wire;
+
+/// A method of a service `S`, with the function that answers it.
+pub struct Row<S: 'static> {
+    /// What surfaces need to offer it.
+    pub method: Method,
+    /// Answers a call: reads the params, does it, writes the result. See [`answer`].
+    pub run: fn(&S, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
+}
+
+/// The rows of a service, in the order in which surfaces list them.
+pub struct Table<S: 'static>(pub &'static [&'static Row<S>]);
+
+impl<S: Once> Table<S> {
+    /// What every surface is driven by.
+    pub fn methods(&self) -> Vec<&'static Method> {
+        self.0.iter().map(|row| &row.method).collect()
+    }
+
+    /// The method of this name, if there is one.
+    pub fn method(&self, name: &str) -> Option<&'static Method> {
+        self.row(name).map(|row| &row.method)
+    }
+
+    fn row(&self, name: &str) -> Option<&'static Row<S>> {
+        self.0.iter().copied().find(|row| row.method.name == name)
+    }
+
+    /// Calls a method of `of`: once if the caller gave a key and the method changes something.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or what the method says.
+    pub fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let row = self.row(name).ok_or_else(unknown_method)?;
+        let run = |caller: Caller<'_>| {
+            if caller.env {
+                of.ask_env(&row.method, params)?;
+            }
+            (row.run)(of, caller, params)
+        };
+        match caller.key {
+            Some(key) if !row.method.read_only => {
+                let call = Call::new(row.method.name, params.get());
+                of.once(key, call, &mut |made| {
+                    // It was made before, with all that it depended on.
+                    let env = caller.env && made.is_none();
+                    run(Caller { env, call: Some(call), made, ..caller })
+                })
+            }
+            _ => run(caller),
+        }
+    }
+}
+
+/// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`Row::run`].
+///
+/// # Errors
+/// `E_INVALID` for params that have another form, else what the verb says.
+pub fn answer<P: DeserializeOwned, R: Serialize>(
+    params: &RawValue,
+    verb: impl FnOnce(P) -> Result<R>,
+) -> Result<Box<RawValue>> {
+    result(&verb(wire::params(params)?)?)
+}
+
+/// Writes a result as JSON.
+///
+/// # Errors
+/// `E_INVALID` for a value that JSON has no form for.
+pub fn result(out: &impl Serialize) -> Result<Box<RawValue>> {
+    to_raw_value(out).map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))
+}
+
+/// The JSON Schema (2020-12) of a params type, without references: hosts load it into a prompt.
+pub fn schema<P: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
+    // The method's own description says what it is for.
+    schema.as_object_mut().map(|root| root.remove("description"));
+    tidy(&mut schema);
+    schema
+}
+
+/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats,
+/// a description of each constant.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            for name in ["title", "default", "format"] {
+                if map.get(name).is_some_and(|value| !value.is_object() || name == "default") {
+                    map.remove(name);
+                }
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(options)) = map.get_mut("anyOf") {
+                options.retain(|option| option["type"] != "null");
+                if let [Value::Object(only)] = &options[..] {
+                    let only = only.clone();
+                    map.remove("anyOf");
+                    for (name, value) in only {
+                        map.entry(name).or_insert(value);
+                    }
+                }
+            }
+            let constants =
+                |list: &Value| list.as_array()?.iter().map(|one| one.get("const").cloned()).collect::<Option<Vec<_>>>();
+            if let Some(names) = map.get("oneOf").and_then(constants) {
+                map.remove("oneOf");
+                map.insert("type".into(), "string".into());
+                map.insert("enum".into(), names.into());
+            }
+            if let Some(Value::Array(names)) = map.get_mut("enum") {
+                names.retain(|name| !name.is_null());
+            }
+            map.values_mut().for_each(tidy);
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// Params of methods that take none.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoParams {}
