@@ -153,5 +153,5 @@ impl Service for Services {
 
 /// The error for a name that no table has. It does not repeat the name, which may be anything.
 pub fn unknown_method() -> Error {
-    Error::new(ErrorKind::UnknownMethod, "There is no such method; the README lists the methods.")
+    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge/docs/methods.md lists the methods.")
 }
