@@ -90,29 +90,148 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
-fn the_readme_lists_what_there_is() {
-    let readme = read("README.md");
+fn the_pages_list_what_there_is() {
+    let methods = read("nudge/docs/methods.md");
     for method in nudge::methods() {
-        assert!(readme.contains(&format!("| `{}` |", method.name)), "{} is missing", method.name);
+        assert!(methods.contains(&format!("| `{}` |", method.name)), "{} is missing", method.name);
         assert!(
-            !method.tool || readme.contains(&format!("`{}`", method.tool_name())),
+            !method.tool || methods.contains(&format!("`{}`", method.tool_name())),
             "{} is missing",
             method.tool_name()
         );
     }
     for kind in ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0) {
-        assert!(readme.contains(&format!("| `{}` | {} |", kind.reason(), kind.code())), "{kind:?} is missing");
+        assert!(methods.contains(&format!("| `{}` | {} |", kind.reason(), kind.code())), "{kind:?} is missing");
     }
+    let settings = read("nudge/docs/settings.md");
     for name in Config::ENV {
-        assert!(readme.contains(&format!("| `{name}` |")), "{name} is missing");
+        assert!(settings.contains(&format!("| `{name}` |")), "{name} is missing");
     }
 }
 
 #[test]
-fn documents_link_to_files_that_exist() {
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
-        for target in read(name).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(target.contains("://") || root().join(target).exists(), "{name} links to {target}");
+fn every_cited_section_exists() {
+    let page = read("nudge/docs/semantics.md");
+    let there: Vec<u32> = page.lines().filter_map(|line| leading_number(line.strip_prefix("## ")?)).collect();
+    assert_eq!(there, (1..=15).collect::<Vec<_>>(), "the sections of the page, in order");
+    let mut seen = 0;
+    for name in files().iter().filter(|name| cites(name)) {
+        for section in cited(&read(name), name.starts_with("nudge/docs/")) {
+            assert!(there.contains(&section), "{name} cites section {section} of the semantics, which there is not");
+            seen += 1;
         }
     }
+    assert!(seen > 200, "the walk found the citations, not only {seen}");
+}
+
+#[test]
+fn citations_are_read_in_every_form() {
+    for (text, sections) in [
+        ("a limit (semantics section 5).", vec![5]),
+        ("/// In semantics section 3's words.", vec![3]),
+        ("//! goes on (semantics\n//! section 8).", vec![8]),
+        ("//! Scopes (semantics\n//! sections 1 and 2).", vec![1, 2]),
+        ("# Typed by hand: semantics section\n# 14", vec![14]),
+        (" * (semantics section 13, semantics section 6)", vec![13, 6]),
+        ("\"why\": \"semantics 2, 5 and 7\"", vec![2, 5, 7]),
+        ("\"why\": \"semantics 6 and 1: a hint\"", vec![6, 1]),
+        ("\"why\": \"semantics 3 and 5; semantics 15: 7 and 8\"", vec![3, 5, 15]),
+        ("the semantics of section 2; a section 4", vec![]),
+    ] {
+        assert_eq!(cited(text, false), sections, "{text}");
+    }
+    assert_eq!(cited("never (section 8); see sections 1 and 3.", true), [8, 1, 3]);
+}
+
+#[test]
+fn every_page_that_is_named_exists() {
+    // In parts, so that this file does not name it.
+    let elsewhere = ["contract", " section"].concat();
+    for name in files().iter().filter(|name| cites(name)) {
+        let text = read(name);
+        assert!(!unwrapped(&text).to_lowercase().contains(&elsewhere), "{name} cites a page that is not in the tree");
+        let words = text.split(|c: char| c.is_whitespace() || "\"'`()<>[],;".contains(c));
+        // What stands in a URL is somebody else's.
+        for word in words.filter(|word| !word.contains("://")) {
+            let page = word.split_once("docs/").and_then(|(_, rest)| rest.split_once(".md")).map(|(page, _)| page);
+            let Some(page) = page.filter(|page| page.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')) else {
+                continue;
+            };
+            assert!(root().join(format!("nudge/docs/{page}.md")).is_file(), "{name} names {word}");
+        }
+    }
+}
+
+/// Files in which the pages are cited.
+fn cites(name: &str) -> bool {
+    [".rs", ".py", ".js", ".mjs", ".ts", ".md", ".json", ".c", ".h"].iter().any(|ending| name.ends_with(ending))
+        || ["tests/run", "tests/clients/run", "tests/bench/run"].contains(&name)
+}
+
+/// A text on one line, without what begins the lines of a comment.
+fn unwrapped(text: &str) -> String {
+    let marks: &[char] = &['/', '!', '#', '*', ' ', '\t'];
+    text.lines().map(|line| line.trim_start_matches(marks).trim_end()).collect::<Vec<_>>().join(" ")
+}
+
+/// The sections that a text cites: after the word semantics, with or without the word section, a number or a
+/// list of them. `own`: in the pages themselves the word section is enough.
+fn cited(text: &str, own: bool) -> Vec<u32> {
+    let text = unwrapped(text);
+    let words: Vec<_> = text.split_whitespace().collect();
+    let ends =
+        |word: &str, with: &str| word.strip_suffix(with).is_some_and(|head| !head.ends_with(char::is_alphanumeric));
+    let is_section = |word: &str| ends(word, "section") || ends(word, "sections");
+    let mut out = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let mut rest = &words[at + 1..];
+        if ends(word, "semantics") {
+            rest = if rest.first().is_some_and(|word| is_section(word)) { &rest[1..] } else { rest };
+        } else if !(own && is_section(word)) {
+            continue;
+        }
+        while let Some(number) = rest.first().and_then(|word| leading_number(word)) {
+            out.push(number);
+            // `2, 5 and 7` goes on; `2: 5 hints` does not.
+            let tail = rest[0].trim_start_matches(|c: char| c.is_ascii_digit());
+            rest = match (tail, rest.get(1)) {
+                (",", _) => &rest[1..],
+                ("", Some(&"and")) => &rest[2..],
+                _ => break,
+            };
+        }
+    }
+    out
+}
+
+fn leading_number(text: &str) -> Option<u32> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[test]
+fn documents_link_to_files_that_exist() {
+    let mut seen = 0;
+    for name in files().iter().filter(|name| Path::new(name).extension().is_some_and(|ext| ext == "md")) {
+        let text = read(name);
+        let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let defined =
+            text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ").map(|(_, target)| target));
+        for target in inline.chain(defined).filter(|target| !target.contains("://")) {
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let folder = Path::new(name).parent().unwrap();
+            let file = if path.is_empty() { PathBuf::from(name) } else { folder.join(path) };
+            assert!(root().join(&file).exists(), "{name} links to {target}");
+            let linked = |text: String| text.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+            assert!(heading.is_empty() || linked(read(file.to_str().unwrap())), "{name} links to {target}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "the walk found the links");
+}
+
+/// The name by which GitHub links to a heading.
+fn anchor(heading: &str) -> String {
+    let title = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = title.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }

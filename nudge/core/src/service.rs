@@ -291,5 +291,5 @@ impl Service for Services {
 
 /// The error for a name that no table has. It does not repeat the name, which may be anything.
 pub fn unknown_method() -> Error {
-    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists what there is.")
+    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists them.")
 }

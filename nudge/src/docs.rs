@@ -1,0 +1,39 @@
+//! The pages that say what Nudge does: the rules, and the tables of methods, commands and settings.
+//! They stand as Markdown in `nudge/docs/`.
+//!
+//! Here their links to each other lead to these modules: of two definitions of a link the first counts.
+
+pub mod semantics {
+    //! What Nudge does, for every caller alike; code and tests cite its sections by number.
+    //!
+    //! [methods]: super::methods
+    //! [command-line]: super::command_line
+    //! [settings]: super::settings
+    //!
+    #![doc = include_str!("../docs/semantics.md")]
+}
+
+pub mod methods {
+    //! The table of methods and errors, HTTP, and calls made once.
+    //!
+    //! [semantics]: super::semantics
+    //!
+    #![doc = include_str!("../docs/methods.md")]
+}
+
+pub mod command_line {
+    //! The commands, flags, streams and exit codes of the binary.
+    //!
+    //! [methods]: super::methods
+    //! [settings]: super::settings
+    //!
+    #![doc = include_str!("../docs/command-line.md")]
+}
+
+pub mod settings {
+    //! The environment variables, their defaults and flags.
+    //!
+    //! [semantics]: super::semantics
+    //!
+    #![doc = include_str!("../docs/settings.md")]
+}
