@@ -1,5 +1,6 @@
 //! The store with its clock, limits and writer; the verbs stand in `method`.
 
+mod once;
 mod quota;
 
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use hashbrown::HashMap;
 use nudge_core::clock::{Clock, Millis, SystemClock};
 use nudge_core::context::Context;
 use nudge_core::error::Result;
-use nudge_core::once::{Call, Calls, Known, Made, Once, Recordable};
+use nudge_core::once::{Calls, Known, Recordable};
 use nudge_core::scope::{Scope, ScopeSpec};
-use nudge_core::service::{Caller, Method};
+use nudge_core::service::Caller;
+use nudge_core::suggest::Suggester;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
@@ -19,7 +21,7 @@ use crate::config::Config;
 use crate::guard;
 use crate::hint::{Hint, HintMeta, HintValue, check_name};
 use crate::log::{Applied, Log, NoLog};
-use crate::method::{SetHint, Shown};
+use crate::method::SetHint;
 use crate::record::{self, Entry, Read};
 use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
@@ -37,7 +39,7 @@ pub struct Nudge {
     pub(crate) config: Config,
     pub(crate) session_id: String,
     pub(crate) created_at: Millis,
-    pub(crate) shown: Mutex<Shown>,
+    pub(crate) suggester: Suggester,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// How many scopes in use have conditions on the environment.
     env_scopes: AtomicUsize,
@@ -125,8 +127,8 @@ impl Nudge {
             store: Store::default(),
             session_id: uuid::Uuid::new_v4().to_string(),
             created_at: clock.now(),
+            suggester: Suggester::new(config.suggest_max),
             config,
-            shown: Mutex::default(),
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
             hits: AtomicU64::new(0),
@@ -263,7 +265,7 @@ impl Nudge {
             }
             if !changes.is_empty() {
                 let known =
-                    act.by.key.map(|_| Known::new(act.by.call, &out, version_of_secret(&changes))).transpose()?;
+                    act.by.key.map(|_| Known::new(act.by.call, &out, once::version_of_secret(&changes))).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
                 let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
                 self.record(&writer, &Entry { applied, result, version, call })?;
@@ -342,9 +344,9 @@ impl Nudge {
 
     /// Brings back what records say, in their order, as if it had been there all the time: nothing is
     /// checked, recorded or told. Returns how many records could not be read; they are passed over.
-    pub fn restore<'a>(&self, records: impl IntoIterator<Item = &'a [u8]>) -> usize {
+    pub fn restore(&self, records: impl IntoIterator<Item: AsRef<[u8]>>) -> usize {
         let mut writer = self.writer.lock();
-        records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record).is_err())).sum()
+        records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
     }
 
     fn restore_one(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
@@ -386,29 +388,6 @@ impl Nudge {
             self.apply(writer, Act::new("expire", Caller::default()), now, &expired);
         }
         expired.len()
-    }
-}
-
-/// The version of a secret among the changes, if there is one.
-fn version_of_secret(changes: &[Change]) -> Option<u64> {
-    changes.iter().find_map(|change| match change {
-        Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),
-        _ => None,
-    })
-}
-
-impl Once for Nudge {
-    fn once(
-        &self,
-        key: &str,
-        call: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
-    ) -> Result<Box<RawValue>> {
-        self.calls.once(key, call, make)
-    }
-
-    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
-        self.ask_env(method.context, params)
     }
 }
 

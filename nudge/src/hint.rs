@@ -50,15 +50,28 @@ pub enum Source {
     FileImport,
 }
 
+impl Source {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::ToolOutput => "tool-output",
+            Self::FileImport => "file-import",
+        }
+    }
+}
+
 /// What a caller says about a hint, besides its value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintMeta {
-    /// Why it is worth knowing, at most 2 KiB.
+    /// Why it is worth knowing.
     #[serde(deserialize_with = "wire::given")]
     pub reason: Option<String>,
-    /// At most 32 tags of 1 to 64 bytes.
+    /// Words to find it by.
     #[serde(deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
     pub tags: Vec<String>,
     /// 1 to 10, 5 when absent.
     #[serde(deserialize_with = "wire::given")]

@@ -41,6 +41,7 @@ mod log;
 mod record;
 mod scoring;
 mod snapshot;
+mod source;
 mod store;
 mod trash;
 mod ttl;
@@ -62,6 +63,7 @@ pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
 pub use record::Entry;
 pub use snapshot::Payload;
+pub use source::{NAME as HINTS, SOURCE};
 pub use store::Change;
 pub use ttl::Ttl;
 pub use view::{Match, View};
@@ -71,11 +73,10 @@ pub use view::{Match, View};
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Counts, Delete, Deleted, Deletion, Deletions,
     EnvNamesAsked, Export, Exported, GetHint, GotHint, Import, ImportError, ImportMode, Imported, Limits, Matched,
-    MatchedHint, Outcome, Query, QueryRow, QueryRows, SessionStats, SetHint, SetResult, Stats, Status, Suggest,
-    SuggestEvent, Suggestion, Suggestions, Undo, Undone, Why, WhyVariant, Whys, methods,
+    MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Recall, Recalled, SessionStats, SetHint, SetResult,
+    Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Undo, Undone, Why, WhyVariant, Whys,
+    methods,
 };
-#[doc(no_inline)]
-pub use nudge_core::table::NoParams;
 #[doc(no_inline)]
 pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};
 

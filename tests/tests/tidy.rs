@@ -235,3 +235,51 @@ fn anchor(heading: &str) -> String {
     let kept = title.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
+
+/// Which crates each crate of ours may use. What is not listed here may use none.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("nudge-core", &[]),
+    ("nudge-hints", &["nudge-core"]),
+    ("nudge-client", &["nudge-core", "nudge-hints"]),
+    ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client"]),
+    ("nudge-c", &["nudge-hints", "nudge-client"]),
+    ("nudge-python", &["nudge-hints", "nudge-client"]),
+    ("nudge-node", &["nudge-hints", "nudge-client"]),
+    ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),
+    ("nudge-bench", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli"]),
+];
+
+/// Sources stand side by side: none knows another, the hints, the client or the binary.
+const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-storage"];
+
+/// Nothing depends upward or sideways: core knows nobody, sources know core, the binary knows all.
+#[test]
+fn no_crate_depends_upward_or_sideways() {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let names: Vec<_> = packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"nudge-core") && names.len() > 7, "{names:?}");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let path = package["manifest_path"].as_str().unwrap();
+        let is_source = path.contains("/nudge/sources/") || name == "nudge-demo";
+        let allowed = MAY_USE
+            .iter()
+            .find(|(crate_name, _)| *crate_name == name)
+            .map_or(if is_source { A_SOURCE_MAY_USE } else { &[] }, |(_, allowed)| *allowed);
+        for dependency in package["dependencies"].as_array().unwrap() {
+            // What tests alone use is not built into anything.
+            let used = dependency["name"].as_str().unwrap();
+            if dependency["kind"] == "dev" || !names.contains(&used) {
+                continue;
+            }
+            assert!(allowed.contains(&used), "{name} may not use {used}; see ARCHITECTURE.md");
+        }
+    }
+}

@@ -1,10 +1,11 @@
 //! Where the caller stands (semantics section 2).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
@@ -27,7 +28,7 @@ const MAX_FILES_OPEN: usize = 256;
 
 /// A context as given: every field optional, unknown fields tolerated; `cwd` of at most 4 KiB, 256
 /// environment names with values of 32 KiB, 256 open files. Also the builder of [`Context`].
-#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ContextSpec {
     /// Absolute folder.
@@ -44,11 +45,25 @@ pub struct ContextSpec {
     pub os: Option<Os>,
     /// Variables that scopes mention.
     #[serde(deserialize_with = "wire::given")]
-    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
     pub env: Option<HashMap<String, Option<String>>>,
     /// Open files raise hints of their component.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub files_open: Vec<String>,
+}
+
+/// The schema says no more than that it is an object: it stands in every tool that takes a context, and hosts load it
+/// into a prompt. Field by field it would take a third of all the room that tools have; `nudge_get_hint` names them.
+impl JsonSchema for ContextSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "Context".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "description": "cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]",
+        })
+    }
 }
 
 impl ContextSpec {

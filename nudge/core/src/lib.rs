@@ -11,7 +11,9 @@
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
 //! | [`safety`] | the secret guard and the rules for paths |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
-//! | [`explain`] | why something was chosen, as named addends of a score |
+//! | [`explain`], [`words`], [`text`] | why something was chosen, as named addends of a score; relevance of words; lines that are safe to show |
+//! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
+//! | [`suggest`] | offers, the one merge, and what each client session was told |
 //!
 //! **Architecture invariant:** this crate knows no hint, no process, no socket, and reads no file but git's. It
 //! depends on no other crate of Nudge.
@@ -25,5 +27,10 @@ pub mod place;
 pub mod safety;
 pub mod scope;
 pub mod service;
+pub mod settings;
+pub mod source;
+pub mod suggest;
 pub mod table;
+pub mod text;
 pub mod wire;
+pub mod words;

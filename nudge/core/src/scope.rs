@@ -27,22 +27,23 @@ const MAX_ENV_BYTES: usize = 32 << 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScopeSpec {
-    /// Folders, as globs: `*` within a folder name, `**` across; `dir/**` is `dir` and all below. At most 16 of 512 bytes.
+    /// Folders, as globs: `*` within a name, `**` across; `dir/**` is `dir` and all below.
     #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub cwd_glob: Vec<String>,
-    /// Repositories, in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
+    /// `org/repo`, `host/org/repo`, a git URL or `file:///path`.
     #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub repo: Vec<String>,
-    /// Branches, as globs: `hotfix/*`. At most 16 of 512 bytes.
+    /// Globs such as `hotfix/*`.
     #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub branch: Vec<String>,
     /// Operating systems.
     #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(description = "")]
     pub os: Vec<Os>,
-    /// Environment variables that must be set.
+    /// Variables that must be set.
     #[serde(deserialize_with = "wire::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub env_required: Vec<String>,
-    /// Environment variables and the values each may have.
+    /// Variables and the values each may have.
     #[serde(deserialize_with = "env_match", skip_serializing_if = "BTreeMap::is_empty")]
     pub env_match: BTreeMap<String, Vec<String>>,
 }

@@ -54,7 +54,7 @@ impl Cost {
 /// ```
 // Independent facts, four of them named after MCP's annotations.
 #[allow(clippy::struct_excessive_bools)]
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Method {
     /// The JSON-RPC name: `nudge.get_hint`, and `nudge.SOURCE.VERB` for other sources than the hints.
     pub name: &'static str,
@@ -190,6 +190,12 @@ impl<'a> Caller<'a> {
     #[must_use]
     pub const fn with_key(self, key: Option<&'a str>) -> Self {
         Self { key, ..self }
+    }
+
+    /// The same, with what is left of a call with this key that was made before.
+    #[must_use]
+    pub const fn with_made(self, made: Option<Made>) -> Self {
+        Self { made, ..self }
     }
 
     /// The same, for a call whose `context.env` may lack names: then it is refused with

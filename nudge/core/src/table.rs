@@ -140,8 +140,8 @@ pub fn schema<P: JsonSchema>() -> Value {
     schema
 }
 
-/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats,
-/// a description of each constant.
+/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats, a description of
+/// each constant, one of an enumeration's items beside that of the list, a minimum of 0.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -176,6 +176,16 @@ fn tidy(schema: &mut Value) {
             }
             if let Some(Value::Array(names)) = map.get_mut("enum") {
                 names.retain(|name| !name.is_null());
+            }
+            // Of a field whose name says it all.
+            if map.get("description").is_some_and(|text| text == "") {
+                map.remove("description");
+            }
+            if let Some(Value::Object(items)) = map.get_mut("items") {
+                items.remove("description");
+            }
+            if map.get("minimum").is_some_and(|least| least == 0) {
+                map.remove("minimum");
             }
             map.values_mut().for_each(tidy);
         }

@@ -29,14 +29,16 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[serde(deny_unknown_fields)]
 pub struct Bump {
     /// The component.
+    #[schemars(description = "")]
     pub component: String,
     /// The key.
+    #[schemars(description = "")]
     pub key: String,
-    /// How many uses to add, 1 to 1,000; 1 when absent.
+    /// Uses to add; 1 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 1000))]
     pub delta: Option<u64>,
-    /// The context that `get_hint` was called with.
+    /// The one used for nudge_get_hint.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant, whatever the context.

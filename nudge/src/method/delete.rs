@@ -30,8 +30,10 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[serde(deny_unknown_fields)]
 pub struct Delete {
     /// The component.
+    #[schemars(description = "")]
     pub component: String,
     /// The key.
+    #[schemars(description = "")]
     pub key: String,
     /// This variant only; `""` is the unscoped one.
     #[serde(default, deserialize_with = "wire::given")]

@@ -27,6 +27,7 @@ pub struct Export {
     pub format: Option<String>,
     /// This component only.
     #[serde(deserialize_with = "wire::given")]
+    #[schemars(description = "")]
     pub component: Option<String>,
     /// Secret hints too, in full.
     #[serde(deserialize_with = "wire::given_or_default")]

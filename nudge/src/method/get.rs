@@ -37,10 +37,12 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[serde(deny_unknown_fields)]
 pub struct GetHint {
     /// The component.
+    #[schemars(description = "")]
     pub component: String,
     /// The key.
+    #[schemars(description = "")]
     pub key: String,
-    /// Where you are; a condition whose field is missing does not match.
+    /// Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]. A condition whose field is missing does not match.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant only, if it fits; `""` is the unscoped one.

@@ -55,6 +55,7 @@ fn searches_texts(params: &str) -> bool {
 pub struct Query {
     /// This component only.
     #[serde(deserialize_with = "wire::given")]
+    #[schemars(description = "")]
     pub component: Option<String>,
     /// Any of these keys.
     #[serde(deserialize_with = "wire::given_or_default")]
@@ -65,7 +66,7 @@ pub struct Query {
     /// Unanchored, case-sensitive, at most 1 KiB.
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
-    /// Where you are.
+    /// As in nudge_get_hint.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Most rows, 1 to 1,000; 10 when absent.

@@ -30,19 +30,19 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetHint {
-    /// A service, module or folder name, at most 256 bytes.
+    /// A service, module or folder.
     pub component: String,
-    /// What it is about, such as `build`, at most 256 bytes.
+    /// What it is about, such as `build`.
     pub key: String,
     /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}. At most 64 KiB.
     pub value: HintValue,
-    /// Tags, scope, ttl and so on.
+    /// More about it.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub meta: HintMeta,
-    /// Refuse unless this is the stored version; 0: unless there is none.
+    /// Refuse unless this is the stored version; 0: none.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_match_version: Option<u64>,
-    /// Update this variant, keep its scope; `""` is the unscoped one.
+    /// Update this one, keep its scope; `""`: unscoped.
     #[serde(default, deserialize_with = "wire::given")]
     pub variant: Option<String>,
     /// The secret guard's finding is a false alarm.

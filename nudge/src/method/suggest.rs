@@ -1,191 +1,55 @@
-//! `nudge.suggest`
+//! `nudge.suggest` and `nudge.recall`, as the hints have them: which are worth telling now, and as what line.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-use hashbrown::Equivalent;
 use nudge_core::clock::Millis;
-use nudge_core::context::ContextSpec;
-use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
-use nudge_core::table::{Row, answer, schema};
-use nudge_core::wire;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use nudge_core::error::Result;
+use nudge_core::explain::four_decimals;
+use nudge_core::suggest::{
+    self, Budget, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest, merge,
+};
+use nudge_core::table::{Row, answer};
+use nudge_core::text::{ago, one_line, visible};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
 
 use super::query::row;
-use super::{Counts, QueryRow};
 use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::Filter;
+use crate::source::NAME;
+use crate::store::{Filter, Found};
 
-/// Bytes of value text in one answer, when the caller does not say.
-const DEFAULT_MAX_BYTES: usize = 2_000;
-/// The span in which the number of suggestions to one client session is limited.
-const WINDOW_MS: Millis = 10 * 60_000;
-/// Client sessions remembered; the one idle longest goes first.
-const MAX_SESSIONS: usize = 1024;
 /// How alike a failed command and a hint's command must be.
 const NEAR: f64 = 0.5;
-/// Longest text looked at for words.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Longest value and reason in a line; the hint itself tells the rest.
+const MAX_VALUE_CHARS: usize = 300;
+const MAX_REASON_CHARS: usize = 120;
+/// The score of a hint of default priority and confidence that was just set and has one condition on its scope: at
+/// this score its strength among the offers of all sources is a half.
+const HALF_STRENGTH: f64 = 1.0 / 3.0;
 
-const ABOUT: &str = "\
-What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.";
+pub(super) static ROW: Row<Nudge> =
+    Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.suggest", "Suggest hints", ABOUT, schema::<Suggest>).inferred().quick(),
-    run: |nudge, _, params| answer(params, |params| nudge.suggest(params)),
-};
-
-/// The moment of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SuggestEvent {
-    /// A session begins.
-    Start,
-    /// The user asked for something.
-    Prompt,
-    /// A command failed.
-    Failure,
-}
-
-/// Params of [`Nudge::suggest`].
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Suggest {
-    /// The moment.
-    pub event: SuggestEvent,
-    /// Where the agent is.
-    #[serde(default, deserialize_with = "wire::object_or_default")]
-    pub context: ContextSpec,
-    /// What the user asked, for `prompt`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub prompt: Option<String>,
-    /// What failed, for `failure`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub command: Option<String>,
-    /// What it printed, for `failure`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub error: Option<String>,
-    /// The agent's session; a hint is shown to it once.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub client_session: Option<String>,
-    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
-    pub fresh: bool,
-    /// Most bytes of value text; 2,000 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-}
-
-/// Without the texts, which may hold secrets.
-impl fmt::Debug for Suggest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Suggest({:?})", self.event)
-    }
-}
+pub(super) static RECALL_ROW: Row<Nudge> =
+    Row { method: RECALL.quick(), run: |nudge, _, params| answer(params, |params| nudge.recall(params)) };
 
 /// Result of [`Nudge::suggest`].
-#[derive(Debug, Clone, Serialize)]
-pub struct Suggestions {
-    /// Best first; never a secret.
-    pub suggestions: Vec<Suggestion>,
-    /// How many more the limits held back.
-    pub omitted: usize,
-    /// Whether a `start` had told the client session something before, or had been asked for twice; false
-    /// without one.
-    pub started: bool,
-}
+pub type Suggestions = suggest::Suggestions<SuggestedHint>;
 
 /// One hint worth telling.
+pub type Suggestion = suggest::Suggestion<SuggestedHint>;
+
+/// The hint of a [`Suggestion`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Suggestion {
-    /// The hint, its score and reasons.
-    #[serde(flatten)]
-    pub row: QueryRow,
-    /// Why now.
-    pub why: String,
-}
-
-/// What each client session was shown, and what came of it.
-#[derive(Default)]
-pub(crate) struct Shown {
-    sessions: HashMap<String, Session>,
-    /// Of suggestions to nobody in particular, and of sessions that are forgotten.
-    pub gone: Counts,
-}
-
-#[derive(Default)]
-pub(crate) struct Session {
-    hints: hashbrown::HashSet<Name, RandomState>,
-    /// When suggestions were made, within the window.
-    times: VecDeque<Millis>,
-    /// A `start` was asked for: it may have come too early, with nothing to tell yet.
-    asked: bool,
-    /// A `start` told something, or was asked for twice.
-    started: bool,
-    pub counts: Counts,
-    pub last: Millis,
-}
-
-impl Shown {
-    fn session(&mut self, name: &str, fresh: bool, now: Millis) -> &mut Session {
-        if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
-            let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
-            if let Some(idle) = idle.and_then(|name| self.sessions.remove(&name)) {
-                self.gone.add(idle.counts);
-            }
-        }
-        let session = self.sessions.entry(name.to_owned()).or_default();
-        if fresh {
-            session.hints.clear();
-            session.times.clear();
-        }
-        session.last = now;
-        while session.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
-            session.times.pop_front();
-        }
-        session
-    }
-
-    pub fn sessions(&self) -> impl Iterator<Item = (&str, &Session)> {
-        self.sessions.iter().map(|(name, session)| (name.as_str(), session))
-    }
-
-    /// Counts how a command ended, if one of the hints that say it had been shown to the session.
-    pub fn ended(&mut self, name: &str, hints: &[&Hint], ok: bool, now: Millis) {
-        let Some(session) = self.sessions.get_mut(name) else { return };
-        session.last = now;
-        if hints.iter().any(|hint| session.hints.contains(&Named::of(hint))) {
-            *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
-        }
-    }
-}
-
-/// Component, key and variant of a hint that was shown.
-type Name = (Arc<str>, Box<str>, Box<str>);
-
-/// The same, to look it up without a copy.
-#[derive(Hash)]
-struct Named<'a>(&'a str, &'a str, &'a str);
-
-impl<'a> Named<'a> {
-    fn of(hint: &'a Hint) -> Self {
-        Self(hint.component(), hint.key(), hint.variant())
-    }
-}
-
-impl Equivalent<Name> for Named<'_> {
-    fn equivalent(&self, name: &Name) -> bool {
-        (self.0, self.1, self.2) == (&*name.0, &*name.1, &*name.2)
-    }
+pub struct SuggestedHint {
+    /// The hint; never a secret.
+    #[serde(serialize_with = "super::set::redacted")]
+    pub hint: Arc<Hint>,
+    /// 0 to 1; four decimals on the wire.
+    #[serde(serialize_with = "four_decimals")]
+    pub score: f64,
 }
 
 impl Nudge {
@@ -194,91 +58,133 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`.
     pub fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        let texts = [&params.prompt, &params.command, &params.error, &params.client_session];
-        if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
-            return Err(Error::invalid(
-                "prompt, command, error and client_session may have 64 KiB each; send the end of a long text.",
-            ));
-        }
-        if params.limit == Some(0) {
-            return Err(Error::invalid("limit must be a whole number of 1 or more."));
-        }
-        let context = params.context.build()?;
-        let now = self.now();
-        let trigger =
-            Trigger::new(params.event, params.prompt.as_deref(), params.command.as_deref(), params.error.as_deref());
-        let mut shown = self.shown.lock();
-        let mut session = params.client_session.as_deref().map(|name| shown.session(name, params.fresh, now));
-        let known = session.as_ref().map(|session| &session.hints);
+        let event = params.event;
+        let request = self.suggester.request(params, self.now())?;
+        let offered = vec![(NAME, self.offer(&request))];
+        Ok(self.suggester.tell(&request, event, offered, Vec::new()))
+    }
+
+    /// Says what a question in words brings to mind. Nothing counts as told.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn recall(&self, params: Recall) -> Result<Recalled<SuggestedHint>> {
+        let request = SuggestRequest::recall(params, &[NAME], self.now())?;
+        let offered = if request.asks(NAME) { vec![(NAME, self.offer(&request))] } else { Vec::new() };
+        let budget = Budget { count: request.limit, bytes: request.max_bytes };
+        Ok(Recalled::new(merge(offered, budget), Vec::new()))
+    }
+
+    /// The hints that are worth telling, best first, as many as there is room for.
+    pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
+        let trigger = Trigger::new(request);
+        let known = request.seen(NAME);
         let only = |hint: &Hint| {
-            !hint.is_secret()
-                && trigger.why(hint).is_some()
-                && known.is_none_or(|known| !known.contains(&Named::of(hint)))
+            !hint.is_secret() && trigger.why(hint).is_some() && known.is_none_or(|known| !known.contains(&*id(hint)))
         };
         let filter = Filter {
             component: None,
             keys: &[],
             tags: &[],
-            context: &context,
+            context: &request.context,
             include_ineligible: false,
             only: Some(&only),
-            now,
+            now: request.now,
         };
         let mut found = self.store.best_first(&filter);
-        let used = session.as_ref().map_or(0, |session| session.times.len());
-        let allowed = self.config().suggest_max.saturating_sub(used);
-        let mut count = params.limit.map_or(allowed, |limit| limit.min(allowed));
-        let mut bytes = params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
-        let started = session.as_ref().is_some_and(|session| session.started);
-        let mut out = Suggestions { suggestions: Vec::new(), omitted: 0, started };
-        let mut told = Counts::default();
-        // When none fits any more, the rest need not be put in order.
-        let smallest = found.iter().map(|found| found.hint.text().len()).min().unwrap_or_default();
+        let (mut count, mut bytes) = (request.limit, request.max_bytes);
+        let mut out = Offers::default();
+        // When none fits any more, the rest need not be put in order. A line is never shorter than the value.
+        let smallest = found.iter().map(|found| found.hint.text().len().min(MAX_VALUE_CHARS)).min().unwrap_or_default();
         while count > 0
             && bytes >= smallest
             && let Some(found) = found.pop()
         {
-            let hint = &found.hint;
-            let size = hint.text().len();
+            let text_bytes = found.hint.text().len();
+            // Told unasked, hints count by their values, which the answer has whole.
+            if request.moment != Moment::Recall && text_bytes > bytes {
+                out.omitted += 1;
+                continue;
+            }
+            let line = line(&found.hint, request.now);
+            let size = if request.moment == Moment::Recall { line.len() } else { text_bytes };
             if size > bytes {
                 out.omitted += 1;
                 continue;
             }
             (count, bytes) = (count - 1, bytes - size);
-            told.add(Counts { suggestions: 1, bytes: size as u64, ..Counts::default() });
-            if let Some(session) = &mut session {
-                session.hints.insert((Arc::clone(&hint.component), hint.key.clone(), hint.variant().into()));
-                session.times.push_back(now);
-            }
-            let why = trigger.why(hint).map(|why| why.to_string()).unwrap_or_default();
-            out.suggestions.push(Suggestion { row: row(found, &context, now), why });
+            let why = trigger.why(&found.hint).map(|why| why.to_string()).unwrap_or_default();
+            out.offers.push(offer(found, line, size, why, request));
         }
         out.omitted += found.len();
-        match session {
-            Some(session) => {
-                if params.event == SuggestEvent::Start {
-                    session.started |= session.asked || told.suggestions > 0;
-                    session.asked = true;
-                }
-                session.counts.add(told);
-            }
-            None => shown.gone.add(told),
-        }
-        Ok(out)
+        out
     }
+}
+
+fn offer(found: Found, line: String, bytes: usize, why: String, request: &SuggestRequest) -> Offer<SuggestedHint> {
+    let found = row(found, &request.context, request.now);
+    let hint = &found.hint;
+    let mut params = serde_json::json!({"component": hint.component(), "key": hint.key()});
+    if !hint.variant().is_empty() {
+        params["variant"] = hint.variant().into();
+    }
+    Offer {
+        id: id(hint),
+        name: name(hint),
+        line,
+        bytes,
+        strength: found.score / (found.score + HALF_STRENGTH),
+        must: false,
+        why,
+        explain: found.match_explain,
+        // Strings alone: it cannot fail.
+        more: More { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
+        item: SuggestedHint { score: found.score, hint: found.hint },
+    }
+}
+
+/// Names a hint among all of them; neither a component nor a key has a line break.
+pub(crate) fn id(hint: &Hint) -> Box<str> {
+    [hint.component(), hint.key(), hint.variant()].join("\n").into()
+}
+
+fn name(hint: &Hint) -> String {
+    format!("{}/{}", visible(hint.component()), visible(hint.key()))
+}
+
+/// `api/build: make api (set 3h ago by agent:codex; worked 4x; the default target is wrong)`
+fn line(hint: &Hint, now: Millis) -> String {
+    let source = hint.added_by().or_else(|| hint.source().map(|source| source.as_str())).unwrap_or("somebody");
+    let mut line = format!(
+        "{}: {} (set {} by {}",
+        name(hint),
+        one_line(hint.text(), MAX_VALUE_CHARS),
+        ago(hint.updated_at, now),
+        one_line(source, MAX_REASON_CHARS)
+    );
+    if hint.failure_count() > 0 {
+        let _ = write!(line, "; failed {}x since it last worked", hint.failure_count());
+    } else if hint.use_count() > 0 {
+        let _ = write!(line, "; worked {}x", hint.use_count());
+    }
+    if let Some(reason) = hint.reason() {
+        let _ = write!(line, "; {}", one_line(reason, MAX_REASON_CHARS));
+    }
+    line.push(')');
+    line
 }
 
 /// What makes a hint worth telling.
 enum Trigger<'a> {
     Start,
-    Prompt(Words),
+    Words(&'a SuggestRequest),
     Failure { command: Option<Line<'a>>, error: String },
 }
 
 /// Why a hint is worth telling.
 enum Why<'a> {
     Applies,
-    Mentioned(String),
+    Mentioned(Moment, String),
     Near,
     Fix(&'a str),
 }
@@ -287,7 +193,8 @@ impl fmt::Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Applies => f.write_str("it applies here"),
-            Self::Mentioned(word) => write!(f, "the prompt mentions {word}"),
+            Self::Mentioned(Moment::Recall, word) => write!(f, "the question mentions {word}"),
+            Self::Mentioned(_, word) => write!(f, "the prompt mentions {word}"),
             Self::Near => f.write_str("it is close to the command that failed"),
             Self::Fix(component) => write!(f, "it is a fix for {component}, which the error names"),
         }
@@ -295,13 +202,14 @@ impl fmt::Display for Why<'_> {
 }
 
 impl<'a> Trigger<'a> {
-    fn new(event: SuggestEvent, prompt: Option<&str>, command: Option<&'a str>, error: Option<&str>) -> Self {
-        match event {
-            SuggestEvent::Start => Self::Start,
-            SuggestEvent::Prompt => Self::Prompt(Words::of(prompt.unwrap_or_default())),
-            SuggestEvent::Failure => {
-                Self::Failure { command: command.map(Line::new), error: error.unwrap_or_default().to_lowercase() }
-            }
+    fn new(request: &'a SuggestRequest) -> Self {
+        match request.moment {
+            Moment::Start => Self::Start,
+            Moment::Prompt | Moment::Recall => Self::Words(request),
+            Moment::Failure => Self::Failure {
+                command: request.command.as_deref().map(Line::new),
+                error: request.error.to_lowercase(),
+            },
         }
     }
 
@@ -310,9 +218,10 @@ impl<'a> Trigger<'a> {
     fn why<'h>(&self, hint: &'h Hint) -> Option<Why<'h>> {
         match self {
             Self::Start => Some(Why::Applies),
-            Self::Prompt(wanted) => {
+            Self::Words(request) => {
                 let mut texts = [hint.component(), hint.key(), hint.text()].into_iter().chain(hint.tags());
-                texts.find_map(|text| wanted.first_in(text)).map(Why::Mentioned)
+                let word = texts.find_map(|text| request.words.first_in(text))?;
+                Some(Why::Mentioned(request.moment, word))
             }
             Self::Failure { command, error } => {
                 let line = || hint.value().command_line();
@@ -324,56 +233,6 @@ impl<'a> Trigger<'a> {
             }
         }
     }
-}
-
-/// The words of a prompt that say something.
-struct Words {
-    words: HashSet<String>,
-    /// A bit for each: few words of hints have one, and only those are copied and looked up.
-    marks: [u64; MARKS / 64],
-}
-
-const MARKS: usize = 1024;
-
-impl Words {
-    fn of(prompt: &str) -> Self {
-        let words: HashSet<_> = (words(prompt).map(str::to_lowercase))
-            .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
-            .filter(|word| !COMMON.contains(&word.as_str()))
-            .collect();
-        let mut marks = [0; MARKS / 64];
-        for word in &words {
-            let mark = mark(word.as_bytes());
-            marks[mark / 64] |= 1 << (mark % 64);
-        }
-        Self { words, marks }
-    }
-
-    /// The first word of `text` that is one of these, in lower case.
-    fn first_in(&self, text: &str) -> Option<String> {
-        let known = |word: &str| Some(word.to_lowercase()).filter(|word| self.words.contains(word));
-        if !text.is_ascii() {
-            return words(text).find_map(known);
-        }
-        // Nearly every text of every hint comes by here.
-        let mut words = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
-        words.find_map(|word| {
-            let mark = mark(word);
-            let may_be = self.marks[mark / 64] & 1 << (mark % 64) != 0;
-            str::from_utf8(word).ok().filter(|_| may_be).and_then(known)
-        })
-    }
-}
-
-/// The same for a word in upper and in lower case.
-fn mark(word: &[u8]) -> usize {
-    let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
-    (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS
-}
-
-/// What stands between characters that are no letters or digits.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3)
 }
 
 /// A command line that failed.
@@ -432,19 +291,6 @@ fn names(text: &str, component: &str) -> bool {
         .any(|(at, _)| !inside(text[..at].chars().next_back()) && !inside(text[at + component.len()..].chars().next()))
 }
 
-/// English words too common to say anything about a prompt.
-const COMMON: &[&str] = &[
-    "about", "add", "after", "again", "all", "also", "and", "any", "are", "back", "because", "been", "before", "being",
-    "but", "can", "change", "could", "did", "does", "doing", "done", "down", "each", "even", "every", "few", "first",
-    "for", "from", "get", "give", "had", "has", "have", "having", "help", "her", "here", "him", "his", "how", "into",
-    "its", "just", "know", "let", "like", "look", "made", "make", "many", "may", "more", "most", "much", "must",
-    "need", "new", "not", "now", "off", "one", "only", "other", "our", "out", "over", "own", "please", "put", "same",
-    "see", "set", "she", "should", "show", "some", "such", "take", "tell", "than", "thank", "thanks", "that", "the",
-    "their", "them", "then", "there", "these", "they", "thing", "things", "think", "this", "those", "through", "too",
-    "two", "under", "until", "use", "used", "using", "very", "want", "was", "way", "well", "were", "what", "when",
-    "where", "which", "while", "who", "why", "will", "with", "without", "work", "would", "yes", "you", "your",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -459,26 +305,6 @@ mod tests {
         assert!(!near("make a b c", "make d e f"));
         assert!(!near("", ""));
         assert!(!near("sudo", "sudo"));
-    }
-
-    #[test]
-    fn words_of_a_prompt() {
-        let prompt = Words::of("Please run the API-tests of StraßE 42abc, İstanbul, x1y2 and the a1b2c3");
-        let found = |text: &str| prompt.first_in(text);
-        for (text, word) in [
-            ("docker run x", "run"),
-            ("RUN", "run"),
-            ("the:api", "api"),
-            ("42ABC", "42abc"),
-            ("STRASSE straße", "straße"),
-            ("A1B2C3", "a1b2c3"),
-            ("(İSTANBUL)", "i\u{307}stanbul"),
-        ] {
-            assert_eq!(found(text).as_deref(), Some(word), "{text}");
-        }
-        for text in ["", "the please and", "runs", "apis test", "x1y2", "42"] {
-            assert_eq!(found(text), None, "{text}");
-        }
     }
 
     #[test]

@@ -1,0 +1,236 @@
+//! Settings: one table in code makes the keys of the file, the variables, the flags and the documentation
+//! (docs/settings.md).
+//!
+//! A value comes from the flag, else from the variable, else from the file, else it is the default. Reading the
+//! file and the environment is the binary's; here is what they may say.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// What a setting's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number, 0 or more.
+    Count,
+    /// On or off: `1`, `true`, `on`; `0`, `false`, `off`.
+    Switch,
+    /// Any text that its owner can read.
+    Text,
+    /// Texts, separated by commas; a list in the file.
+    List,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A text that nobody is shown and no file holds: the environment alone may say it.
+    Secret,
+}
+
+/// How a setting is given to `nudge serve`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// It is not.
+    None,
+    /// `--name VALUE`, with this word for the value.
+    Value(&'static str),
+    /// `--no-name`, of a switch that is on by default.
+    Off,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its key in the file: lower-case words, and for a source's own `SOURCE.NAME`.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is when nobody says; empty for nothing.
+    pub default: &'static str,
+    /// How `nudge serve` takes it.
+    pub flag: Flag,
+    /// What it does, as a phrase for a table; the flag's help is the same.
+    pub about: &'static str,
+}
+
+impl Setting {
+    /// The environment variable: `max_hints` is `NUDGE_MAX_HINTS`, `hook.bytes` is `NUDGE_HOOK_BYTES`.
+    pub fn variable(&self) -> String {
+        format!("NUDGE_{}", self.name.replace('.', "_").to_ascii_uppercase())
+    }
+
+    /// The long flag, without the dashes.
+    pub fn long(&self) -> Option<String> {
+        let name = self.name.replace(['.', '_'], "-");
+        match self.flag {
+            Flag::None => None,
+            Flag::Value(_) => Some(name),
+            Flag::Off => Some(format!("no-{name}")),
+        }
+    }
+
+    /// Refuses a text that the setting cannot have; `given_by` names where it stands.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn check(&self, given_by: &str, text: &str) -> Result<()> {
+        let is_fine = match self.kind {
+            Kind::Count => text.parse::<usize>().is_ok(),
+            Kind::Switch => switch(text).is_some(),
+            Kind::OneOf(words) => words.contains(&text),
+            Kind::Text | Kind::List | Kind::Secret => true,
+        };
+        if is_fine {
+            return Ok(());
+        }
+        Err(Error::invalid(match self.kind {
+            Kind::Count => format!("{given_by} must be a whole number, 0 or more."),
+            Kind::OneOf(words) => {
+                let (last, others) = words.split_last().unwrap_or((&"", &[]));
+                format!("{given_by} must be {} or {last}.", others.join(", "))
+            }
+            _ => format!("{given_by} must be 1 or 0."),
+        }))
+    }
+}
+
+/// Whether a text says on or off.
+pub fn switch(text: &str) -> Option<bool> {
+    match text {
+        "1" | "true" | "on" => Some(true),
+        "0" | "false" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said.
+    Default,
+    /// The settings file.
+    File,
+    /// An environment variable.
+    Variable,
+    /// A flag of this command.
+    Flag,
+}
+
+/// What every setting is.
+#[derive(Clone, Default)]
+pub struct Values(HashMap<&'static str, Value>);
+
+#[derive(Clone)]
+struct Value {
+    text: String,
+    origin: Origin,
+    kind: Kind,
+}
+
+impl Values {
+    /// Notes what a setting is; a later one counts.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a text that it cannot have, which names `given_by`.
+    pub fn set(&mut self, setting: &Setting, origin: Origin, given_by: &str, text: String) -> Result<()> {
+        setting.check(given_by, &text)?;
+        self.0.insert(setting.name, Value { text, origin, kind: setting.kind });
+        Ok(())
+    }
+
+    /// Notes the default of a setting that nobody has said anything of.
+    pub fn or_default(&mut self, setting: &Setting) {
+        let default = || Value { text: setting.default.into(), origin: Origin::Default, kind: setting.kind };
+        self.0.entry(setting.name).or_insert_with(default);
+    }
+
+    /// The value as text; empty for nothing, and for a setting that is not in the table.
+    pub fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", |value| &value.text)
+    }
+
+    /// The value of a [`Kind::Count`].
+    pub fn count(&self, name: &str) -> usize {
+        // Whatever is in here was checked.
+        self.text(name).parse().unwrap_or_default()
+    }
+
+    /// The value of a [`Kind::Switch`].
+    pub fn is_on(&self, name: &str) -> bool {
+        switch(self.text(name)).unwrap_or_default()
+    }
+
+    /// The values of a [`Kind::List`].
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.text(name).split(',').map(str::trim).filter(|text| !text.is_empty()).map(Into::into).collect()
+    }
+
+    /// Where the value comes from.
+    pub fn origin(&self, name: &str) -> Origin {
+        self.0.get(name).map_or(Origin::Default, |value| value.origin)
+    }
+
+    /// The value as people may see it.
+    pub fn shown(&self, name: &str) -> &str {
+        match self.0.get(name) {
+            Some(value) if value.kind == Kind::Secret && !value.text.is_empty() => "[secret]",
+            Some(value) => &value.text,
+            None => "",
+        }
+    }
+}
+
+/// Without the values: one may be a token.
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Values({} settings)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: Setting =
+        Setting { name: "max_x", kind: Kind::Count, default: "5", flag: Flag::Value("N"), about: "most x" };
+    const SWITCH: Setting =
+        Setting { name: "a.guard", kind: Kind::Switch, default: "1", flag: Flag::Off, about: "guard" };
+    const LEVEL: Setting = Setting {
+        name: "level",
+        kind: Kind::OneOf(&["low", "middle", "high"]),
+        default: "low",
+        flag: Flag::None,
+        about: "how much",
+    };
+    const TOKEN: Setting = Setting { name: "token", kind: Kind::Secret, default: "", flag: Flag::None, about: "token" };
+
+    #[test]
+    fn names() {
+        assert_eq!((COUNT.variable(), COUNT.long()), ("NUDGE_MAX_X".into(), Some("max-x".into())));
+        assert_eq!((SWITCH.variable(), SWITCH.long()), ("NUDGE_A_GUARD".into(), Some("no-a-guard".into())));
+        assert_eq!(LEVEL.long(), None);
+    }
+
+    #[test]
+    fn a_later_value_counts_and_a_bad_one_does_not() {
+        let mut values = Values::default();
+        values.set(&COUNT, Origin::File, "max_x in config.toml", "7".into()).unwrap();
+        values.set(&COUNT, Origin::Variable, "NUDGE_MAX_X", "8".into()).unwrap();
+        let refused = values.set(&COUNT, Origin::Flag, "--max-x", "-1".into()).unwrap_err();
+        assert_eq!(refused.message(), "--max-x must be a whole number, 0 or more.");
+        let refused = values.set(&LEVEL, Origin::Flag, "--level", "up".into()).unwrap_err();
+        assert_eq!(refused.message(), "--level must be low, middle or high.");
+        values.or_default(&COUNT);
+        values.or_default(&SWITCH);
+        assert_eq!((values.count("max_x"), values.origin("max_x")), (8, Origin::Variable));
+        assert_eq!((values.is_on("a.guard"), values.origin("a.guard")), (true, Origin::Default));
+        assert_eq!((values.text("other"), values.count("other")), ("", 0));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let mut values = Values::default();
+        values.set(&TOKEN, Origin::Variable, "NUDGE_TOKEN", "open sesame".into()).unwrap();
+        assert_eq!((values.shown("token"), values.text("token")), ("[secret]", "open sesame"));
+        assert!(!format!("{values:?}").contains("sesame"));
+    }
+}

@@ -1,0 +1,306 @@
+//! A source: something that answers one question, given where an agent stands and what just happened: what should it
+//! be told, and why?
+//!
+//! A source is a crate with one [`SourceSpec`], named in one list of the binary. The spec is static, so that a PROXY,
+//! which opens nothing, can list what the PRIMARY has. The PRIMARY opens each with a [`Host`]; what comes back lives
+//! until [`Source::close`]:
+//!
+//! 1. `open`, within 20 ms: callers wait for it. It reads what it kept, and starts nothing.
+//! 2. [`work`](Source::work) on a thread of its own, where the spec says that there is any: watch, compute, send.
+//! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::offers) at any time, from any thread.
+//! 4. `close`: nothing is acknowledged afterwards.
+//!
+//! **What a source owes.** It acknowledges a change only after it is kept, and after [`Fence::check`] said that the
+//! session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
+//! ([`ChangeSink`]); it never lets a secret into a line, an event, a log or a file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::clock::{Clock, Millis};
+use crate::context::EnvNames;
+use crate::error::{Error, Result};
+use crate::service::{Caller, Method, Service};
+use crate::settings::{Setting, Values};
+use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
+
+/// What there is to know of a source without opening it.
+#[derive(Debug)]
+pub struct SourceSpec {
+    /// One lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
+    /// settings `records.*`, its verbs `nudge records ...`. The hints alone, which were there first, have neither.
+    pub name: &'static str,
+    /// The rows that it answers.
+    pub methods: fn() -> Vec<&'static Method>,
+    /// Its line of the instructions that every agent reads over MCP; 160 bytes at most.
+    pub guide: &'static str,
+    /// What can be set.
+    pub settings: &'static [Setting],
+    /// What can be read and watched by URI, if anything.
+    pub resources: Option<&'static Resources>,
+    /// The method that lists what it has, named where there was no room for all of it.
+    pub list: &'static str,
+    /// Whether [`Source::work`] has anything to do.
+    pub works: bool,
+    /// Opens it, within 20 ms.
+    pub open: fn(Host) -> Result<Arc<dyn Source>>,
+}
+
+/// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,
+/// and one for each name.
+#[derive(Debug)]
+pub struct Resources {
+    /// URI of the list, such as `nudge://components`.
+    pub list_uri: &'static str,
+    /// Title of the list.
+    pub list_title: &'static str,
+    /// What the list says.
+    pub list_about: &'static str,
+    /// The method without params that answers it.
+    pub list: &'static str,
+    /// The names in its result, in any order.
+    pub names: fn(&RawValue) -> Vec<String>,
+    /// What the URI of each begins with, such as `nudge://component/`; the name follows, percent-encoded.
+    pub item_uri: &'static str,
+    /// What one is called, such as `component`.
+    pub item_name: &'static str,
+    /// Title of one.
+    pub item_title: &'static str,
+    /// What one says.
+    pub item_about: &'static str,
+    /// The method that answers one, and its params for a name.
+    pub item: fn(&str) -> (&'static str, Value),
+    /// The part of its result that is shown.
+    pub shown: fn(&RawValue) -> Option<Box<RawValue>>,
+}
+
+/// An open source.
+pub trait Source: Service {
+    /// What it would tell now, best first. Asked of every source at once, on the way of somebody's prompt: never slow,
+    /// never a model, and who is late is not told. No lock of the asker's is held. At most [`SuggestRequest::limit`]
+    /// offers of [`SuggestRequest::max_bytes`] in all are of use; what those hold back is counted.
+    fn offers(&self, request: &SuggestRequest) -> Offers {
+        let _ = request;
+        Offers::default()
+    }
+
+    /// Counts how a command ended.
+    ///
+    /// # Errors
+    /// Whatever keeps the count from being kept.
+    fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
+        let _ = (by, ran);
+        Ok(Counted::default())
+    }
+
+    /// The environment variables that any answer can depend on.
+    fn env_names(&self) -> EnvNames {
+        EnvNames::default()
+    }
+
+    /// Whether it has anything, or was asked to: the tools of a source that is not in use are not listed.
+    fn in_use(&self) -> bool {
+        true
+    }
+
+    /// Its members of `nudge.status`, named after what they count.
+    fn status(&self) -> Map<String, Value>;
+
+    /// Its members of `nudge.stats`.
+    fn stats(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// A few seconds have passed: what is overdue can be done.
+    fn tick(&self, now: Millis) {
+        let _ = now;
+    }
+
+    /// Works on a thread of its own until `stop` is set.
+    fn work(&self, stop: &StopFlag) {
+        let _ = stop;
+    }
+
+    /// Nothing is acknowledged any more.
+    fn close(&self) {}
+}
+
+/// What the server lends a source.
+#[derive(Clone)]
+pub struct Host {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The session that it is opened for.
+    pub session: SessionIdentity,
+    /// Where it keeps files.
+    pub data: DataDir,
+    /// Whether this process may still acknowledge anything.
+    pub fence: Arc<dyn Fence>,
+    /// For a source whose state lives as long as the session.
+    pub journal: Arc<dyn Journal>,
+    /// Whom it tells of changes.
+    pub changes: Arc<dyn ChangeSink>,
+    /// What its settings are.
+    pub settings: Arc<Values>,
+}
+
+/// Which session it is, whoever is its PRIMARY.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionIdentity {
+    /// Random, one per session.
+    pub id: String,
+    /// When it began.
+    pub created_at: Millis,
+}
+
+/// Whether this process still holds the session's lock. Asked before each acknowledgement.
+pub trait Fence: Send + Sync {
+    /// Refuses once the lock is lost, or the process is leaving.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; a client that knows of sessions asks the next PRIMARY then.
+    fn check(&self) -> Result<()>;
+}
+
+/// The session's journal as one source sees it: records that the next PRIMARY of the session gets back, and nobody
+/// else. An append survives the death of the process, not of the machine.
+pub trait Journal: Send + Sync {
+    /// What this source has recorded, in order. It ends early when the process gives the session up meanwhile.
+    fn records(&self) -> Box<dyn Iterator<Item = Vec<u8>> + '_>;
+
+    /// Notes for the log that so many of the records could not be read.
+    fn passed_over(&self, unreadable: usize);
+
+    /// Appends a record, behind the fence.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; then nothing of it stays.
+    fn append(&self, record: &[u8]) -> Result<()>;
+
+    /// Whether the share of this source has grown long, or somebody has shortened the file.
+    fn is_long(&self) -> bool;
+
+    /// Replaces all that this source has recorded. Failing leaves the old in use.
+    fn begin_anew(&self, records: &[Vec<u8>]);
+}
+
+/// Takes what changed, for `nudge watch` and for clients that subscribed.
+pub trait ChangeSink: Send + Sync {
+    /// Tells of changes that everybody can see now, in their order. Quick; calls no source.
+    fn tell(&self, changes: &[ChangeEvent]);
+}
+
+/// One change, as it is told.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChangeEvent {
+    /// Whose it is.
+    pub source: &'static str,
+    /// A verb, such as `set` or `delete`.
+    pub what: &'static str,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The client that made it; absent when unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Which of its resources it touches.
+    #[serde(skip)]
+    pub touched: Vec<Touch>,
+    /// What else is told: names and short values, without secrets.
+    #[serde(flatten)]
+    pub detail: Map<String, Value>,
+}
+
+/// A resource that a change touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// Its name, as in the list of the source's [`Resources`].
+    pub resource: Arc<str>,
+    /// Whether it has more or fewer parts than before.
+    pub count_changed: bool,
+}
+
+/// A folder that is made when it is first needed, for this user alone.
+#[derive(Debug, Clone)]
+pub struct DataDir(PathBuf);
+
+impl DataDir {
+    /// The folder; it need not be there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Where it is, or would be.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes it, with mode 0700 where there are modes.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be made.
+    pub fn create(&self) -> Result<&Path> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.0).map_err(|error| {
+            Error::unavailable(format!("The folder {} cannot be made ({error}); make it writable.", self.0.display()))
+        })?;
+        Ok(&self.0)
+    }
+}
+
+/// Set once, when a source is to end its work. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<(Mutex<bool>, Condvar)>);
+
+impl StopFlag {
+    /// Ends the work of all who look at it.
+    pub fn set(&self) {
+        *self.lock() = true;
+        self.0.1.notify_all();
+    }
+
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        *self.lock()
+    }
+
+    /// Waits until it is set, at most so long; whether it is.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let deadline = Instant::now() + at_most;
+        let mut set = self.lock();
+        while !*set {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            set = self.0.1.wait_timeout(set, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_the_end_hears_of_it() {
+        let stop = StopFlag::default();
+        assert!(!stop.wait(Duration::ZERO) && !stop.is_set());
+        let waiting = stop.clone();
+        let waits = std::thread::spawn(move || waiting.wait(Duration::from_secs(60)));
+        stop.set();
+        assert!(waits.join().unwrap() && stop.is_set());
+    }
+}

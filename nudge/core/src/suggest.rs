@@ -1,0 +1,434 @@
+//! What an agent should be told now: sources offer, one place chooses.
+//!
+//! An agent's hooks ask at the start of a session, at a prompt and after a failed command (`nudge.suggest`); an agent
+//! or a person asks in words (`nudge.recall`). Either way every source is asked for [`Offers`] at once, no lock is
+//! held meanwhile, and [`merge()`] chooses among them under one budget of bytes. [`Suggester`] remembers what each
+//! client session was told, and what came of it (semantics section 10).
+
+mod answer;
+mod memory;
+mod merge;
+mod service;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::clock::Millis;
+use crate::context::{Context, ContextSpec};
+use crate::error::{Error, Result};
+use crate::explain::MatchExplain;
+use crate::service::Method;
+use crate::table::{NoParams, schema};
+use crate::wire;
+use crate::words::Words;
+
+pub use answer::{HeldBack, Item, Recalled, Suggestion, Suggestions};
+pub use memory::{Counts, SessionStats, Suggester};
+pub use merge::{Budget, Merged, merge};
+pub use service::SuggestService;
+
+/// Bytes of one answer of `nudge.suggest`, when the caller does not say.
+const DEFAULT_MAX_BYTES: usize = 2_000;
+/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and most lines.
+const DEFAULT_RECALL_BYTES: usize = 4_000;
+const DEFAULT_RECALL_LIMIT: usize = 10;
+const MAX_RECALL_LIMIT: usize = 100;
+/// Longest text looked at for words.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// How long sources have to offer something. A hook has 45 ms in all, from its start to its last word.
+const PATIENCE: Duration = Duration::from_millis(25);
+
+/// The row of `nudge.suggest`.
+pub const SUGGEST: Method = Method::new(
+    "nudge.suggest",
+    "Suggest",
+    "What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.",
+    schema::<Suggest>,
+)
+.inferred();
+
+/// The row of `nudge.recall`.
+pub const RECALL: Method = Method::new(
+    "nudge.recall",
+    "Recall",
+    "Ask all that is remembered, in words, before you search or guess.",
+    schema::<Recall>,
+)
+.tool()
+.reads()
+.inferred();
+
+/// The row of `nudge.outcome`.
+pub const OUTCOME: Method = Method::new(
+    "nudge.outcome",
+    "Report an outcome",
+    "How a command ended: success raises the hints that say it, repeated failure puts them last.",
+    schema::<Outcome>,
+)
+.inferred();
+
+/// The row of `nudge.stats`.
+pub const STATS: Method = Method::new(
+    "nudge.stats",
+    "Statistics",
+    "How often hints were asked for and suggested, and what came of the suggestions.",
+    schema::<NoParams>,
+)
+.reads()
+.quick();
+
+/// The moment of a suggestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SuggestEvent {
+    /// A session begins.
+    Start,
+    /// The user asked for something.
+    Prompt,
+    /// A command failed.
+    Failure,
+}
+
+/// Params of `nudge.suggest`.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Suggest {
+    /// The moment.
+    pub event: SuggestEvent,
+    /// Where the agent is.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// What the user asked, for `prompt`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub prompt: Option<String>,
+    /// What failed, for `failure`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub command: Option<String>,
+    /// What it printed, for `failure`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub error: Option<String>,
+    /// The agent's session; a hint is shown to it once.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub fresh: bool,
+    /// Most bytes of value text; 2,000 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub max_bytes: Option<usize>,
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for Suggest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Suggest({:?})", self.event)
+    }
+}
+
+/// Params of `nudge.recall`.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recall {
+    /// What you want to know.
+    pub query: String,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// Most lines, 1 to 100; 10 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 100))]
+    #[schemars(description = "")]
+    pub limit: Option<usize>,
+    /// Most bytes of lines; 4,000 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(description = "")]
+    pub max_bytes: Option<usize>,
+    /// These sources only.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
+    pub sources: Vec<String>,
+}
+
+/// Without the query, which may hold a secret.
+impl fmt::Debug for Recall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recall { .. }")
+    }
+}
+
+/// Params of `nudge.outcome`.
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// The command that ran.
+    pub command: String,
+    /// Whether it worked.
+    pub ok: bool,
+    /// Its exit code, if known.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub exit_code: Option<i64>,
+    /// Where it ran.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// The agent's session, as it calls itself for `nudge.suggest`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+}
+
+/// Without the command, which may hold a secret.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outcome(ok {}, exit code {:?})", self.ok, self.exit_code)
+    }
+}
+
+impl Outcome {
+    /// Checks sizes, and takes the context out.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn checked(mut self) -> Result<(Context, Self)> {
+        if self.command.len() > MAX_TEXT_BYTES {
+            return Err(Error::invalid("command may have 64 KiB at most."));
+        }
+        let context = std::mem::take(&mut self.context).build()?;
+        Ok((context, self))
+    }
+
+    /// What every source is told.
+    pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
+        CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context }
+    }
+}
+
+/// What makes something worth telling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A session begins: what applies here.
+    Start,
+    /// The user asked for something: what the words bring to mind.
+    Prompt,
+    /// A command failed: what may work instead.
+    Failure,
+    /// Somebody asks in words.
+    Recall,
+}
+
+/// What every source is asked, once for all of them.
+pub struct SuggestRequest {
+    /// Why it is asked.
+    pub moment: Moment,
+    /// Where the agent stands.
+    pub context: Context,
+    /// The words of the prompt or the query that say something; none for the other moments.
+    pub words: Words,
+    /// The prompt or the query as it is; empty for the other moments.
+    pub text: String,
+    /// The command that failed.
+    pub command: Option<String>,
+    /// What it printed.
+    pub error: String,
+    /// The agent's session, if it has a name.
+    pub client_session: Option<String>,
+    /// The time by the store's clock.
+    pub now: Millis,
+    /// When the answer is given, with or without a source that is late.
+    pub deadline: Instant,
+    /// Most offers that can be told; more are of no use.
+    pub limit: usize,
+    /// Most [`Offer::bytes`] that can be told; more are of no use.
+    pub max_bytes: usize,
+    /// The sources to ask; all when empty.
+    sources: Vec<String>,
+    seen: Seen,
+}
+
+/// What a client session was told: of each source the ids of its offers.
+type Seen = Arc<std::collections::HashMap<&'static str, HashSet<Box<str>, foldhash::fast::RandomState>>>;
+
+impl SuggestRequest {
+    /// The ids of the offers of `source` that the client session was told, and so need no telling; `None` when there
+    /// are none.
+    pub fn seen(&self, source: &str) -> Option<&HashSet<Box<str>, foldhash::fast::RandomState>> {
+        self.seen.get(source).filter(|ids| !ids.is_empty())
+    }
+
+    /// Whether a source is asked.
+    pub fn asks(&self, source: &str) -> bool {
+        self.sources.is_empty() || self.sources.iter().any(|name| name == source)
+    }
+
+    /// Of a recall, which no session remembers; `sources` are those there are.
+    ///
+    /// # Errors
+    /// `E_INVALID` for params out of range, or a source that is not there.
+    pub fn recall(params: Recall, sources: &[&str], now: Millis) -> Result<Self> {
+        if params.sources.iter().any(|name| !sources.contains(&&**name)) {
+            // It is not repeated: it may be anything.
+            return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
+        }
+        if params.query.len() > MAX_TEXT_BYTES {
+            return Err(Error::invalid("query may have 64 KiB; ask in fewer words."));
+        }
+        let limit = params.limit.unwrap_or(DEFAULT_RECALL_LIMIT);
+        if !(1..=MAX_RECALL_LIMIT).contains(&limit) {
+            return Err(Error::invalid("limit must be a whole number from 1 to 100."));
+        }
+        Ok(Self {
+            moment: Moment::Recall,
+            context: params.context.build()?,
+            words: Words::of(&params.query),
+            text: params.query,
+            command: None,
+            error: String::new(),
+            client_session: None,
+            now,
+            deadline: Instant::now() + PATIENCE,
+            limit,
+            max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
+            sources: params.sources,
+            seen: Seen::default(),
+        })
+    }
+
+    /// Of a suggestion, to a session that has seen this.
+    fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, seen: Seen) -> Self {
+        let text = match params.event {
+            SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
+            SuggestEvent::Start | SuggestEvent::Failure => String::new(),
+        };
+        Self {
+            moment: match params.event {
+                SuggestEvent::Start => Moment::Start,
+                SuggestEvent::Prompt => Moment::Prompt,
+                SuggestEvent::Failure => Moment::Failure,
+            },
+            context,
+            words: Words::of(&text),
+            text,
+            command: params.command,
+            error: params.error.unwrap_or_default(),
+            client_session: params.client_session,
+            now,
+            deadline: Instant::now() + PATIENCE,
+            limit,
+            max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
+            sources: Vec::new(),
+            seen,
+        }
+    }
+}
+
+impl Suggest {
+    /// Checks sizes and ranges.
+    fn check(&self) -> Result<()> {
+        let texts = [&self.prompt, &self.command, &self.error, &self.client_session];
+        if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
+            return Err(Error::invalid(
+                "prompt, command, error and client_session may have 64 KiB each; send the end of a long text.",
+            ));
+        }
+        if self.limit == Some(0) {
+            return Err(Error::invalid("limit must be a whole number of 1 or more."));
+        }
+        Ok(())
+    }
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for SuggestRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SuggestRequest({:?})", self.moment)
+    }
+}
+
+/// One line that a source would tell. `I` is the form in which it has the thing itself.
+#[derive(Debug, Clone)]
+pub struct Offer<I = Item> {
+    /// Names it among the offers of its source, so that a session is told once.
+    pub id: Box<str>,
+    /// What it is called in a list of names, such as `api/build`.
+    pub name: String,
+    /// What the model reads: one line, guarded, without a secret.
+    pub line: String,
+    /// What it takes of the budget.
+    pub bytes: usize,
+    /// 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
+    pub strength: f64,
+    /// Comes before everything else, such as a signal that was escalated.
+    pub must: bool,
+    /// Why now, in a few words.
+    pub why: String,
+    /// Why it was chosen, in numbers.
+    pub explain: MatchExplain,
+    /// How to get the whole of it.
+    pub more: More,
+    /// The thing itself, a JSON object; its members stand beside the others in the answer.
+    pub item: I,
+}
+
+impl<I> Offer<I> {
+    /// The same with its item in another form.
+    pub fn map<J>(self, item: impl FnOnce(I) -> J) -> Offer<J> {
+        let Self { id, name, line, bytes, strength, must, why, explain, more, item: old } = self;
+        Offer { id, name, line, bytes, strength, must, why, explain, more, item: item(old) }
+    }
+}
+
+/// The call that gets the whole of something.
+#[derive(Debug, Clone, Serialize)]
+pub struct More {
+    /// The method, such as `nudge.get_hint`.
+    pub method: &'static str,
+    /// Its params.
+    pub params: Box<RawValue>,
+}
+
+/// What one source offers.
+#[derive(Debug)]
+pub struct Offers<I = Item> {
+    /// Best first.
+    pub offers: Vec<Offer<I>>,
+    /// How many more it could have offered, but for the limits of the request.
+    pub omitted: usize,
+    /// The least strength at which the best of these comes before the stronger ones of other sources.
+    pub floor: f64,
+}
+
+impl<I> Default for Offers<I> {
+    fn default() -> Self {
+        Self { offers: Vec::new(), omitted: 0, floor: 0.25 }
+    }
+}
+
+/// How a command ended, as every source is told.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandOutcome<'a> {
+    /// The line that ran.
+    pub command: &'a str,
+    /// Whether it worked.
+    pub ok: bool,
+    /// Its exit code, if known.
+    pub exit_code: Option<i64>,
+    /// Where it ran.
+    pub context: &'a Context,
+}
+
+/// What an outcome changed in a source.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// The ids of its offers that say the command; none when the call was made before.
+    pub ids: Vec<Box<str>>,
+    /// What changed, as the answer tells it.
+    pub matched: Vec<Box<RawValue>>,
+}

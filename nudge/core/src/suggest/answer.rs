@@ -1,0 +1,127 @@
+//! What is told, as it travels.
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Merged, More, Offer};
+use crate::explain::MatchExplain;
+
+/// Result of `nudge.suggest`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Suggestions<I = Item> {
+    /// Best first; never a secret.
+    pub suggestions: Vec<Suggestion<I>>,
+    /// How many more the limits held back.
+    pub omitted: usize,
+    /// The same by source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<HeldBack>,
+    /// Sources that did not answer in time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<&'static str>,
+    /// Whether a `start` had told the client session something before, or had been asked for twice; false
+    /// without one.
+    pub started: bool,
+}
+
+/// Result of `nudge.recall`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Recalled<I = Item> {
+    /// Best first; never a secret.
+    pub items: Vec<Suggestion<I>>,
+    /// How many more the limits held back.
+    pub omitted: usize,
+    /// The same by source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<HeldBack>,
+    /// Sources that did not answer in time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<&'static str>,
+}
+
+impl<I> Recalled<I> {
+    /// What was chosen, and who was late.
+    pub fn new(merged: Merged<I>, late: Vec<&'static str>) -> Self {
+        let Merged { chosen, held_back } = merged;
+        Self {
+            items: chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
+            omitted: held_back.iter().map(|held| held.count).sum(),
+            held_back,
+            late,
+        }
+    }
+}
+
+/// How much of a source was held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct HeldBack {
+    /// The source.
+    pub source: &'static str,
+    /// How many offers.
+    pub count: usize,
+}
+
+/// One line worth telling.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Suggestion<I = Item> {
+    /// The thing itself.
+    #[serde(flatten)]
+    pub item: I,
+    /// Why it was chosen.
+    pub match_explain: MatchExplain,
+    /// Why now.
+    pub why: String,
+    /// Who offers it.
+    pub source: &'static str,
+    /// What it is called.
+    pub name: String,
+    /// What the model reads.
+    pub line: String,
+    /// How to get the whole of it.
+    pub more: More,
+}
+
+impl<I> Suggestion<I> {
+    pub(super) fn new(source: &'static str, offer: Offer<I>) -> Self {
+        let Offer { name, line, why, explain, more, item, .. } = offer;
+        Self { item, match_explain: explain, why, source, name, line, more }
+    }
+}
+
+/// Something as the JSON object it is, for a source's own answer to become part of another.
+#[derive(Debug, Clone)]
+pub struct Item(pub Box<RawValue>);
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members: Members<'_> = serde_json::from_str(self.0.get()).map_err(serde::ser::Error::custom)?;
+        let mut map = serializer.serialize_map(Some(members.0.len()))?;
+        for (name, value) in members.0 {
+            map.serialize_entry(&name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The members of an object in the order they stand in.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> serde::Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> serde::de::Visitor<'de> for Pairs {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}

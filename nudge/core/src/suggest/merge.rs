@@ -1,0 +1,191 @@
+//! Which offers are told: one pure function with a total order.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use super::{HeldBack, Offer, Offers};
+
+/// What there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Most offers.
+    pub count: usize,
+    /// Most [`Offer::bytes`].
+    pub bytes: usize,
+}
+
+/// What was chosen.
+#[derive(Debug)]
+pub struct Merged<I> {
+    /// In the order in which it is told.
+    pub chosen: Vec<(&'static str, Offer<I>)>,
+    /// How much of each source is not, where anything is not.
+    pub held_back: Vec<HeldBack>,
+}
+
+struct Queue<I> {
+    source: &'static str,
+    offers: VecDeque<Offer<I>>,
+    floor: f64,
+    omitted: usize,
+    used: usize,
+    /// Nothing of it was chosen yet.
+    is_new: bool,
+}
+
+/// Chooses among the offers of all sources, which come in the order of the table.
+///
+/// First what must be told; then of each source its best, if that is over the source's floor; then by strength. Ties go
+/// to the source that stands first. What one source offers keeps its own order. No source gets more than half of the
+/// bytes while another still has something that fits. What does not fit is passed over, and the next may.
+pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merged<I> {
+    let mut queues: Vec<_> = offered.into_iter().map(Queue::new).collect();
+    let Budget { mut count, mut bytes } = budget;
+    let half = bytes / 2;
+    let mut chosen = Vec::new();
+    while count > 0 {
+        queues.iter_mut().for_each(|queue| queue.pass_over(bytes));
+        let Some(at) = next(&queues, half) else { break };
+        let queue = &mut queues[at];
+        let Some(offer) = queue.offers.pop_front() else { break };
+        (count, bytes) = (count - 1, bytes - offer.bytes);
+        queue.used += offer.bytes;
+        queue.is_new = false;
+        chosen.push((queue.source, offer));
+    }
+    let held_back = queues.into_iter().map(|queue| (queue.source, queue.omitted + queue.offers.len()));
+    let held_back = held_back.filter(|(_, count)| *count > 0);
+    Merged { chosen, held_back: held_back.map(|(source, count)| HeldBack { source, count }).collect() }
+}
+
+impl<I> Queue<I> {
+    fn new((source, offered): (&'static str, Offers<I>)) -> Self {
+        let Offers { mut offers, omitted, floor } = offered;
+        // Stable: the source's own order holds among those that must be told, and among the others.
+        offers.sort_by_key(|offer| !offer.must);
+        Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
+    }
+
+    /// Drops what stands first and does not fit.
+    fn pass_over(&mut self, bytes: usize) {
+        while self.offers.front().is_some_and(|offer| offer.bytes > bytes) {
+            self.offers.pop_front();
+            self.omitted += 1;
+        }
+    }
+}
+
+/// The queue whose first offer is told next.
+fn next<I>(queues: &[Queue<I>], half: usize) -> Option<usize> {
+    let open: Vec<_> =
+        queues.iter().enumerate().filter_map(|(at, queue)| Some((at, queue, queue.offers.front()?))).collect();
+    let is_fair = |queue: &Queue<I>, offer: &Offer<I>| offer.must || queue.used + offer.bytes <= half;
+    let anybody_fair = open.len() > 1 && open.iter().any(|(_, queue, offer)| is_fair(queue, offer));
+    open.into_iter()
+        .filter(|(_, queue, offer)| !anybody_fair || is_fair(queue, offer))
+        .max_by(|(at_a, a, first_a), (at_b, b, first_b)| {
+            let is_best = |queue: &Queue<I>, offer: &Offer<I>| queue.is_new && offer.strength >= queue.floor;
+            (first_a.must.cmp(&first_b.must))
+                .then_with(|| is_best(a, first_a).cmp(&is_best(b, first_b)))
+                .then_with(|| strength(first_a).total_cmp(&strength(first_b)))
+                .then_with(|| match at_a.cmp(at_b) {
+                    Ordering::Less => Ordering::Greater,
+                    _ => Ordering::Less,
+                })
+        })
+        .map(|(at, ..)| at)
+}
+
+/// 0 to 1, whatever a source says: a number that is none counts as nothing.
+fn strength<I>(offer: &Offer<I>) -> f64 {
+    if offer.strength.is_nan() { 0.0 } else { offer.strength.clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::super::More;
+    use super::*;
+    use crate::explain::{MatchExplain, Parts};
+
+    /// `a3!` is an offer of strength 0.3 that must be told, of 10 bytes; `a3*40` has 40.
+    fn offer(text: &str) -> Offer<()> {
+        let (name, bytes) = text.split_once('*').map_or((text, 10), |(name, bytes)| (name, bytes.parse().unwrap()));
+        let digit = name.trim_end_matches('!').chars().last().unwrap();
+        Offer {
+            id: name.into(),
+            name: name.into(),
+            line: name.into(),
+            bytes,
+            strength: f64::from(digit.to_digit(10).unwrap()) / 10.0,
+            must: name.ends_with('!'),
+            why: String::new(),
+            explain: MatchExplain { matched: true, score: 0.0, parts: Parts::default(), reasons: Vec::new() },
+            more: More { method: "nudge.x", params: RawValue::NULL.to_owned() },
+            item: (),
+        }
+    }
+
+    fn merged(sources: &[&str], count: usize, bytes: usize) -> (String, Vec<(&'static str, usize)>) {
+        let names = ["one", "two", "three"];
+        let offered = names.into_iter().zip(sources).map(|(name, offers)| {
+            (name, Offers { offers: offers.split_whitespace().map(offer).collect(), ..Offers::default() })
+        });
+        let merged = merge(offered.collect(), Budget { count, bytes });
+        let told: Vec<_> = merged.chosen.iter().map(|(_, offer)| offer.name.as_str()).collect();
+        (told.join(" "), merged.held_back.iter().map(|held| (held.source, held.count)).collect())
+    }
+
+    #[test]
+    fn the_order() {
+        for (sources, told) in [
+            // One source keeps its own order, whatever the strengths.
+            (&["a1 b9 c5"][..], "a1 b9 c5"),
+            // The best of each first, then by strength.
+            (&["a9 b8 c7", "d6 e5", "f3"], "a9 d6 f3 b8 c7 e5"),
+            // Below its floor a best one waits its turn.
+            (&["a9 b8", "d2 e1"], "a9 b8 d2 e1"),
+            // Ties go to the first of the table.
+            (&["a5 b4", "c5 d4"], "a5 c5 b4 d4"),
+            // What must be told, though it stood last and is weak.
+            (&["a9 b8", "c7 d1!"], "d1! a9 b8 c7"),
+            (&["", "a5", ""], "a5"),
+            (&[], ""),
+        ] {
+            assert_eq!(merged(sources, 100, 10_000), (told.into(), vec![]), "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn the_room() {
+        for (sources, count, bytes, told, held_back) in [
+            (&["a9 b8 c7"][..], 2, 1_000, "a9 b8", vec![("one", 1)]),
+            // What does not fit is passed over.
+            (&["a9*50 b8*60 c7*40"], 9, 90, "a9*50 c7*40", vec![("one", 1)]),
+            // No more than half for one, while another has something; then the rest.
+            (&["a9*20 b9*20 c9*20 d9*20", "e1*20 f1*20"], 9, 80, "a9*20 b9*20 e1*20 f1*20", vec![("one", 2)]),
+            (&["a9*20 b9*20 c9*20 d9*20", "e1*20"], 9, 80, "a9*20 b9*20 e1*20 c9*20", vec![("one", 1)]),
+            // What must be told may have more than half.
+            (&["a9!*60", "b8*20"], 9, 80, "a9!*60 b8*20", vec![]),
+            // Where nobody is below half any more, the order decides.
+            (&["a9*60", "b8*60"], 9, 80, "a9*60", vec![("two", 1)]),
+            (&["a9", "b8"], 0, 80, "", vec![("one", 1), ("two", 1)]),
+            (&["a9", "b8"], 9, 0, "", vec![("one", 1), ("two", 1)]),
+        ] {
+            let told: Vec<_> = told.split_whitespace().map(|one| one.split('*').next().unwrap()).collect();
+            assert_eq!(merged(sources, count, bytes), (told.join(" "), held_back), "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn a_strength_that_is_no_number_counts_as_nothing() {
+        let mut broken = offer("a9");
+        broken.strength = f64::NAN;
+        let mut loud = offer("b9");
+        loud.strength = 7.0;
+        let of = |offer| Offers { offers: vec![offer], ..Offers::default() };
+        let merged = merge(vec![("one", of(broken)), ("two", of(loud))], Budget { count: 9, bytes: 100 });
+        assert_eq!(merged.chosen.iter().map(|(source, _)| *source).collect::<Vec<_>>(), ["two", "one"]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Asks every source at once, and answers `nudge.suggest`, `nudge.recall`, `nudge.outcome` and `nudge.stats`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{
+    Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
+    Suggestions, merge,
+};
+use crate::clock::Clock;
+use crate::context::{EnvNames, ask_env};
+use crate::error::Result;
+use crate::once::{Call, Made, Once};
+use crate::service::{Caller, ContextUse, Method, Service};
+use crate::source::Source;
+use crate::table::{NoParams, Row, Table, answer};
+
+/// Questions that a source may have open; then it is late without being asked, so that one that hangs does not take
+/// a thread for every prompt.
+const MAX_ASKED: usize = 4;
+
+/// The sources of a server, asked together.
+pub struct SuggestService {
+    suggester: Suggester,
+    clock: Arc<dyn Clock>,
+    /// By name, in the order of the list.
+    sources: Vec<Asked>,
+}
+
+struct Asked {
+    name: &'static str,
+    source: Arc<dyn Source>,
+    open: Arc<AtomicUsize>,
+}
+
+static TABLE: Table<SuggestService> = Table(&[
+    &Row { method: SUGGEST, run: |service, _, params| answer(params, |params| service.suggest(params)) },
+    &Row { method: RECALL, run: |service, _, params| answer(params, |params| service.recall(params)) },
+    &Row { method: OUTCOME, run: |service, by, params| answer(params, |params| service.outcome(by, params)) },
+    &Row { method: STATS, run: |service, _, params| answer(params, |_: NoParams| Ok(service.stats())) },
+]);
+
+#[derive(serde::Serialize)]
+struct Matched {
+    matched: Vec<Box<RawValue>>,
+}
+
+/// What the sources offer, and who did not in time.
+type Offered = (Vec<(&'static str, Offers)>, Vec<&'static str>);
+
+impl SuggestService {
+    /// Asks these; `max` is the most that one client session is told in 10 minutes.
+    pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static str, Arc<dyn Source>)>) -> Self {
+        let sources = sources.into_iter().map(|(name, source)| Asked { name, source, open: Arc::default() }).collect();
+        Self { suggester: Suggester::new(max), clock, sources }
+    }
+
+    fn suggest(&self, params: Suggest) -> Result<Suggestions> {
+        let event = params.event;
+        let request = Arc::new(self.suggester.request(params, self.clock.now())?);
+        let (offered, late) = self.ask(&request);
+        Ok(self.suggester.tell(&request, event, offered, late))
+    }
+
+    fn recall(&self, params: Recall) -> Result<Recalled> {
+        let names: Vec<_> = self.sources.iter().map(|asked| asked.name).collect();
+        let request = Arc::new(SuggestRequest::recall(params, &names, self.clock.now())?);
+        let (offered, late) = self.ask(&request);
+        let budget = Budget { count: request.limit, bytes: request.max_bytes };
+        Ok(Recalled::new(merge(offered, budget), late))
+    }
+
+    /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
+    fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
+        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
+        let first = asked.next();
+        let others: Vec<_> = asked.map(|asked| (asked.name, asked.ask(request))).collect();
+        let mut offered: Vec<_> = first.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
+        let mut late = Vec::new();
+        for (name, offers) in others {
+            let left = request.deadline.saturating_duration_since(Instant::now());
+            match offers.and_then(|offers| offers.recv_timeout(left).ok()) {
+                Some(offers) => offered.push((name, offers)),
+                None => late.push(name),
+            }
+        }
+        (offered, late)
+    }
+
+    fn outcome(&self, by: Caller<'_>, params: Outcome) -> Result<Matched> {
+        let (context, params) = params.checked()?;
+        let ran = params.ran(&context);
+        let mut matched = Vec::new();
+        for Asked { name, source, .. } in &self.sources {
+            let counted = source.outcome(by, &ran)?;
+            if let Some(session) = &params.client_session {
+                self.suggester.ended(session, name, &counted.ids, params.ok, self.clock.now());
+            }
+            matched.extend(counted.matched);
+        }
+        Ok(Matched { matched })
+    }
+
+    /// What the sources tell, then what came of suggestions.
+    fn stats(&self) -> Map<String, Value> {
+        let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.stats()).collect();
+        let (all, sessions) = self.suggester.stats();
+        if let Ok(Value::Object(all)) = serde_json::to_value(all) {
+            out.extend(all);
+        }
+        out.insert("sessions".into(), serde_json::to_value(sessions).unwrap_or_default());
+        out
+    }
+}
+
+impl Asked {
+    /// Asks on a thread of its own; `None` when it has enough questions open.
+    fn ask(&self, request: &Arc<SuggestRequest>) -> Option<Receiver<Offers>> {
+        if self.open.fetch_add(1, Ordering::SeqCst) >= MAX_ASKED {
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
+        let (sender, offers) = channel();
+        let question = Question(Arc::clone(&self.open));
+        let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
+        let answer = move || {
+            let _question = question;
+            // Who asked may have given up.
+            let _ = sender.send(source.offers(&request));
+        };
+        std::thread::Builder::new().name("nudge-offers".into()).spawn(answer).ok().map(|_| offers)
+    }
+}
+
+/// A question that is open until this is dropped, in a panic too.
+struct Question(Arc<AtomicUsize>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Once for SuggestService {
+    /// Each source sees to it by itself, with the key that it is given.
+    fn once(
+        &self,
+        _: &str,
+        _: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        make(None)
+    }
+
+    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Given {
+            context: Value,
+        }
+        if method.context == ContextUse::None || !params.get().starts_with('{') {
+            return Ok(());
+        }
+        let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
+        ask_env(&context, method.context == ContextUse::InferredIfGiven, || {
+            let mut names = EnvNames::default();
+            self.sources.iter().for_each(|asked| names.extend(asked.source.env_names()));
+            names
+        })
+    }
+}
+
+impl Service for SuggestService {
+    fn methods(&self) -> Vec<&'static Method> {
+        TABLE.methods()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        TABLE.method(name)
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        TABLE.call(self, caller, method, params)
+    }
+}

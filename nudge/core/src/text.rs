@@ -1,0 +1,108 @@
+//! Text that others have written, made fit for one line of somebody's screen or prompt.
+
+use std::fmt::Write as _;
+
+use crate::clock::Millis;
+
+/// Text with control, bidi and zero-width characters made visible, so that a stored value cannot steer a terminal or
+/// hide from its reader.
+///
+/// ```
+/// assert_eq!(nudge_core::text::visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
+/// ```
+pub fn visible(text: &str) -> String {
+    escaped(text, is_hidden, |out, c| {
+        let _ = write!(out, "{}", c.escape_unicode());
+    })
+}
+
+/// Control characters, the ends of lines and paragraphs, and whatever Unicode lets a terminal show as
+/// nothing at all (`Default_Ignorable_Code_Point`), in which a text could hide from its reader.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// A copy in which `escape` writes every character that is `hidden`.
+pub fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            escape(&mut out, c);
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// One line of visible characters, at most so many; line breaks become `⏎`.
+///
+/// ```
+/// assert_eq!(nudge_core::text::one_line("make\n  all", 80), "make ⏎   all");
+/// assert_eq!(nudge_core::text::one_line("abcdef", 3), "abc…");
+/// ```
+pub fn one_line(text: &str, max_chars: usize) -> String {
+    let folded = text.split('\n').map(str::trim_end).collect::<Vec<_>>().join(" ⏎ ");
+    let mut out = visible(&folded);
+    if let Some((end, _)) = out.char_indices().nth(max_chars) {
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
+
+/// How long ago `then` was, for people: `just now`, `5m ago`, `3h ago`, `2d ago`.
+pub fn ago(then: Millis, now: Millis) -> String {
+    let minutes = now.saturating_sub(then).max(0) / 60_000;
+    match minutes {
+        0 => "just now".into(),
+        1..=59 => format!("{minutes}m ago"),
+        60..=2_879 => format!("{}h ago", minutes / 60),
+        _ => format!("{}d ago", minutes / 1_440),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_as_nothing_is_shown() {
+        // The first and the last of each run, and their neighbours that are letters or signs.
+        for (first, last) in [
+            (0x00, 0x1f),
+            (0x7f, 0x9f),
+            (0xad, 0xad),
+            (0x34f, 0x34f),
+            (0x61c, 0x61c),
+            (0x115f, 0x1160),
+            (0x17b4, 0x17b5),
+            (0x180b, 0x180f),
+            (0x200b, 0x200f),
+            (0x2028, 0x202e),
+            (0x2060, 0x206f),
+            (0x3164, 0x3164),
+            (0xfe00, 0xfe0f),
+            (0xfeff, 0xfeff),
+            (0xffa0, 0xffa0),
+            (0xfff0, 0xfffb),
+            (0x1_bca0, 0x1_bca3),
+            (0x1_d173, 0x1_d17a),
+            (0xe_0000, 0xe_0fff),
+        ] {
+            let hidden = |code: u32| char::from_u32(code).is_some_and(is_hidden);
+            assert!((first..=last).all(hidden), "{first:x} to {last:x}");
+            assert!(first == 0 || !hidden(first - 1), "before {first:x}");
+            assert!(!hidden(last + 1), "after {last:x}");
+        }
+        assert_eq!(visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Relevance of words: which of a prompt's words say something, and whether a text has one of them.
+
+use std::collections::HashSet;
+
+/// The words of a prompt that say something, ready to be looked for in thousands of texts.
+///
+/// ```
+/// use nudge_core::words::Words;
+///
+/// let words = Words::of("Please run the API-tests");
+/// assert_eq!(words.first_in("make api").as_deref(), Some("api"));
+/// assert_eq!(words.first_in("please and the"), None);
+/// ```
+#[derive(Default)]
+pub struct Words {
+    words: HashSet<String>,
+    /// A Bloom filter with one hash: a word of a text is copied and looked up only when its bit is set.
+    marks: [u64; MARKS / 64],
+}
+
+const MARKS: usize = 1024;
+
+impl Words {
+    /// Those of a prompt or a query: three letters at least, and not too common in English.
+    pub fn of(prompt: &str) -> Self {
+        let words: HashSet<_> = (words(prompt).map(str::to_lowercase))
+            .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
+            .filter(|word| !COMMON.contains(&word.as_str()))
+            .collect();
+        let mut marks = [0; MARKS / 64];
+        for word in &words {
+            let mark = mark(word.as_bytes());
+            marks[mark / 64] |= 1 << (mark % 64);
+        }
+        Self { words, marks }
+    }
+
+    /// The first word of `text` that is one of these, in lower case.
+    pub fn first_in(&self, text: &str) -> Option<String> {
+        if self.words.is_empty() {
+            return None;
+        }
+        let known = |word: &str| Some(word.to_lowercase()).filter(|word| self.words.contains(word));
+        if !text.is_ascii() {
+            return words(text).find_map(known);
+        }
+        // Nearly every text of every hint comes by here.
+        let mut words = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+        words.find_map(|word| {
+            let mark = mark(word);
+            let may_be = self.marks[mark / 64] & 1 << (mark % 64) != 0;
+            str::from_utf8(word).ok().filter(|_| may_be).and_then(known)
+        })
+    }
+}
+
+/// The same for a word in upper and in lower case.
+fn mark(word: &[u8]) -> usize {
+    let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
+    (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS
+}
+
+/// What stands between characters that are no letters or digits.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3)
+}
+
+/// English words too common to say anything about a prompt.
+const COMMON: &[&str] = &[
+    "about", "add", "after", "again", "all", "also", "and", "any", "are", "back", "because", "been", "before", "being",
+    "but", "can", "change", "could", "did", "does", "doing", "done", "down", "each", "even", "every", "few", "first",
+    "for", "from", "get", "give", "had", "has", "have", "having", "help", "her", "here", "him", "his", "how", "into",
+    "its", "just", "know", "let", "like", "look", "made", "make", "many", "may", "more", "most", "much", "must",
+    "need", "new", "not", "now", "off", "one", "only", "other", "our", "out", "over", "own", "please", "put", "same",
+    "see", "set", "she", "should", "show", "some", "such", "take", "tell", "than", "thank", "thanks", "that", "the",
+    "their", "them", "then", "there", "these", "they", "thing", "things", "think", "this", "those", "through", "too",
+    "two", "under", "until", "use", "used", "using", "very", "want", "was", "way", "well", "were", "what", "when",
+    "where", "which", "while", "who", "why", "will", "with", "without", "work", "would", "yes", "you", "your",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_prompt() {
+        let prompt = Words::of("Please run the API-tests of StraßE 42abc, İstanbul, x1y2 and the a1b2c3");
+        let found = |text: &str| prompt.first_in(text);
+        for (text, word) in [
+            ("docker run x", "run"),
+            ("RUN", "run"),
+            ("the:api", "api"),
+            ("42ABC", "42abc"),
+            ("STRASSE straße", "straße"),
+            ("A1B2C3", "a1b2c3"),
+            ("(İSTANBUL)", "i\u{307}stanbul"),
+        ] {
+            assert_eq!(found(text).as_deref(), Some(word), "{text}");
+        }
+        for text in ["", "the please and", "runs", "apis test", "x1y2", "42"] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The hints as a source: what the server opens, asks and closes like every other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::context::EnvNames;
+use nudge_core::error::Result;
+use nudge_core::once::Once as _;
+use nudge_core::service::Caller;
+use nudge_core::settings::{Flag, Kind, Setting};
+use nudge_core::source::{ChangeEvent, ChangeSink, Host, Journal, Resources, Source, SourceSpec, Touch};
+use nudge_core::suggest::{CommandOutcome, Counted, Item, Offers, SuggestRequest};
+use nudge_core::table::result;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use crate::cache::Nudge;
+use crate::config::Config;
+use crate::hint::Hint;
+use crate::log::{Applied, Log};
+use crate::record::Entry;
+
+/// The name of this source.
+pub const NAME: &str = "hints";
+
+/// A call with more changes than this is told of as one.
+const MAX_EVENTS_OF_ONE_CALL: usize = 50;
+/// What is shown of a value in an event.
+const MAX_VALUE_CHARS: usize = 200;
+
+/// The hints, for the list of sources.
+pub static SOURCE: SourceSpec = SourceSpec {
+    name: NAME,
+    methods: crate::methods,
+    guide: "After an error: nudge_query with a word of the message; another session may have stored the fix.",
+    settings: SETTINGS,
+    resources: Some(&RESOURCES),
+    list: "nudge.query",
+    works: false,
+    open,
+};
+
+const fn count(name: &'static str, default: &'static str, about: &'static str) -> Setting {
+    Setting { name, kind: Kind::Count, default, flag: Flag::Value("N"), about }
+}
+
+/// In the order of [`Config::ENV`].
+static SETTINGS: &[Setting] = &[
+    count("max_components", "500", "Most components"),
+    count("max_hints_per_component", "200", "Most hints of one component"),
+    count("max_hints", "5000", "Most hints in all, variants counted"),
+    count("max_bytes", "25165824", "Most bytes of all hints as exported"),
+    Setting {
+        name: "secret_guard",
+        kind: Kind::Switch,
+        default: "1",
+        flag: Flag::Off,
+        about: "Refuse texts that look like credentials",
+    },
+    Setting {
+        name: "default_ttl",
+        kind: Kind::Text,
+        default: "session",
+        flag: Flag::Value("TTL"),
+        about: "Ttl of hints stored without one",
+    },
+    count("suggest_max", "20", "Most suggestions to one client session in 10 minutes"),
+];
+
+static RESOURCES: Resources = Resources {
+    list_uri: "nudge://components",
+    list_title: "Components",
+    list_about: "Every component with how many hints it has.",
+    list: "nudge.list_components",
+    names,
+    item_uri: "nudge://component/",
+    item_name: "component",
+    item_title: "Component",
+    item_about: "A component's hints as JSON that nudge_import accepts. Secret hints are left out.",
+    item: |name| ("nudge.export", json!({"component": name})),
+    shown,
+};
+
+/// The names in a result of `nudge.list_components`.
+fn names(listed: &RawValue) -> Vec<String> {
+    #[derive(Deserialize, Default)]
+    struct Listed {
+        components: Vec<Component>,
+    }
+    #[derive(Deserialize)]
+    struct Component {
+        name: String,
+    }
+    let listed: Listed = serde_json::from_str(listed.get()).unwrap_or_default();
+    listed.components.into_iter().map(|component| component.name).collect()
+}
+
+/// The payload of a result of `nudge.export`.
+fn shown(exported: &RawValue) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Exported<'a> {
+        #[serde(borrow)]
+        payload: &'a RawValue,
+    }
+    serde_json::from_str::<Exported<'_>>(exported.get()).ok().map(|exported| exported.payload.to_owned())
+}
+
+fn open(host: Host) -> Result<Arc<dyn Source>> {
+    let value = |variable: &str| {
+        let setting = SETTINGS.iter().find(|setting| setting.variable() == variable)?;
+        Some(host.settings.text(setting.name).to_owned())
+    };
+    let config = Config::from_env(value)?;
+    let Host { clock, session, journal, changes, .. } = host;
+    let log = SessionLog { journal: Arc::clone(&journal), changes };
+    let nudge = Nudge::with_log(config, clock, Box::new(log)).with_identity(session.id, session.created_at);
+    match nudge.restore(journal.records()) {
+        0 => {}
+        unreadable => journal.passed_over(unreadable),
+    }
+    Ok(Arc::new(nudge))
+}
+
+/// Changes go to the session's journal before anybody can see them, and are told of afterwards.
+struct SessionLog {
+    journal: Arc<dyn Journal>,
+    changes: Arc<dyn ChangeSink>,
+}
+
+impl Log for SessionLog {
+    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+        self.journal.append(&entry.to_json())
+    }
+
+    fn applied(&self, applied: &Applied<'_>) {
+        self.changes.tell(&events(applied));
+    }
+
+    fn is_long(&self) -> bool {
+        self.journal.is_long()
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        self.journal.begin_anew(records);
+    }
+}
+
+/// A write as it is told: a change each, or one event for a call with very many.
+fn events(applied: &Applied<'_>) -> Vec<ChangeEvent> {
+    let new_count =
+        |hint: &Hint| !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1);
+    let gone = if applied.verb == "expire" { "expire" } else { "delete" };
+    let put = applied.put().map(|hint| (applied.verb, hint, new_count(hint)));
+    let told: Vec<_> = put.chain(applied.gone().map(|hint| (gone, hint, true))).collect();
+    let at = rfc3339::text(applied.at);
+    let event = |what, touched, detail| ChangeEvent {
+        source: NAME,
+        what,
+        at: at.clone(),
+        by: applied.by.name.into(),
+        touched,
+        detail,
+    };
+    match told.len() {
+        0..=MAX_EVENTS_OF_ONE_CALL => told
+            .into_iter()
+            .map(|(what, hint, count_changed)| event(what, vec![touch(hint.component(), count_changed)], detail(hint)))
+            .collect(),
+        count => {
+            let mut touched = BTreeMap::<&str, bool>::new();
+            for (_, hint, count_changed) in &told {
+                *touched.entry(hint.component()).or_default() |= count_changed;
+            }
+            let touched = touched.into_iter().map(|(name, count_changed)| touch(name, count_changed)).collect();
+            vec![event(applied.verb, touched, Map::from_iter([("count".to_owned(), count.into())]))]
+        }
+    }
+}
+
+fn touch(component: &str, count_changed: bool) -> Touch {
+    Touch { resource: component.into(), count_changed }
+}
+
+fn detail(hint: &Hint) -> Map<String, Value> {
+    // What expires is to be seen nowhere once it has, and an event would outlive it.
+    let value = match (hint.is_secret(), hint.expires()) {
+        (true, _) => "[secret]".into(),
+        (_, true) => String::new(),
+        _ => hint.text().chars().take(MAX_VALUE_CHARS).collect(),
+    };
+    let mut out = Map::new();
+    out.insert("component".into(), hint.component().into());
+    out.insert("key".into(), hint.key().into());
+    if !hint.variant().is_empty() {
+        out.insert("variant".into(), hint.variant().into());
+    }
+    out.insert("version".into(), hint.version().into());
+    if !value.is_empty() {
+        out.insert("value".into(), value.into());
+    }
+    out
+}
+
+impl Source for Nudge {
+    fn offers(&self, request: &SuggestRequest) -> Offers {
+        let Offers { offers, omitted, floor } = self.offer(request);
+        // Strings and numbers alone: writing them cannot fail.
+        let item = |hint| Item(to_raw_value(&hint).unwrap_or_default());
+        Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), omitted, floor }
+    }
+
+    fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
+        let mut counted = Counted::default();
+        let mut count = |by: Caller<'_>| {
+            let done = self.count_outcome(by, ran)?;
+            counted.ids = done.ids();
+            result(&done)
+        };
+        let done = match (by.key, by.call) {
+            (Some(key), Some(call)) => self.once(key, call, &mut |made| count(by.with_made(made)))?,
+            _ => count(by)?,
+        };
+        #[derive(Deserialize)]
+        struct Done {
+            matched: Vec<Box<RawValue>>,
+        }
+        let done: Option<Done> = serde_json::from_str(done.get()).ok();
+        counted.matched = done.map(|done| done.matched).unwrap_or_default();
+        Ok(counted)
+    }
+
+    fn env_names(&self) -> EnvNames {
+        self.env_names(&crate::EnvNamesAsked::default()).unwrap_or_default()
+    }
+
+    fn status(&self) -> Map<String, Value> {
+        let status = Nudge::status(self);
+        let told = json!({"hints": status.hints, "components": status.components, "limits": status.limits});
+        if let Value::Object(told) = told { told } else { Map::new() }
+    }
+
+    fn stats(&self) -> Map<String, Value> {
+        let stats = Nudge::stats(self);
+        Map::from_iter([("hints".to_owned(), stats.hints.into()), ("hits".to_owned(), stats.hits.into())])
+    }
+
+    fn tick(&self, _: Millis) {
+        self.sweep();
+    }
+}
