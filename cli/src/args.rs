@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::settings::SettingFlags;
+
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use hints::{
     Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
@@ -177,6 +179,19 @@ Examples:
   nudge watch
   nudge watch http-proxy --json      one JSON object a line")]
     Watch(Watch),
+    /// Ask all that is remembered, in words: lines by relevance, with the reason and how to get the whole.
+    #[command(after_help = "\
+Examples:
+  nudge recall how do I build the proxy
+  nudge recall deploy staging --limit 3 --json")]
+    Recall(Recall),
+    /// Show every setting: what it is, and where that comes from.
+    #[command(after_help = "\
+Examples:
+  nudge config
+  nudge config --json
+Settings stand in the file that it names, in the environment, or in flags of `nudge serve`, which counts last.")]
+    Config,
     /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
@@ -247,7 +262,6 @@ pub fn complete() {
 
 /// `nudge serve`
 #[derive(Debug, ClapArgs)]
-#[allow(clippy::struct_excessive_bools)]
 pub struct Serve {
     /// Serve HTTP in the background, until `nudge stop`.
     #[arg(long)]
@@ -255,40 +269,29 @@ pub struct Serve {
     /// What `--detach` starts.
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
-    /// How much is logged (NUDGE_LOG_LEVEL): to stderr, or to server.log in the runtime directory
-    /// when stdin carries MCP.
-    #[arg(long, value_name = "LEVEL")]
-    pub log_level: Option<String>,
-    /// Also accept this name in the Host header (may be repeated).
-    #[arg(long, value_name = "NAME")]
-    pub allow_host: Vec<String>,
-    /// Do not ask callers for the token (NUDGE_AUTH=0).
-    #[arg(long)]
-    pub no_auth: bool,
-    /// Read a constant token from this file (NUDGE_TOKEN).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
-    /// Store texts that look like credentials, too (NUDGE_SECRET_GUARD=0).
-    #[arg(long)]
-    pub no_secret_guard: bool,
-    /// Most hints in all (NUDGE_MAX_HINTS).
+    /// What the table of settings has flags for.
+    #[command(flatten)]
+    pub settings: SettingFlags,
+}
+
+/// `nudge recall`
+#[derive(Debug, ClapArgs)]
+pub struct Recall {
+    /// What you want to know.
+    #[arg(required = true)]
+    pub words: Vec<String>,
+    /// Most lines (10).
     #[arg(long, value_name = "N")]
-    pub max_hints: Option<usize>,
-    /// Most components (NUDGE_MAX_COMPONENTS).
-    #[arg(long, value_name = "N")]
-    pub max_components: Option<usize>,
-    /// Most hints of one component (NUDGE_MAX_HINTS_PER_COMPONENT).
-    #[arg(long, value_name = "N")]
-    pub max_hints_per_component: Option<usize>,
-    /// Most bytes of all hints as exported (NUDGE_MAX_BYTES).
+    pub limit: Option<usize>,
+    /// Most bytes of lines (4,000).
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<usize>,
-    /// Ttl of hints stored without one (NUDGE_DEFAULT_TTL).
-    #[arg(long, value_name = "TTL")]
-    pub default_ttl: Option<String>,
-    /// Most suggestions to one client session in 10 minutes (NUDGE_SUGGEST_MAX).
-    #[arg(long, value_name = "N")]
-    pub suggest_max: Option<usize>,
+    /// These sources only.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub sources: Vec<String>,
+    /// Where the agent stands.
+    #[command(flatten)]
+    pub here: Here,
 }
 
 /// `nudge call`

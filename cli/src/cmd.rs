@@ -2,6 +2,7 @@
 
 mod bump;
 mod call;
+mod config;
 mod delete;
 mod doctor;
 mod edit;
@@ -11,6 +12,7 @@ mod import;
 mod init;
 mod list;
 mod query;
+mod recall;
 pub mod serve;
 mod set;
 mod shell;
@@ -29,7 +31,7 @@ use std::io::{IsTerminal as _, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
+use nudge::{Caller, ContextUse, Error, ErrorKind, Result, Service};
 use nudge_client::{Remote, RuntimeDir, process_cwd};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -39,6 +41,7 @@ use crate::agents::hook;
 use crate::args::{Command, Global, Here, Name};
 use crate::context::Inference;
 use crate::output;
+use crate::sources;
 use crate::usage::{self, Asked};
 
 /// Who the command line is, for `nudge undo --list` and `nudge watch`.
@@ -97,6 +100,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Export(args) => export::run(args, &global),
         Command::Import(args) => import::run(&args, &global),
         Command::Watch(args) => watch::run(&args, &global),
+        Command::Recall(args) => recall::run(&args, &global),
+        Command::Config => config::run(&global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
         Command::Init(args) => init::run(&args),
@@ -178,12 +183,12 @@ fn connect(global: &Global) -> Result<Remote> {
 }
 
 /// A running session that calls are made to.
-pub(crate) struct Session {
+pub(crate) struct RunningSession {
     remote: Remote,
     json: bool,
 }
 
-impl Session {
+impl RunningSession {
     pub(crate) fn open(global: &Global) -> Result<Self> {
         Ok(Self { remote: connect(global)?, json: global.json })
     }
@@ -196,12 +201,7 @@ impl Session {
     /// Calls a method; fills in the context that `here` leaves out.
     fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &Here) -> Result<Box<RawValue>> {
         params.insert("context".into(), Value::Object(given(here)));
-        self.call_filled_in(name, name, &params)
-    }
-
-    /// Calls a method with what would be filled in for `like`.
-    fn call_filled_in(&self, name: &str, like: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        self.fill_in_and_call(name, method(like)?, params, process_cwd().as_deref(), None)
+        self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
     }
 
     /// Calls a method as from `cwd`; with a `key`, once however often it is called.
@@ -212,13 +212,14 @@ impl Session {
         params: &Map<String, Value>,
         key: Option<&str>,
     ) -> Result<T> {
-        parsed_as(&self.fill_in_and_call(name, method(name)?, params, cwd, key)?)
+        parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
     }
 
-    fn fill_in_and_call(
+    /// Calls a method with a context filled in; once more when its answer depends on variables that it lacks.
+    fn call_in(
         &self,
         name: &str,
-        method: &Method,
+        usage: ContextUse,
         params: &Map<String, Value>,
         cwd: Option<&Path>,
         key: Option<&str>,
@@ -227,7 +228,7 @@ impl Session {
         let inference = Inference::default();
         let filled = || {
             let mut params = params.clone();
-            inference.fill_in(method, &mut params, cwd, true);
+            inference.fill_in(usage, &mut params, cwd);
             raw(&params)
         };
         let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
@@ -296,8 +297,9 @@ fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
         .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something else than JSON; update it."))
 }
 
-fn method(name: &str) -> Result<&'static Method> {
-    nudge::methods().into_iter().find(|row| row.name == name).ok_or_else(nudge::unknown_method)
+/// How the context of a method is filled in; of one that is not known here as far as it is given.
+fn context_use(name: &str) -> ContextUse {
+    sources::method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
 }
 
 /// The flags as a context; an empty flag means unknown.

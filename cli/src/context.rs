@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
-use nudge::{ContextUse, EnvNames, Method};
+use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use serde_json::{Map, Value};
 
@@ -25,33 +25,39 @@ pub struct Inference {
     env: Mutex<EnvNames>,
 }
 
+/// What becomes of the context of a call.
+#[derive(Debug, PartialEq)]
+pub enum Inferred {
+    /// It stays as it was given, or absent.
+    AsGiven,
+    /// This takes its place.
+    Filled(Map<String, Value>),
+    /// Git itself must be asked, and the caller may not wait for it.
+    MustWait,
+}
+
 impl Inference {
-    /// Fills in what `params.context` of a call to `method` leaves out. A field that is given stays,
-    /// an explicit null too. `cwd` is the folder when the caller names none.
-    ///
-    /// False, and nothing is filled in, when git itself must be asked and the caller may not wait for
-    /// it.
-    pub fn fill_in(
-        &self,
-        method: &Method,
-        params: &mut Map<String, Value>,
-        cwd: Option<&Path>,
-        may_wait: bool,
-    ) -> bool {
+    /// Fills in what the `context` of a call leaves out. A field that is given stays, an explicit null too. `cwd` is the
+    /// folder when the caller names none.
+    pub fn infer(&self, usage: ContextUse, given: Option<&Value>, cwd: Option<&Path>, may_wait: bool) -> Inferred {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
-        let given = match params.get("context") {
+        let is_given = match given {
             // One that only says what is unknown names no place to bump.
-            Some(Value::Object(context)) if method.context == ContextUse::InferredIfGiven => says_something(context),
+            Some(Value::Object(context)) if usage == ContextUse::InferredIfGiven => says_something(context),
             Some(context) => !is_nothing(context),
             None => false,
         };
-        if method.context == ContextUse::None || (method.context == ContextUse::InferredIfGiven && !given) {
-            return true;
+        if usage == ContextUse::None || (usage == ContextUse::InferredIfGiven && !is_given) {
+            return Inferred::AsGiven;
         }
-        let told = match params.get("context") {
-            Some(Value::Object(context)) => context.get("cwd").cloned(),
+        let mut context = match given {
+            Some(Value::Object(context)) if is_given => context.clone(),
             // Anything else than an object is the server's to refuse.
-            Some(_) if given => return true,
+            Some(_) if is_given => return Inferred::AsGiven,
+            _ => Map::new(),
+        };
+        let told = match given {
+            Some(Value::Object(context)) => context.get("cwd"),
             _ => None,
         };
         let cwd = match told {
@@ -59,20 +65,13 @@ impl Inference {
             Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
             Some(_) => None,
         };
-        let says = |name: &str| given && params["context"].get(name).is_some();
-        let here = match cwd.map(|cwd| {
+        let here = match cwd {
             // What the caller says of its repository needs no look at it.
-            if says("repo") && says("branch") { Some(outside(&cwd)) } else { self.infer(&cwd, may_wait) }
-        }) {
-            Some(None) => return false,
-            Some(Some(here)) => here,
-            None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
+            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => Some(outside(&cwd)),
+            Some(cwd) => self.infer_folder(&cwd, may_wait),
+            None => Some(nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() }),
         };
-        let context = params.entry("context").or_insert(Value::Null);
-        if !given {
-            *context = Value::Object(Map::new());
-        }
-        let Value::Object(context) = context else { return true };
+        let Some(here) = here else { return Inferred::MustWait };
         let os = here.os.map(|os| os.as_str().to_owned());
         for (name, value) in [("cwd", here.cwd), ("repo", here.repo), ("branch", here.branch), ("os", os)] {
             if let (Some(value), false) = (value, context.contains_key(name)) {
@@ -85,12 +84,19 @@ impl Inference {
                 context.insert("env".into(), Value::Object(env));
             }
         }
-        true
+        Inferred::Filled(context)
+    }
+
+    /// As [`infer`](Self::infer), in the params of a call, however long git takes.
+    pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
+        if let Inferred::Filled(context) = self.infer(usage, params.get("context"), cwd, true) {
+            params.insert("context".into(), Value::Object(context));
+        }
     }
 
     /// `None` when git must be asked and there is no time for it. Git runs outside the lock: a git that
     /// hangs holds up nobody else.
-    fn infer(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
+    fn infer_folder(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
         let here = infer(cwd, &mut detector(), |_| {
@@ -206,32 +212,30 @@ mod tests {
 
     use super::*;
 
-    fn method(name: &str) -> &'static Method {
-        nudge::methods().into_iter().find(|row| row.name == name).unwrap()
-    }
-
-    fn filled(name: &str, mut params: Value) -> Value {
-        let params_of = params.as_object_mut().unwrap();
-        Inference::default().fill_in(method(name), params_of, Some(Path::new("/")), false);
+    fn filled(usage: ContextUse, mut params: Value) -> Value {
+        Inference::default().fill_in(usage, params.as_object_mut().unwrap(), Some(Path::new("/")));
         params
     }
 
     #[test]
     fn what_is_given_stays() {
         let os = nudge::Os::current().unwrap().as_str();
-        assert_eq!(filled("nudge.query", json!({}))["context"], json!({"cwd": "/", "repo": "file:///", "os": os}));
         assert_eq!(
-            filled("nudge.query", json!({"context": {"cwd": null, "os": "windows"}}))["context"],
+            filled(ContextUse::Inferred, json!({}))["context"],
+            json!({"cwd": "/", "repo": "file:///", "os": os})
+        );
+        assert_eq!(
+            filled(ContextUse::Inferred, json!({"context": {"cwd": null, "os": "windows"}}))["context"],
             json!({"cwd": null, "os": "windows"})
         );
         assert_eq!(
-            filled("nudge.query", json!({"context": {"branch": null, "repo": "a/b"}}))["context"],
+            filled(ContextUse::Inferred, json!({"context": {"branch": null, "repo": "a/b"}}))["context"],
             json!({"cwd": "/", "repo": "a/b", "branch": null, "os": os})
         );
-        assert_eq!(filled("nudge.bump", json!({"context": {}})), json!({"context": {}}));
-        assert_eq!(filled("nudge.bump", json!({})), json!({}));
-        assert_eq!(filled("nudge.set_hint", json!({})), json!({}));
-        assert_eq!(filled("nudge.query", json!({"context": 7})), json!({"context": 7}));
+        assert_eq!(filled(ContextUse::InferredIfGiven, json!({"context": {}})), json!({"context": {}}));
+        assert_eq!(filled(ContextUse::InferredIfGiven, json!({})), json!({}));
+        assert_eq!(filled(ContextUse::None, json!({})), json!({}));
+        assert_eq!(filled(ContextUse::Inferred, json!({"context": 7})), json!({"context": 7}));
     }
 
     fn asked(names: &[&str], values: &[&str]) -> EnvNames {
@@ -243,16 +247,16 @@ mod tests {
     fn only_asked_variables_travel() {
         let inference = Inference::default();
         let mut params = Map::new();
-        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None);
         inference.learn(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
         let mut params = Map::new();
-        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        inference.fill_in(ContextUse::Inferred, &mut params, None);
         let home = std::env::var("HOME").unwrap();
         assert_eq!(params["context"]["env"], json!({"HOME": home, "NUDGE_IS_NOT_SET": null, "PATH": ""}));
         inference.learn(asked(&[], &[]));
         let mut params = Map::new();
-        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None, "only the last that were asked for");
     }
 
@@ -262,7 +266,7 @@ mod tests {
         let many: Vec<_> = (0..400).map(|n| format!("NUDGE_{n}")).collect();
         inference.learn(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
         let mut params = Map::new();
-        inference.fill_in(method("nudge.query"), &mut params, None, false);
+        inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"]["env"].as_object().unwrap().len(), 256);
         assert_eq!(params["context"]["env"]["PATH"], "", "what is set comes first");
         nudge::Nudge::default().call("nudge.query", &to_raw_value(&params).unwrap()).unwrap();

@@ -8,4 +8,6 @@ pub mod cmd;
 pub mod context;
 pub mod output;
 pub mod server;
+pub mod settings;
+pub mod sources;
 pub mod usage;

@@ -9,9 +9,11 @@ mod tables;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use nudge_core::text::{escaped, is_hidden};
 use serde_json::Value;
 
 pub use doctor::doctor;
+pub use nudge_core::text::visible;
 pub use tables::{ago, components, deletions, hints, rows, stats, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -28,14 +30,6 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
         Kind::Unavailable => 3,
         _ => 4,
     }
-}
-
-/// Text with control, bidi and zero-width characters made visible, so that a stored value cannot
-/// steer a terminal.
-pub fn visible(text: &str) -> String {
-    escaped(text, is_hidden, |out, c| {
-        let _ = write!(out, "{}", c.escape_unicode());
-    })
 }
 
 /// As [`visible`], with line breaks and tabs kept.
@@ -60,32 +54,6 @@ pub fn visible_json(json: &str) -> String {
             }
         },
     )
-}
-
-/// Control characters, the ends of lines and paragraphs, and whatever Unicode lets a terminal show as
-/// nothing at all (`Default_Ignorable_Code_Point`), in which a text could hide from its reader.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
-}
-
-fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) {
-            escape(&mut out, c);
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// As [`visible`], with line breaks kept and the lines after the first indented by `indent`.
@@ -225,6 +193,40 @@ pub fn change(change: &Value) -> String {
     format!("{time}Z  {what:<7}  {about}{}\n", by.unwrap_or_default())
 }
 
+/// What `recall` prints: a line of each thing, who knows it, why, and the call that tells the whole.
+pub fn recalled(result: &Value) -> String {
+    let mut out = String::new();
+    for item in result["items"].as_array().into_iter().flatten() {
+        let more = &item["more"];
+        let method = more["method"].as_str().unwrap_or_default();
+        let call = format!("nudge call {} '{}'", method.strip_prefix("nudge.").unwrap_or(method), more["params"]);
+        let why = format!("{}: {}; {}", text(&item["source"]), text(&item["why"]), visible(&call));
+        let _ = writeln!(out, "{}\n  {}", text(&item["line"]), styled(FAINT, why));
+    }
+    if let Some(omitted @ 1..) = result["omitted"].as_u64() {
+        let _ = writeln!(out, "{}", styled(FAINT, format!("{omitted} more; --limit and --max-bytes make room")));
+    }
+    if let Some(late) = list(&result["late"]) {
+        let _ = writeln!(out, "{}", styled(FAINT, format!("no answer in time: {late}")));
+    }
+    out
+}
+
+/// What `config` prints: each setting with its value and where that comes from; what somebody set stands out.
+pub fn settings(result: &Value) -> String {
+    let rows: Vec<_> = result["settings"].as_array().into_iter().flatten().collect();
+    let width = |name: &str| rows.iter().map(|row| text(&row[name]).chars().count()).max().unwrap_or_default();
+    let (names, values) = (width("name"), width("value").min(24));
+    let mut out = format!("file  {}\n", text(&result["file"]));
+    for row in rows {
+        let (name, value) = (text(&row["name"]), text(&row["value"]));
+        let line = format!("{name:names$}  {value:values$}  {}", text(&row["from"]));
+        let style = if row["default"] == true { FAINT } else { STRONG };
+        let _ = writeln!(out, "{}", styled(style, line));
+    }
+    out
+}
+
 /// What `status` prints.
 pub fn status(result: &Value) -> String {
     let mut out = String::new();
@@ -255,38 +257,6 @@ mod tests {
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
         let plain = anstream::adapter::strip_str(&rows(&row, false)).to_string();
         assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
-    }
-
-    #[test]
-    fn what_shows_as_nothing_is_shown() {
-        // The first and the last of each run, and their neighbours that are letters or signs.
-        for (first, last) in [
-            (0x00, 0x1f),
-            (0x7f, 0x9f),
-            (0xad, 0xad),
-            (0x34f, 0x34f),
-            (0x61c, 0x61c),
-            (0x115f, 0x1160),
-            (0x17b4, 0x17b5),
-            (0x180b, 0x180f),
-            (0x200b, 0x200f),
-            (0x2028, 0x202e),
-            (0x2060, 0x206f),
-            (0x3164, 0x3164),
-            (0xfe00, 0xfe0f),
-            (0xfeff, 0xfeff),
-            (0xffa0, 0xffa0),
-            (0xfff0, 0xfffb),
-            (0x1_bca0, 0x1_bca3),
-            (0x1_d173, 0x1_d17a),
-            (0xe_0000, 0xe_0fff),
-        ] {
-            let hidden = |code: u32| char::from_u32(code).is_some_and(is_hidden);
-            assert!((first..=last).all(hidden), "{first:x} to {last:x}");
-            assert!(first == 0 || !hidden(first - 1), "before {first:x}");
-            assert!(!hidden(last + 1), "after {last:x}");
-        }
-        assert_eq!(visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
     }
 
     #[test]

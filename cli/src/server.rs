@@ -1,50 +1,50 @@
 //! The server: HTTP for everything, MCP over stdio for the agent that started it.
 //!
-//! One thread drives both. The first server of a runtime directory is PRIMARY and has the store; every
-//! further one is a PROXY, which forwards what its client asks and stands in line to go on (semantics
-//! section 8). What they answer is a [`Service`]; this module and those below it know no method of the
-//! store's.
+//! One thread drives both. The first server of a runtime directory is PRIMARY and has the sources; every further one
+//! is a PROXY, which forwards what its client asks and stands in line to go on (semantics section 8). Its rooms, of
+//! which each uses only those before it:
+//!
+//! | room | what |
+//! |---|---|
+//! | [`session`] | who is PRIMARY, what it holds, what is told of changes, where calls run |
+//! | [`mcp`] | the tools and resources of one client, over stdio |
+//! | [`http`] | connections, who may come in, JSON-RPC, MCP over HTTP |
 
-pub mod backend;
-pub mod calls;
-pub mod changes;
-pub mod control;
-pub mod door;
-pub mod fill_in;
-pub mod history;
 pub mod http;
-pub mod local;
 pub mod log;
 pub mod mcp;
-pub mod mcp_http;
-pub mod recorder;
-pub mod resources;
-pub mod role;
-pub mod rpc;
-pub mod stdio;
-pub mod subscriptions;
+pub mod session;
+pub mod token;
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::time::Duration;
 
-use nudge::{Error, ErrorKind, Result, Service, Services};
-use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile, Session, SessionState};
+use nudge::{Error, Result, Service, Services};
+use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_core::source::SessionIdentity;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use backend::Backend;
-use changes::Changes;
-use control::Control;
-use fill_in::FillIn;
-use history::History;
-use local::Local;
-use log::Logged;
+use http::door::Door;
+use http::mcp::McpHttp;
 use mcp::Tools;
-use mcp_http::McpHttp;
-use role::{Primary, Proxy, Role, Settings, Turn, Waiting};
+use mcp::fill_in::FillIn;
+use session::backend::Backend;
+use session::changes::{self, Changes, Touched};
+use session::control::Control;
+use session::history::History;
+use session::journal::SessionJournal;
+use session::open::OpenSources;
+use session::proxies::Proxies;
+use session::role::{Primary, Proxy, Role, Settings, Turn, Waiting};
+use session::status::ServerStatus;
+
+/// The largest body over HTTP, and line over stdio, that is read.
+pub const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// What stands on stdin and stdout.
 pub enum Stdio {
@@ -54,8 +54,9 @@ pub enum Stdio {
     Off,
 }
 
-/// How often what has expired is dropped; until then it takes room but is never shown.
-const SWEEP: Duration = Duration::from_secs(5);
+/// How often the sources may do what is overdue, such as dropping what has expired; until then it takes room but is
+/// never shown.
+const TICK: Duration = Duration::from_secs(5);
 const UNSEATED: &str =
     "Somebody has removed primary.lock, so another server may have the session; start this one again.";
 /// Until a PRIMARY that could not write `server.pid` tries again.
@@ -89,17 +90,17 @@ impl Drop for EventLoop {
 async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let mut signal = std::pin::pin!(stop_signal().map_err(|error| failed("listen for signals", &error))?);
     let (stop, mut stopped) = watch::channel(false);
-    let surroundings = Surroundings { settings, history, stop: &stop };
+    let shared = Shared { settings, history, stop: &stop };
     let people = matches!(stdio, Stdio::Off);
-    let (mut place, backend) = match role {
+    let (mut serving, backend) = match role {
         Role::Primary(primary) => {
-            let service = service(&primary.local, history);
-            let backend = Arc::new(Backend::here(Arc::clone(&service)));
-            let office = surroundings.open(*primary, None, service)?;
+            let calls = PrimaryCalls::new(&primary, history);
+            let backend = Arc::new(Backend::here(Arc::clone(&calls.service)));
+            let server = shared.open(*primary, None, calls).await?;
             if people {
-                say(&office.invitation(&settings.dir));
+                say(&server.invitation(&settings.dir));
             }
-            (Place::Primary(Box::new(office)), backend)
+            (Serving::AsPrimary(Box::new(server)), backend)
         }
         Role::Proxy(proxy) => {
             if people {
@@ -109,34 +110,34 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
                 ));
             }
             let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
-            (surroundings.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
+            (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
         }
     };
     let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
     let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
     let ended = loop {
         tokio::select! {
-            turn = place.turn(&settings.dir) => match (turn, place) {
-                (Turn::Primary(primary), Place::Proxy { member, feed, .. }) => {
+            turn = serving.turn(&settings.dir) => match (turn, serving) {
+                (Turn::Primary(primary), Serving::AsProxy { member, feed, .. }) => {
                     feed.abort();
                     history.begin();
-                    let service = service(&primary.local, history);
-                    backend.promote(Arc::clone(&service));
-                    // Nobody counts what changed in between.
-                    let _ = history.touched().send(changes::Touched::Everything);
-                    let office = surroundings.open(*primary, Some(member), service)?;
+                    let calls = PrimaryCalls::new(&primary, history);
+                    backend.promote(Arc::clone(&calls.service));
+                    // Nobody counts what changed in between, and this version may have other tools.
+                    let _ = history.touched().send(Touched::Everything);
+                    let server = shared.open(*primary, Some(member), calls).await?;
                     if people {
-                        say(&office.invitation(&settings.dir));
+                        say(&server.invitation(&settings.dir));
                     }
-                    place = Place::Primary(Box::new(office));
+                    serving = Serving::AsPrimary(Box::new(server));
                 }
                 (Turn::Unseated, left) => {
-                    place = left;
-                    break Err(Error::new(ErrorKind::Unavailable, UNSEATED));
+                    serving = left;
+                    break Err(Error::unavailable(UNSEATED));
                 }
                 (_, left) => {
                     tracing::info!("the session was ended");
-                    place = left;
+                    serving = left;
                     break Ok(());
                 }
             },
@@ -154,13 +155,13 @@ async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, std
     };
     stop.send_replace(true);
     history.close();
-    ended.and(place.leave(&settings.dir).await)
+    ended.and(serving.leave(&settings.dir).await)
 }
 
 /// Resolves when a test wants to see how the server dies of a mistake of its own.
 #[cfg(feature = "test-clock")]
 fn panics() -> impl Future<Output = ()> {
-    local::test_clock::PANICS.notified()
+    session::test_clock::PANICS.notified()
 }
 
 #[cfg(not(feature = "test-clock"))]
@@ -171,7 +172,7 @@ fn panics() -> impl Future<Output = ()> {
 /// Serves the MCP client until it goes; without one, for ever.
 async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {
-        Stdio::Mcp(fill_in) => mcp::serve(Tools::new(backend, fill_in).with_changes(changes)).await,
+        Stdio::Mcp(fill_in) => mcp::serve(async { Tools::new(backend, fill_in).await.with_changes(changes) }).await,
         Stdio::Off => std::future::pending().await,
     }
 }
@@ -180,59 +181,83 @@ async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// What all that runs in this process shares.
-struct Surroundings<'a> {
+struct Shared<'a> {
     settings: &'a Arc<Settings>,
     history: &'a Arc<History>,
     stop: &'a watch::Sender<bool>,
 }
 
 /// What this process is just now.
-enum Place {
-    Primary(Box<Office>),
-    Proxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
+enum Serving {
+    AsPrimary(Box<PrimaryServer>),
+    AsProxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
 }
 
 /// A PRIMARY that answers.
-struct Office {
-    http: http::Http,
+struct PrimaryServer {
+    connections: http::Connections,
     housekeeping: JoinHandle<()>,
-    local: Arc<Local>,
+    sources: Arc<OpenSources>,
+    journal: Arc<SessionJournal>,
     file: ServerFile,
-    session: Session,
+    session: SessionFile,
     member: Member,
     /// Last, so that it is given back last.
     lock: PrimaryLock,
 }
 
 /// What answers the methods of a PRIMARY.
-fn service(local: &Arc<Local>, history: &Arc<History>) -> Arc<dyn Service> {
-    let history = Arc::clone(history) as Arc<dyn Service>;
-    Arc::new(Logged(Arc::new(Services::new(vec![history, Arc::clone(local) as Arc<dyn Service>]))))
+struct PrimaryCalls {
+    service: Arc<dyn Service>,
+    proxies: Arc<Proxies>,
 }
 
-impl Surroundings<'_> {
+impl PrimaryCalls {
+    /// The server's own methods come first, then those over all sources, then each source's.
+    fn new(primary: &Primary, history: &Arc<History>) -> Self {
+        let SessionFile { id, created_at, port, .. } = primary.session.clone();
+        let proxies = Arc::<Proxies>::default();
+        let status = ServerStatus {
+            session: SessionIdentity { id, created_at },
+            clock: Arc::clone(&primary.clock) as _,
+            sources: Arc::clone(&primary.sources),
+            journal: Arc::clone(&primary.journal),
+            proxies: Arc::clone(&proxies),
+            port: AtomicU16::new(port),
+        };
+        let mut all: Vec<Arc<dyn Service>> = vec![Arc::new(status), Arc::clone(history) as _];
+        #[cfg(feature = "test-clock")]
+        all.push(Arc::new(session::test_clock::TestClock(Arc::clone(&primary.clock))));
+        all.extend(primary.sources.services());
+        Self { service: Arc::new(log::Logged(Services::new(all))), proxies }
+    }
+}
+
+impl Shared<'_> {
     /// Opens the door of a PRIMARY.
-    fn open(&self, primary: Primary, member: Option<Member>, service: Arc<dyn Service>) -> Result<Office> {
-        let Primary { lock, member: joined, listener, door, local, file, session } = primary;
+    async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
+        let Primary { lock, member: joined, listener, token, sources, journal, file, session, .. } = primary;
+        let PrimaryCalls { service, proxies } = calls;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
             Some(member) => member,
             None => dir.join()?,
         };
+        let door = Door::new(file.port, token, &self.settings.allow_host, dir.server_file_path())?;
         let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
         let stopped = self.stop.subscribe();
         // Clients over HTTP begin anew with each PRIMARY, and so do the changes they are told of.
         let backend = Arc::new(Backend::here(Arc::clone(&service)));
         let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
-        let mcp =
-            McpHttp::new(Tools::new(backend, None).with_changes(changes).with_structured_results(), stopped.clone());
-        let control = Control::new(dir.clone(), Arc::clone(local.recorder()), self.stop.clone());
-        let house = http::House {
+        let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
+        let mcp = McpHttp::new(tools, stopped.clone());
+        let control = Control::new(dir.clone(), Arc::clone(&journal), self.stop.clone());
+        let endpoint = http::Endpoint {
             door,
             service: Arc::new(Services::new(vec![service, Arc::new(control)])),
             history: Arc::clone(self.history),
-            proxies: Arc::clone(local.proxies()),
+            proxies,
             mcp,
         };
         if let Err(error) = dir.write_server_file(&lock, &file) {
@@ -243,13 +268,14 @@ impl Surroundings<'_> {
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
-        let http = http::spawn(listener, house, stopped);
-        let housekeeping = tokio::spawn(housekeeping(Arc::clone(&local)));
-        Ok(Office { http, housekeeping, local, file, session, member, lock })
+        let connections = http::spawn(listener, endpoint, stopped);
+        sources.begin_work();
+        let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));
+        Ok(PrimaryServer { connections, housekeeping, sources, journal, file, session, member, lock })
     }
 
     /// Waits for the lock, and hears of changes meanwhile.
-    fn stand_by(&self, proxy: Proxy) -> Place {
+    fn stand_by(&self, proxy: Proxy) -> Serving {
         let waiting = Waiting::begin(self.settings, self.history, &proxy);
         let pid = std::process::id();
         tracing::info!(pid, primary = proxy.first.pid, "standing by");
@@ -257,11 +283,11 @@ impl Surroundings<'_> {
         let (client, dir, id) = (client.of_session(proxy.id()), self.settings.dir.clone(), proxy.id());
         let is_over = move || id.as_ref().is_some_and(|id| dir.is_over(id));
         let feed = tokio::spawn(changes::relay(client, self.history.touched().clone(), is_over));
-        Place::Proxy { member: proxy.member, waiting, feed }
+        Serving::AsProxy { member: proxy.member, waiting, feed }
     }
 }
 
-impl Office {
+impl PrimaryServer {
     /// Where people find it.
     fn invitation(&self, dir: &RuntimeDir) -> String {
         let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
@@ -269,17 +295,17 @@ impl Office {
     }
 }
 
-impl Place {
+impl Serving {
     /// Resolves when a PROXY's wait is over. A PRIMARY's never is: it sees to it that it can be found.
     async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
-            Self::Proxy { waiting, feed, .. } => tokio::select! {
+            Self::AsProxy { waiting, feed, .. } => tokio::select! {
                 turn = waiting.turn() => turn,
                 // Whoever has the lock by now belongs to another session.
                 _ = feed => Turn::SessionOver,
             },
-            Self::Primary(office) => loop {
-                let Office { lock, file, session, .. } = &**office;
+            Self::AsPrimary(server) => loop {
+                let PrimaryServer { lock, file, session, .. } = &**server;
                 let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
                 if !lock.is_named(dir) {
                     // Another may be PRIMARY by now; the journal takes nothing from here any more.
@@ -289,7 +315,7 @@ impl Place {
                     // Cleaned away; the next look will tell whether it could be written.
                     let _ = dir.write_session(lock, session);
                 }
-                sleep(if named { SWEEP } else { NAMING_PAUSE }).await;
+                sleep(if named { TICK } else { NAMING_PAUSE }).await;
             },
         }
     }
@@ -297,22 +323,24 @@ impl Place {
     /// Answers nothing more, and then leaves the session to the others, if there are any.
     async fn leave(self, dir: &RuntimeDir) -> Result<()> {
         match self {
-            Self::Primary(office) => {
-                let Office { lock, member, local, http, housekeeping, .. } = *office;
+            Self::AsPrimary(server) => {
+                let PrimaryServer { lock, member, sources, journal, connections, housekeeping, .. } = *server;
                 housekeeping.abort();
-                http.drained(DRAIN_TIMEOUT).await;
-                let journal = local.recorder().close();
+                connections.drained(DRAIN_TIMEOUT).await;
+                sources.close();
+                let journal = journal.close();
                 if lock.is_named(dir) {
                     dir.end(Some(lock), member, journal)?;
                 }
                 // Else what stands in the directory may be another's.
             }
-            Self::Proxy { member, waiting, feed } => {
+            Self::AsProxy { member, waiting, feed } => {
                 feed.abort();
                 match waiting.leave() {
                     Some(Turn::Primary(won)) => {
-                        let Primary { lock, local, .. } = *won;
-                        dir.end(Some(lock), member, local.recorder().close())?;
+                        let Primary { lock, sources, journal, .. } = *won;
+                        sources.close();
+                        dir.end(Some(lock), member, journal.close())?;
                     }
                     Some(Turn::SessionOver | Turn::Unseated) | None => drop(dir.end(None, member, None)?),
                 }
@@ -322,12 +350,21 @@ impl Place {
     }
 }
 
-async fn housekeeping(local: Arc<Local>) {
-    let mut ticks = tokio::time::interval(SWEEP);
+/// Ticks the sources away from the event loop, and tells clients when other tools are offered than before.
+async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
+    let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut in_use = sources.in_use();
     loop {
         ticks.tick().await;
-        local.sweep();
+        let ticking = Arc::clone(&sources);
+        // A source that panics here still answers, or says why not.
+        let _ = spawn_blocking(move || ticking.tick()).await;
+        let now = sources.in_use();
+        if now != in_use {
+            let _ = history.touched().send(Touched::Tools);
+            in_use = now;
+        }
     }
 }
 
@@ -367,5 +404,5 @@ fn say(text: &str) {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("The server cannot {what}: {error}; free some resources and try again."))
+    Error::unavailable(format!("The server cannot {what}: {error}; free some resources and try again."))
 }

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 fn both_eras() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
+    let tools = nudge::methods().into_iter().filter(|method| method.tool).count();
     for mut client in [Http::legacy(&serve), Http::modern(&serve)] {
-        assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().unwrap().len(), 8);
+        assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().unwrap().len(), tools);
         let arguments = json!({"component": "a", "key": "b", "value": "c"});
         let set = client.result("tools/call", json!({"name": "nudge_set_hint", "arguments": arguments}));
         assert_eq!(set["structuredContent"]["hint"]["value"], "c", "{set}");
@@ -36,7 +37,10 @@ fn both_eras() {
     let found = Http::modern(&serve).result("server/discover", json!({}));
     assert!(found["supportedVersions"].as_array().unwrap().contains(&json!(MODERN)));
     let resources = json!({"subscribe": true, "listChanged": true});
-    assert_eq!(found["capabilities"], json!({"tools": {}, "resources": resources, "completions": {}}));
+    assert_eq!(
+        found["capabilities"],
+        json!({"tools": {"listChanged": true}, "resources": resources, "completions": {}})
+    );
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn clients_of_2026_listen() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));
     let uris = json!(["nudge://components", "nudge://component/a%20b"]);
-    let filter = json!({"resourcesListChanged": true, "resourceSubscriptions": uris, "toolsListChanged": true});
+    let filter = json!({"resourcesListChanged": true, "resourceSubscriptions": uris, "promptsListChanged": true});
     let accepted = json!({"resourcesListChanged": true, "resourceSubscriptions": uris});
     let client = Http::modern(&serve);
     let listen = |id: u64, filter: &Value| {

@@ -12,7 +12,9 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 25] = [
+    "recall",
+    "config",
     "init",
     "doctor",
     "hook",

@@ -76,10 +76,12 @@ pub struct HintMeta {
     /// 1 to 10, 5 when absent.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 10))]
+    #[schemars(description = "")]
     pub priority: Option<u8>,
     /// 0 to 1, 0.5 when absent.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(description = "")]
     pub confidence: Option<f64>,
     /// `session`, or a duration such as `PT2H` that counts from the last set.
     #[serde(deserialize_with = "wire::given")]
@@ -93,6 +95,7 @@ pub struct HintMeta {
     pub scope: ScopeSpec,
     /// Who it comes from.
     #[serde(deserialize_with = "wire::given")]
+    #[schemars(description = "")]
     pub source: Option<Source>,
     /// Free text such as `agent:codex`, at most 256 bytes.
     #[serde(deserialize_with = "wire::given")]

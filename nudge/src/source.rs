@@ -107,16 +107,16 @@ fn shown(exported: &RawValue) -> Option<Box<RawValue>> {
     serde_json::from_str::<Exported<'_>>(exported.get()).ok().map(|exported| exported.payload.to_owned())
 }
 
-fn open(host: Host) -> Result<Arc<dyn Source>> {
+fn open(host: Host<'_>) -> Result<Arc<dyn Source>> {
     let value = |variable: &str| {
         let setting = SETTINGS.iter().find(|setting| setting.variable() == variable)?;
         Some(host.settings.text(setting.name).to_owned())
     };
     let config = Config::from_env(value)?;
-    let Host { clock, session, journal, changes, .. } = host;
+    let Host { clock, session, journal, records, changes, .. } = host;
     let log = SessionLog { journal: Arc::clone(&journal), changes };
     let nudge = Nudge::with_log(config, clock, Box::new(log)).with_identity(session.id, session.created_at);
-    match nudge.restore(journal.records()) {
+    match nudge.restore(records) {
         0 => {}
         unreadable => journal.passed_over(unreadable),
     }
@@ -248,5 +248,63 @@ impl Source for Nudge {
 
     fn tick(&self, _: Millis) {
         self.sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::clock::SystemClock;
+    use parking_lot::Mutex;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Import, ImportMode, Sensitivity, SetHint};
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<ChangeEvent>>);
+
+    impl ChangeSink for Heard {
+        fn tell(&self, changes: &[ChangeEvent]) {
+            self.0.lock().extend_from_slice(changes);
+        }
+    }
+
+    struct Telling(Arc<Heard>);
+
+    impl Log for Telling {
+        fn append(&self, _: &Entry<'_>) -> Result<()> {
+            Ok(())
+        }
+
+        fn applied(&self, applied: &Applied<'_>) {
+            self.0.tell(&events(applied));
+        }
+    }
+
+    #[test]
+    fn secrets_and_large_imports_are_not_told_in_full() {
+        let heard = Arc::new(Heard::default());
+        let store = Nudge::with_log(Config::default(), Arc::new(SystemClock), Box::new(Telling(Arc::clone(&heard))));
+        let mut hint = SetHint::new("a", "k", "open sesame");
+        hint.meta.sensitivity = Some(Sensitivity::Secret);
+        store.set(hint).unwrap();
+        let hints: Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
+        let payload = json!({"components": {"b": {"hints": hints}, "c": {"hints": {"k": "y"}}}});
+        let payload = to_raw_value(&payload).unwrap();
+        store.import(&Import { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
+        let heard = heard.0.lock();
+        assert_eq!(heard.len(), 2);
+        assert_eq!((&heard[0].detail["value"], &heard[0].detail["component"]), (&json!("[secret]"), &json!("a")));
+        assert_eq!((&heard[1].detail, &heard[1].touched.len()), (&Map::from_iter([("count".into(), json!(61))]), &2));
+    }
+
+    #[test]
+    fn the_settings_are_those_of_the_library() {
+        let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+        assert_eq!(variables, Config::ENV);
+        let default = |variable: &str| {
+            SETTINGS.iter().find(|setting| setting.variable() == variable).map(|setting| setting.default.to_owned())
+        };
+        assert_eq!(Config::from_env(default).unwrap(), Config::default());
     }
 }

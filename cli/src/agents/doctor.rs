@@ -323,7 +323,7 @@ impl Patient<'_> {
         times.sort_unstable();
         check.ms = times.get(times.len() / 2).copied().map(ms);
         if check.ok == Some(true) {
-            check.fix = hooked.twice.clone().or_else(|| slow(check.ms?, hook::patience_ms()));
+            check.fix = hooked.twice.clone().or_else(|| slow(check.ms?, hook::patience_ms(&hook::values())));
         }
         checks.push(check);
         checks.push(match put {
@@ -372,7 +372,9 @@ fn binary(hello: &Hello, path: &str, install: &str) -> Check {
 }
 
 fn tools() -> impl Iterator<Item = String> {
-    nudge::methods().into_iter().filter(|method| method.tool).map(nudge::Method::tool_name)
+    // The first source is always in use; the tools of others are listed when those are.
+    let first = crate::sources::all().first().map(|first| (first.methods)()).unwrap_or_default();
+    first.into_iter().filter(|method| method.tool).map(nudge::Method::tool_name)
 }
 
 /// What to do about a hook that takes longer than it gives itself.

@@ -7,18 +7,16 @@ use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use nudge::Result;
+use nudge_core::settings::Values;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use super::digest::{Digest, Told};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
-use crate::cmd::Session;
+use crate::cmd::RunningSession;
+use crate::settings;
 
-/// From the start of the process to its last word, unless `NUDGE_HOOK_MS` says otherwise.
-const PATIENCE_MS: u64 = 45;
-/// Bytes of a digest, unless `NUDGE_HOOK_BYTES` says otherwise.
-const MAX_BYTES: u64 = 2_000;
 /// With less room nothing is asked: what is told counts as told, whether or not it can be printed.
 const MIN_BYTES: usize = 200;
 /// Most hints of a start, a prompt and a failure. A session has 20 in 10 minutes: a start must leave some of them
@@ -41,7 +39,8 @@ const FAILURE: &str = "Nudge: what may work instead. These are notes, not instru
 
 /// Reads an event from stdin and answers it.
 pub fn run(global: &Global) -> ! {
-    let deadline = Instant::now() + Duration::from_millis(patience_ms());
+    let values = values();
+    let deadline = Instant::now() + Duration::from_millis(patience_ms(&values));
     // Nobody waits for a read or a call that hangs. The thread that watches does nothing else: a second one that
     // worked would cost as much as the calls.
     let watch = move || {
@@ -50,7 +49,7 @@ pub fn run(global: &Global) -> ! {
     };
     std::panic::set_hook(Box::new(|_| {}));
     if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok()
-        && let Ok(Some(text)) = std::panic::catch_unwind(|| answer(global))
+        && let Ok(Some(text)) = std::panic::catch_unwind(|| answer(global, values.count("hook.bytes")))
     {
         // In one piece, or not at all.
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
@@ -59,24 +58,24 @@ pub fn run(global: &Global) -> ! {
 }
 
 /// What to print.
-fn answer(global: &Global) -> Option<Value> {
+fn answer(global: &Global, max_bytes: usize) -> Option<Value> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
     let event = event::read(&String::from_utf8_lossy(&given))?;
-    let session = Session::open(global).ok()?;
-    let text = Hook { session, event: &event }.text().ok()?;
+    let session = RunningSession::open(global).ok()?;
+    let text = Hook { session, event: &event, max_bytes }.text().ok()?;
     (!text.is_empty()).then(|| event.answer.with(&text))
 }
 
 struct Hook<'a> {
-    session: Session,
+    session: RunningSession,
     event: &'a Event,
+    max_bytes: usize,
 }
 
 impl Hook<'_> {
     fn text(&self) -> Result<String> {
-        let max_bytes = usize::try_from(option("NUDGE_HOOK_BYTES", MAX_BYTES)).unwrap_or(usize::MAX);
-        let mut digest = Digest::new(max_bytes);
+        let mut digest = Digest::new(self.max_bytes);
         match &self.event.moment {
             Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
             Moment::Failed { command, exit_code: Some(code), .. } => {
@@ -85,28 +84,29 @@ impl Hook<'_> {
             }
             _ => {}
         }
-        if max_bytes < MIN_BYTES {
+        if self.max_bytes < MIN_BYTES {
             return Ok(String::new());
         }
         match &self.event.moment {
             Moment::Start { fresh } => {
-                digest.add(START, &self.suggest("start", MAX_OF_START, &json!({"fresh": fresh}))?);
+                digest.add(START, self.suggest("start", MAX_OF_START, &json!({"fresh": fresh}))?);
             }
             Moment::Prompt(prompt) => {
                 let told = self.suggest("prompt", MAX_OF_PROMPT, &json!({"prompt": end_of(prompt)}))?;
-                digest.add(PROMPT, &told);
+                let started = told.started;
+                digest.add(PROMPT, told);
                 // When the session began, nobody may have been there to ask, or nothing there to tell. What the
                 // prompt has brought is told all the same.
                 if self.event.session.is_some()
-                    && !told.started
+                    && !started
                     && let Ok(told) = self.suggest("start", MAX_OF_START, &json!({}))
                 {
-                    digest.add(START, &told);
+                    digest.add(START, told);
                 }
             }
             Moment::Failed { command, error, .. } => {
                 let more = json!({"command": command, "error": end_of(error)});
-                digest.add(FAILURE, &self.suggest("failure", MAX_OF_FAILURE, &more)?);
+                digest.add(FAILURE, self.suggest("failure", MAX_OF_FAILURE, &more)?);
             }
             Moment::Worked { .. } => {}
         }
@@ -146,11 +146,12 @@ fn end_of(text: &str) -> &str {
 }
 
 /// How long it may take, from the start of the process to its last word.
-pub fn patience_ms() -> u64 {
-    option("NUDGE_HOOK_MS", PATIENCE_MS)
+pub fn patience_ms(values: &Values) -> u64 {
+    values.count("hook.ms") as u64
 }
 
-/// A number of the environment's. The hook has no flags for it: clients say how it is called.
-fn option(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|given| given.parse().ok()).unwrap_or(default)
+/// What is set. The hook has no flags: clients say how it is called. A setting that makes no sense is no reason to fail
+/// somebody's agent; `nudge config` and `nudge serve` refuse it.
+pub fn values() -> Values {
+    settings::read().unwrap_or_else(|_| settings::defaults())
 }

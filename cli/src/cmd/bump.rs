@@ -2,21 +2,24 @@
 
 use nudge::{ErrorKind, Result};
 
-use super::{Done, Session, add, address, given};
+use super::{Done, RunningSession, add, address, given};
 use crate::args::{Bump, Global};
 use crate::output;
+use nudge_client::process_cwd;
 
 /// Without a context flag a sole variant is bumped wherever it applies; of several, the one that
 /// `get` returns here.
 pub fn run(args: Bump, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "delta", args.delta);
     add(&mut params, "variant", args.variant);
     let result = if given(&args.here).is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
             // The only refusal of this kind that a context can help against; the others repeat.
-            ErrorKind::Invalid => session.call_filled_in("nudge.bump", "nudge.get_hint", &params),
+            ErrorKind::Invalid => {
+                session.call_in("nudge.bump", nudge::ContextUse::Inferred, &params, process_cwd().as_deref(), None)
+            }
             _ => Err(error),
         })
     } else {

@@ -3,12 +3,12 @@
 use nudge::Result;
 use serde_json::Value;
 
-use super::{Done, Session, add, address};
+use super::{Done, RunningSession, add, address};
 use crate::args::{Delete, Global};
 use crate::output;
 
 pub fn run(args: Delete, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
     add(&mut params, "all", args.all.then_some(Value::Bool(true)));

@@ -6,7 +6,7 @@ use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value, json};
 
-use super::{Done, Session, parsed, raw};
+use super::{Done, RunningSession, parsed, raw};
 use crate::agents::doctor;
 use crate::args::{Doctor, Global};
 use crate::output;
@@ -37,7 +37,7 @@ fn session(global: &Global) -> Value {
         Err(error) => return failed(&error),
     }
     let begun = Instant::now();
-    let status = Session::open(global).and_then(|session| parsed(&session.call("nudge.status", &Map::new())?));
+    let status = RunningSession::open(global).and_then(|session| parsed(&session.call("nudge.status", &Map::new())?));
     match status {
         Ok(status) => {
             let mut out = json!({"ok": true, "ms": doctor::ms(begun.elapsed())});

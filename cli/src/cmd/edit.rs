@@ -13,13 +13,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use super::{Done, Session, address, parsed, reworded, tell};
+use super::{Done, RunningSession, address, parsed, reworded, tell};
 use crate::args::{Edit, Global, Here};
 use crate::output;
 use text::Hint;
 
 pub fn run(args: &Edit, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let hint = pick(&session, args)?;
     if hint.fields["meta"]["sensitivity"] == "secret" {
         return Err(invalid("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
@@ -131,7 +131,7 @@ struct Row {
 }
 
 /// The variant that is meant: the one named, the only one, or the one that `get` returns here.
-fn pick(session: &Session, args: &Edit) -> Result<Hint> {
+fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
     #[derive(Deserialize)]
     struct Rows {
         variants: Vec<Row>,
@@ -151,13 +151,13 @@ fn pick(session: &Session, args: &Edit) -> Result<Hint> {
     Ok(hints.swap_remove(at))
 }
 
-fn why(session: &Session, args: &Edit) -> Result<Box<RawValue>> {
+fn why(session: &RunningSession, args: &Edit) -> Result<Box<RawValue>> {
     let params = address(&args.name);
     session.call_here("nudge.why", params, &Here::default())
 }
 
 /// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.
-fn still_there(session: &Session, args: &Edit, hint: &Hint) -> Result<()> {
+fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()> {
     let now = parsed(&why(session, args)?)?;
     let same =
         |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.fields.get(*field));

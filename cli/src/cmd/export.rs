@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Done, Form, Session, add, json};
+use super::{Done, Form, RunningSession, add, json};
 use crate::args::{Export, Global};
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ struct Exported {
 
 /// Prints the bare payload, indented: it is read and edited by people.
 pub fn run(args: Export, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "format", args.format);
     add(&mut params, "component", args.component);

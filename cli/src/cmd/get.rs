@@ -2,12 +2,12 @@
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::{Done, Form, Session, add, address, parsed};
+use super::{Done, Form, RunningSession, add, address, parsed};
 use crate::args::{Get, Global};
 use crate::output;
 
 pub fn run(args: Get, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, &args.here)?;

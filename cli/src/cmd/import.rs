@@ -4,7 +4,7 @@ use nudge::{Error, ErrorKind, Result, Service as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Done, Session, raw, text_or_stdin};
+use super::{Done, RunningSession, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
 use crate::output;
 
@@ -33,7 +33,7 @@ pub fn run(args: &Import, global: &Global) -> Result<Done> {
     })?;
     let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
     let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     session.render(&session.remote.call("nudge.import", &raw(&params)?)?, output::imported)
 }
 

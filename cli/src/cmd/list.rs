@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, Session, add, parsed, tell};
+use super::{Done, RunningSession, add, parsed, tell};
 use crate::args::{Global, Here, List};
 use crate::output;
 
@@ -12,7 +12,7 @@ const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
 
 pub fn run(args: List, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let Some(component) = args.component else {
         return session.render(&session.call("nudge.list_components", &Map::new())?, output::components);
     };

@@ -3,12 +3,12 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, Session, add};
+use super::{Done, RunningSession, add};
 use crate::args::{Global, Query};
 use crate::output;
 
 pub fn run(args: Query, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "component", args.component);
     add(&mut params, "keys", args.keys);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Done, Session, add, raw, text_or_stdin};
+use super::{Done, RunningSession, add, raw, text_or_stdin};
 use crate::args::{Global, Kind, Set, split_globs};
 use crate::output;
 
@@ -36,7 +36,7 @@ pub fn run(args: &Set, global: &Global) -> Result<Done> {
     add(&mut rest, "if_match_version", args.if_match_version);
     add(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
     let params = Params { component: &args.component, key: &args.key, value, meta: meta(args), rest };
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     session.render(&session.remote.call("nudge.set_hint", &raw(&params)?)?, output::stored)
 }
 

@@ -3,12 +3,12 @@
 use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{Done, Session, add, reworded};
+use super::{Done, RunningSession, add, reworded};
 use crate::args::{Global, Undo};
 use crate::output;
 
 pub fn run(args: &Undo, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     if args.list {
         return session.render(&session.call("nudge.deletions", &Map::new())?, output::deletions);
     }

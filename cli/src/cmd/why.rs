@@ -2,13 +2,13 @@
 
 use nudge::Result;
 
-use super::{Done, Session, address, parsed};
+use super::{Done, RunningSession, address, parsed};
 use crate::args::{Global, Why};
 use crate::output;
 
 /// Explains on stdout whatever the outcome; the exit code is that of `get`.
 pub fn run(args: &Why, global: &Global) -> Result<Done> {
-    let session = Session::open(global)?;
+    let session = RunningSession::open(global)?;
     let mut result = session.call_here("nudge.why", address(&args.name), &args.here)?;
     if args.reveal {
         result = session.reveal(&result, "variants")?;

@@ -1,5 +1,11 @@
-//! HTTP: connections, bodies and their limits. Who may come in is decided in [`super::door`], what a
-//! body asks in [`super::rpc`] and, under `/mcp`, in [`super::mcp_http`].
+//! HTTP: connections, bodies and their limits. Who may come in is decided in [`door`], what a
+//! body asks in [`rpc`] and, under `/mcp`, in [`mcp`].
+
+pub mod door;
+pub mod mcp;
+pub mod reply;
+pub mod request;
+pub mod rpc;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -21,11 +27,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
-use super::calls::{self, By};
-use super::door::{Door, MAX_BODY_BYTES, Refusal, Route};
-use super::history::History;
-use super::local::{Present, Proxies};
-use super::mcp_http::McpHttp;
+use super::MAX_BODY_BYTES;
+use super::session::history::History;
+use super::session::proxies::{ConnectedProxy, Proxies};
+use door::{Door, Refusal, Route};
+use mcp::McpHttp;
+use reply::{empty, json};
+use request::Head;
 
 /// The process that a PROXY's connection belongs to; for `nudge.status`, never for a decision.
 pub const PROXY_HEADER: &str = "nudge-proxy";
@@ -48,21 +56,21 @@ const BUFFER_BYTES: usize = 64 << 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A whole answer, or whatever `/mcp` says, which may be a stream.
-type Answer = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
+type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
 /// A listener that accepts, and the connections it accepted.
-pub struct Http {
+pub struct Connections {
     free: Arc<Semaphore>,
 }
 
 /// Accepts connections until `stopped` becomes true.
-pub fn spawn(listener: TcpListener, house: House, stopped: watch::Receiver<bool>) -> Http {
+pub fn spawn(listener: TcpListener, endpoint: Endpoint, stopped: watch::Receiver<bool>) -> Connections {
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
-    tokio::spawn(accept(listener, Arc::new(house), Arc::clone(&free), stopped));
-    Http { free }
+    tokio::spawn(accept(listener, Arc::new(endpoint), Arc::clone(&free), stopped));
+    Connections { free }
 }
 
-impl Http {
+impl Connections {
     /// Waits until all connections have answered and closed, for `patience` at the most.
     pub async fn drained(&self, patience: Duration) {
         let _ = timeout(patience, self.free.acquire_many(MAX_CONNECTIONS)).await;
@@ -70,7 +78,7 @@ impl Http {
 }
 
 /// What all connections share.
-pub struct House {
+pub struct Endpoint {
     /// Who may come in.
     pub door: Door,
     /// What answers calls.
@@ -83,7 +91,12 @@ pub struct House {
     pub mcp: McpHttp,
 }
 
-async fn accept(listener: TcpListener, house: Arc<House>, free: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    endpoint: Arc<Endpoint>,
+    free: Arc<Semaphore>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let builder = builder();
     loop {
         let accepted = async {
@@ -96,7 +109,7 @@ async fn accept(listener: TcpListener, house: Arc<House>, free: Arc<Semaphore>, 
         };
         match accepted {
             Some((permit, Ok((stream, _)))) => {
-                let connection = connection(builder.clone(), stream, Arc::clone(&house), stopped.clone());
+                let connection = connection(builder.clone(), stream, Arc::clone(&endpoint), stopped.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(permit);
@@ -119,15 +132,20 @@ fn builder() -> http1::Builder {
     builder
 }
 
-async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House>, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    builder: http1::Builder,
+    stream: TcpStream,
+    endpoint: Arc<Endpoint>,
+    mut stopped: watch::Receiver<bool>,
+) {
     // An answer is one write that nothing follows; waiting to fill a packet would only delay it.
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let proxy = Arc::new(OnceLock::new());
     let service = service_fn(move |request| {
-        let (house, proxy) = (Arc::clone(&house), Arc::clone(&proxy));
-        async move { Ok::<_, Infallible>(house.answer(request, &proxy).await) }
+        let (endpoint, proxy) = (Arc::clone(&endpoint), Arc::clone(&proxy));
+        async move { Ok::<_, Infallible>(endpoint.answer(request, &proxy).await) }
     });
     // Reading has its deadlines in hyper and in `read`; this one is for peers that take no answer.
     let mut stream = TimeoutStream::new(stream);
@@ -143,9 +161,9 @@ async fn connection(builder: http1::Builder, stream: TcpStream, house: Arc<House
     let _ = connection.await;
 }
 
-impl House {
+impl Endpoint {
     /// `proxy` is the PROXY behind the connection, once that has said that it is one.
-    async fn answer(&self, request: Request<Incoming>, proxy: &OnceLock<Present>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
         let (head, mut body) = request.into_parts();
         let read = match self.door.check(&head) {
             Ok(Route::Health) => return health().map(Either::Left),
@@ -163,15 +181,15 @@ impl House {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
                     pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
                 }
-                let by = By::head(&head.headers);
-                match calls::answer(Arc::clone(&self.service), &self.history, by, bytes).await {
+                let caller = Head::read(&head.headers);
+                match request::answer(Arc::clone(&self.service), &self.history, caller, bytes).await {
                     Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
                     None => empty(StatusCode::ACCEPTED).map(Either::Left),
                 }
             }
             Err(refusal) => {
                 tracing::info!(status = refusal.status().as_u16(), "refused a request");
-                // Who asked first whether to send has not sent, and need not now.
+                // A client that sent `Expect: 100-continue` still waits for leave to send its body.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));
                 }
@@ -217,22 +235,5 @@ fn health() -> Response<Full<Bytes>> {
     let mut response = json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into());
     // Asked without a token, so it holds no connection either.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
-/// A response with a JSON body.
-pub(super) fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
-}
-
-fn empty(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = status;
     response
 }

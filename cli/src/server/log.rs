@@ -1,10 +1,10 @@
 //! The log: what happened, to whom, how long it took; never what was said. Params, results, tokens and
 //! environments do not go in at any level.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 
-use nudge::{Caller, Error, ErrorKind, Method, Result, Service};
+use nudge::{Caller, Error, Method, Result, Service};
 use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tracing::level_filters::LevelFilter;
@@ -12,17 +12,13 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Reads the level that a flag or a variable gives.
-///
-/// # Errors
-/// `E_INVALID`, which names `given_by`, when it is none of the four.
-pub fn level(given_by: &str, text: &str) -> Result<LevelFilter> {
-    match text {
-        "error" => Ok(LevelFilter::ERROR),
-        "warn" => Ok(LevelFilter::WARN),
-        "" | "info" => Ok(LevelFilter::INFO),
-        "debug" => Ok(LevelFilter::DEBUG),
-        _ => Err(Error::new(ErrorKind::Invalid, format!("{given_by} must be error, warn, info or debug."))),
+/// The level of this name; `info` for any other.
+pub fn level(name: &str) -> LevelFilter {
+    match name {
+        "error" => LevelFilter::ERROR,
+        "warn" => LevelFilter::WARN,
+        "debug" => LevelFilter::DEBUG,
+        _ => LevelFilter::INFO,
     }
 }
 
@@ -52,9 +48,9 @@ where
 }
 
 /// A service whose calls are logged at debug level.
-pub struct Logged(pub Arc<dyn Service>);
+pub struct Logged<S>(pub S);
 
-impl Service for Logged {
+impl<S: Service> Service for Logged<S> {
     fn methods(&self) -> Vec<&'static Method> {
         self.0.methods()
     }

@@ -174,18 +174,43 @@ impl Journal {
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
     pub fn compact(&self, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        self.rewrite(&mut self.lock(), Vec::new(), payloads)
+    }
+
+    /// As [`compact`](Self::compact), of a part of the records: those that `keep` says yes to stay as they are, before
+    /// the new ones.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact).
+    pub fn compact_part(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
         let mut inner = self.lock();
+        let mut kept = Self::records(&inner).map_err(|error| self.refusal(&error))?;
+        kept.retain(|record| keep(record));
+        self.rewrite(&mut inner, kept, payloads)
+    }
+
+    /// What the file holds; its cursor stands where it stood.
+    fn records(inner: &Inner) -> io::Result<Vec<Vec<u8>>> {
+        let Some(Open { file, .. }) = &inner.open else { return Ok(Vec::new()) };
+        let mut cursor = file;
+        cursor.seek(SeekFrom::Start(0))?;
+        let whole = read(file);
+        cursor.seek(SeekFrom::Start(inner.good))?;
+        Ok(whole?.map(|whole| whole.records).unwrap_or_default())
+    }
+
+    fn rewrite(&self, inner: &mut Inner, kept: Vec<Vec<u8>>, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
         let fill = |file: &mut BufWriter<&File>| {
             let mut frame = Vec::new();
             file.write_all(MAGIC)?;
-            for payload in payloads {
+            for payload in kept.into_iter().chain(payloads) {
                 frame.clear();
                 push_record(&mut frame, &payload)?;
                 file.write_all(&frame)?;
             }
             Ok(())
         };
-        self.replace(&mut inner, fill).map_err(|error| self.refusal(&error))
+        self.replace(inner, fill).map_err(|error| self.refusal(&error))
     }
 
     /// Empties it: the session is over. The caller lets no change happen any more; one that is appended

@@ -34,6 +34,6 @@ pub use here::{detect, detect_from, process_cwd};
 pub use journal::{Journal, Restored};
 pub use members::Member;
 pub use remote::Remote;
-pub use runtime::{LogFile, PrimaryLock, RuntimeDir, ServerFile};
-pub use session::{Session, SessionState};
+pub use runtime::{LockWatch, LogFile, PrimaryLock, RuntimeDir, ServerFile};
+pub use session::{SessionFile, SessionState};
 pub use store::{Found, Store};

@@ -336,6 +336,31 @@ impl PrimaryLock {
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
         dir.dir.is_named(LOCK, &self.id).unwrap_or(true)
     }
+
+    /// Asks the same without the lock itself.
+    pub fn watch(&self, dir: &RuntimeDir) -> LockWatch {
+        LockWatch { dir: Arc::clone(&dir.dir), path: dir.path().join(LOCK), id: self.id.clone() }
+    }
+}
+
+/// Whether a [`PrimaryLock`] still stands, for those who do not hold it.
+#[derive(Debug)]
+pub struct LockWatch {
+    dir: Arc<Dir>,
+    path: PathBuf,
+    id: FileId,
+}
+
+impl LockWatch {
+    /// Refuses once `primary.lock` stands for something else than the file that was locked, or for nothing: another
+    /// may be PRIMARY by then.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`.
+    pub fn check(&self) -> Result<()> {
+        // What cannot be found out counts as standing, as in [`PrimaryLock::is_named`].
+        if self.dir.is_named(LOCK, &self.id).unwrap_or(true) { Ok(()) } else { Err(unlocked(&self.path)) }
+    }
 }
 
 /// What `server.pid` holds. Unknown keys are tolerated, so that versions can differ.

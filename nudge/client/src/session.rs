@@ -13,7 +13,7 @@ const NAME: &str = "session";
 
 /// What a PROXY that becomes PRIMARY takes over. Unknown keys are tolerated, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct SessionFile {
     /// Random, one per session.
     pub id: String,
     /// When the session began, in Unix milliseconds.
@@ -26,9 +26,9 @@ pub struct Session {
     pub token: Option<String>,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for SessionFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
+        f.debug_struct("SessionFile")
             .field("id", &self.id)
             .field("created_at", &self.created_at)
             .field("port", &self.port)
@@ -47,7 +47,7 @@ pub enum SessionState {
     /// The session was ended on purpose (`nudge stop`).
     Stopped,
     /// A session that nobody has ended; whether anybody still belongs to it, the locks decide.
-    Lives(Session),
+    Lives(SessionFile),
 }
 
 impl RuntimeDir {
@@ -77,7 +77,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, for instance when a directory has that name.
-    pub fn write_session(&self, _lock: &PrimaryLock, session: &Session) -> Result<()> {
+    pub fn write_session(&self, _lock: &PrimaryLock, session: &SessionFile) -> Result<()> {
         self.write_small(NAME, session)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, Remote, RuntimeDir, ServerFile, Session};
+use nudge_client::{Client, Remote, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -23,8 +23,8 @@ fn home() -> (TempDir, RuntimeDir) {
     (home, dir)
 }
 
-fn session() -> Session {
-    Session { id: "one".into(), created_at: 1, port: 0, token: None }
+fn session() -> SessionFile {
+    SessionFile { id: "one".into(), created_at: 1, port: 0, token: None }
 }
 
 fn params() -> Box<RawValue> {

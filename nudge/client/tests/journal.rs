@@ -35,6 +35,26 @@ fn what_is_appended_reads_back() {
 }
 
 #[test]
+fn a_part_of_the_records_is_written_anew_and_the_rest_stays() {
+    let home = Home::new();
+    let (journal, _) = home.open(false);
+    for record in [&b"a1"[..], b"b1", b"a2", b"b2"] {
+        journal.append(record).unwrap();
+    }
+    journal.compact_part(|record| record.starts_with(b"b"), [b"a!".to_vec()].into_iter()).unwrap();
+    assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!"]);
+    journal.append(b"a3").unwrap();
+    assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!", b"a3"]);
+    // What cannot be put in its place leaves the old, and the next record goes to its end.
+    let blocked = home.file().with_extension("new");
+    fs::create_dir(&blocked).unwrap();
+    journal.compact_part(|_| true, std::iter::empty()).unwrap_err();
+    journal.append(b"a4").unwrap();
+    assert_eq!(home.reread().last().unwrap(), b"a4");
+    assert_eq!(home.reread().len(), 5);
+}
+
+#[test]
 fn a_record_has_its_limits() {
     let home = Home::new();
     let (journal, _) = home.open(false);

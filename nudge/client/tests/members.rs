@@ -1,6 +1,6 @@
 //! Who belongs to the session, with real processes.
 
-use nudge_client::{Member, PrimaryLock, RuntimeDir, Session, SessionState};
+use nudge_client::{Member, PrimaryLock, RuntimeDir, SessionFile, SessionState};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -55,8 +55,8 @@ fn puppet() {
     });
 }
 
-fn session() -> Session {
-    Session { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()) }
+fn session() -> SessionFile {
+    SessionFile { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()) }
 }
 
 fn puppet_in(home: &Home) -> Puppet {

@@ -51,6 +51,20 @@ pub trait Once {
     }
 }
 
+/// A service whose calls may be made again: they change nothing, or a second one finds nothing to do.
+pub trait Repeatable {}
+
+impl<T: Repeatable> Once for T {
+    fn once(
+        &self,
+        _: &str,
+        _: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        make(None)
+    }
+}
+
 /// The result of a call that changes something, as it may be kept.
 pub trait Recordable: Serialize {
     /// As JSON without anything of a secret but its names; `None` when it is about a secret alone.

@@ -159,9 +159,14 @@ impl Values {
         switch(self.text(name)).unwrap_or_default()
     }
 
-    /// The values of a [`Kind::List`].
+    /// The values of a [`Kind::List`]; none when nobody says, and an empty one where somebody says so.
     pub fn list(&self, name: &str) -> Vec<String> {
-        self.text(name).split(',').map(str::trim).filter(|text| !text.is_empty()).map(Into::into).collect()
+        match self.0.get(name) {
+            Some(value) if value.origin != Origin::Default || !value.text.is_empty() => {
+                value.text.split(',').map(|text| text.trim().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Where the value comes from.

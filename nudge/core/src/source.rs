@@ -48,7 +48,7 @@ pub struct SourceSpec {
     /// Whether [`Source::work`] has anything to do.
     pub works: bool,
     /// Opens it, within 20 ms.
-    pub open: fn(Host) -> Result<Arc<dyn Source>>,
+    pub open: fn(Host<'_>) -> Result<Arc<dyn Source>>,
 }
 
 /// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,
@@ -131,8 +131,7 @@ pub trait Source: Service {
 }
 
 /// What the server lends a source.
-#[derive(Clone)]
-pub struct Host {
+pub struct Host<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The session that it is opened for.
@@ -143,6 +142,8 @@ pub struct Host {
     pub fence: Arc<dyn Fence>,
     /// For a source whose state lives as long as the session.
     pub journal: Arc<dyn Journal>,
+    /// What the source has recorded there, in order. It ends early when the process gives the session up meanwhile.
+    pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
     /// Whom it tells of changes.
     pub changes: Arc<dyn ChangeSink>,
     /// What its settings are.
@@ -167,12 +168,9 @@ pub trait Fence: Send + Sync {
     fn check(&self) -> Result<()>;
 }
 
-/// The session's journal as one source sees it: records that the next PRIMARY of the session gets back, and nobody
-/// else. An append survives the death of the process, not of the machine.
+/// The session's journal as one source sees it: records that the next PRIMARY of the session gets back
+/// ([`Host::records`]), and nobody else. An append survives the death of the process, not of the machine.
 pub trait Journal: Send + Sync {
-    /// What this source has recorded, in order. It ends early when the process gives the session up meanwhile.
-    fn records(&self) -> Box<dyn Iterator<Item = Vec<u8>> + '_>;
-
     /// Notes for the log that so many of the records could not be read.
     fn passed_over(&self, unreadable: usize);
 

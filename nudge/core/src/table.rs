@@ -3,8 +3,7 @@
 //! A row is four lines: its [`Method`], and the function that answers it with typed params and a typed result:
 //!
 //! ```
-//! use nudge_core::error::Result;
-//! use nudge_core::once::{Call, Made, Once};
+//! use nudge_core::once::Repeatable;
 //! use nudge_core::service::{Caller, Method};
 //! use nudge_core::table::{Row, Table, answer, schema};
 //! use schemars::JsonSchema;
@@ -33,11 +32,7 @@
 //! static TABLE: Table<Greeter> = Table(&[&GREET]);
 //!
 //! // It changes nothing, so no call needs to be made only once.
-//! impl Once for Greeter {
-//!     fn once(&self, _: &str, _: Call, make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>) -> Result<Box<RawValue>> {
-//!         make(None)
-//!     }
-//! }
+//! impl Repeatable for Greeter {}
 //!
 //! let params = RawValue::from_string(r#"{"name":"Ada"}"#.into())?;
 //! let greeted = TABLE.call(&Greeter, Caller::default(), "nudge.greeter.greet", &params)?;

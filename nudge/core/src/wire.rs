@@ -237,6 +237,34 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     }
 }
 
+/// The members of a JSON object as they are written, in order; a name may stand there twice.
+///
+/// # Errors
+/// When it is no object.
+pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
+    struct Members<'a>(Vec<(String, &'a RawValue)>);
+    struct Pairs;
+    impl<'de> Visitor<'de> for Pairs {
+        type Value = Members<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::new();
+            while let Some(member) = map.next_entry()? {
+                members.push(member);
+            }
+            Ok(Members(members))
+        }
+    }
+    impl<'de> Deserialize<'de> for Members<'de> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(Pairs)
+        }
+    }
+    serde_json::from_str::<Members<'_>>(json).map(|members| members.0)
+}
+
 /// Rewrites JSON as compact text with its key order kept.
 ///
 /// # Errors

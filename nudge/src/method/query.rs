@@ -59,9 +59,11 @@ pub struct Query {
     pub component: Option<String>,
     /// Any of these keys.
     #[serde(deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
     pub keys: Vec<String>,
     /// Any of these tags.
     #[serde(deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
     pub tags: Vec<String>,
     /// Unanchored, case-sensitive, at most 1 KiB.
     #[serde(deserialize_with = "wire::given")]
@@ -72,6 +74,7 @@ pub struct Query {
     /// Most rows, 1 to 1,000; 10 when absent.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(description = "")]
     pub limit: Option<u64>,
     /// Add hints whose scope does not fit, after the others, with the reason.
     #[serde(deserialize_with = "wire::given_or_default")]

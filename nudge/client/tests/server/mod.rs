@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, Session};
+use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Answer {

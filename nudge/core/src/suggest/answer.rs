@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{Merged, More, Offer};
 use crate::explain::MatchExplain;
+use crate::wire;
 
 /// Result of `nudge.suggest`.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -94,34 +95,11 @@ pub struct Item(pub Box<RawValue>);
 
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members: Members<'_> = serde_json::from_str(self.0.get()).map_err(serde::ser::Error::custom)?;
-        let mut map = serializer.serialize_map(Some(members.0.len()))?;
-        for (name, value) in members.0 {
+        let members = wire::members(self.0.get()).map_err(serde::ser::Error::custom)?;
+        let mut map = serializer.serialize_map(Some(members.len()))?;
+        for (name, value) in members {
             map.serialize_entry(&name, value)?;
         }
         map.end()
-    }
-}
-
-/// The members of an object in the order they stand in.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> serde::Deserialize<'de> for Members<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> serde::de::Visitor<'de> for Pairs {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Pairs)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{Caller, Method, Result, Service};
+use nudge::{Caller, Result, Service};
 use nudge_client::{Client, key_of_call};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -33,19 +33,6 @@ impl Backend {
     /// This process has become PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
         self.0.send_replace(Answering::Here(service));
-    }
-
-    /// Whether another process answers.
-    pub fn is_there(&self) -> bool {
-        matches!(*self.0.borrow(), Answering::There(_))
-    }
-
-    /// The rows that can be called; a PRIMARY elsewhere may have others.
-    pub fn methods(&self) -> Vec<&'static Method> {
-        match &*self.0.borrow() {
-            Answering::Here(service) => service.methods(),
-            Answering::There(_) => nudge::methods(),
-        }
     }
 
     /// Makes a call on nobody's behalf.

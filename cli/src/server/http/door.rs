@@ -13,7 +13,6 @@
 //!
 //! No response ever carries a CORS header.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use http_body_util::Full;
@@ -21,67 +20,13 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use nudge::{Error, ErrorKind, Result};
-use subtle::ConstantTimeEq;
 
+use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
-
-/// The largest body that is read.
-pub const MAX_BODY_BYTES: usize = 32 << 20;
+use crate::server::MAX_BODY_BYTES;
+use crate::server::token::Token;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const TOKEN_BYTES: usize = 32;
-const MAX_TOKEN_BYTES: usize = 512;
-
-/// What a caller must show. Never printed.
-#[derive(Clone)]
-pub struct Token(String);
-
-impl Token {
-    /// A new one.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when the operating system gives no random bytes.
-    pub fn random() -> Result<Self> {
-        let mut bytes = [0_u8; TOKEN_BYTES];
-        getrandom::fill(&mut bytes).map_err(|error| {
-            let message = format!("The system gives no random bytes for a token ({error}); set NUDGE_TOKEN.");
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
-        Ok(Self(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit).collect()))
-    }
-
-    /// A given one.
-    ///
-    /// # Errors
-    /// `E_INVALID` when it cannot stand in a header.
-    pub fn fixed(text: String) -> Result<Self> {
-        if (1..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Ok(Self(text));
-        }
-        let message = format!("The token must be 1 to {MAX_TOKEN_BYTES} visible ASCII characters without spaces.");
-        Err(Error::new(ErrorKind::Invalid, message))
-    }
-
-    /// For the files that hold it.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    fn is(&self, shown: &[u8]) -> bool {
-        self.0.as_bytes().ct_eq(shown).into()
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
-
-fn hex_digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
-}
-
 /// Where a request that may come in goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
@@ -121,11 +66,6 @@ impl Door {
             token,
             token_file,
         })
-    }
-
-    /// The token, for `server.pid`.
-    pub fn token(&self) -> Option<&str> {
-        self.token.as_ref().map(|token| token.0.as_str())
     }
 
     /// Checks a request's head.
@@ -279,11 +219,11 @@ impl Refusal {
     pub fn response(self) -> Response<Full<bytes::Bytes>> {
         let code = i32::from(self.status.as_u16()) * 100;
         let body = rpc::failure(&Fault { code, message: &self.message, data: FaultData { reason: self.reason } });
-        let mut response = super::http::json(self.status, body);
+        let mut response = json(self.status, body);
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        // Who was refused gets no second try for nothing: without a token none can hold a connection.
+        // Closed after a refusal, so that nobody without a token keeps a connection.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }

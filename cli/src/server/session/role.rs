@@ -8,14 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nudge::{Config, Error, ErrorKind, Result};
-use nudge_client::{Member, PrimaryLock, Remote, RuntimeDir, ServerFile, Session, SessionState};
+use nudge::Clock as _;
+use nudge::{Error, Result};
+use nudge_client::{Member, PrimaryLock, Remote, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_core::clock::rfc3339;
+use nudge_core::settings::Values;
+use nudge_core::source::{DataDir, SessionIdentity};
 use tokio::sync::oneshot;
 
-use super::door::{Door, Token};
 use super::history::History;
-use super::local::Local;
-use super::recorder::Recorder;
+use super::journal::SessionJournal;
+use super::open::{Lent, OpenSources};
+use crate::server::token::Token;
 
 /// How long to try for the lock while nobody answers: a server may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,8 +41,10 @@ pub struct Settings {
     pub allow_host: Vec<String>,
     /// What callers must show.
     pub asks: Asks,
-    /// The store's limits.
-    pub config: Config,
+    /// What is set, for the sources.
+    pub values: Arc<Values>,
+    /// Where sources keep files.
+    pub data: DataDir,
     /// Whether changes are journalled.
     pub journal: bool,
 }
@@ -61,28 +67,43 @@ pub enum Role {
     Proxy(Proxy),
 }
 
-/// The lock, held, a port, bound, and the store as the session left it.
+/// The lock, held, a port, bound, and the sources as the session left them.
 pub struct Primary {
     /// None where the process was a member before.
-    pub(super) member: Option<Member>,
-    pub(super) listener: TcpListener,
-    pub(super) door: Door,
-    pub(super) local: Arc<Local>,
+    pub member: Option<Member>,
+    /// Where it is to answer.
+    pub listener: TcpListener,
+    /// What callers over TCP must show.
+    pub token: Option<Token>,
+    /// The sources, open.
+    pub sources: Arc<OpenSources>,
+    /// What they record in.
+    pub journal: Arc<SessionJournal>,
+    /// The time.
+    pub clock: Arc<ServerClock>,
     /// What `server.pid` is to say.
-    pub(super) file: ServerFile,
+    pub file: ServerFile,
     /// What the session file is to say.
-    pub(super) session: Session,
+    pub session: SessionFile,
     /// Last, so that it is given back last.
-    pub(super) lock: PrimaryLock,
+    pub lock: PrimaryLock,
 }
+
+/// The clock of a server; tests move theirs.
+#[cfg(not(feature = "test-clock"))]
+pub type ServerClock = nudge::SystemClock;
+/// The clock of a server, which tests move.
+#[cfg(feature = "test-clock")]
+pub type ServerClock = nudge::ManualClock;
 
 /// A member of the session that waits for its turn.
 pub struct Proxy {
-    pub(super) member: Member,
+    /// Its membership.
+    pub member: Member,
     /// The PRIMARY that answered.
-    pub(super) first: ServerFile,
+    pub first: ServerFile,
     /// The session that it belongs to, where its file says.
-    pub(super) session: Option<Session>,
+    pub session: Option<SessionFile>,
 }
 
 impl Proxy {
@@ -131,27 +152,24 @@ pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
         }
         if begun.elapsed() > LOCK_TIMEOUT {
             let named = dir.read_server_file().map(|first| format!(" (server.pid names pid {})", first.pid));
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "Another process holds the lock of {} and does not answer{}; end it and try again.",
-                    dir.path().display(),
-                    named.unwrap_or_default()
-                ),
-            ));
+            return Err(Error::unavailable(format!(
+                "Another process holds the lock of {} and does not answer{}; end it and try again.",
+                dir.path().display(),
+                named.unwrap_or_default()
+            )));
         }
         sleep(LOCK_POLL);
     }
 }
 
-/// Fills the store and binds the port; `server.pid` comes last, when calls are answered. `known` is the
+/// Opens the sources and binds the port; `server.pid` comes last, when calls are answered. `known` is the
 /// session that goes on, where its file is gone. Fails when `given_up` becomes true.
 fn take_over(
     settings: &Settings,
     history: &Arc<History>,
     lock: PrimaryLock,
     goes_on: bool,
-    known: Option<&Session>,
+    known: Option<&SessionFile>,
     given_up: impl Fn() -> bool,
 ) -> Result<Primary> {
     let dir = &settings.dir;
@@ -173,29 +191,41 @@ fn take_over(
     } else {
         (None, Vec::new())
     };
-    let recorder = Arc::new(Recorder::new(Arc::clone(history), journal));
-    let local = Local::new(settings.config.clone(), recorder).of_session(before.as_ref(), &records, &given_up);
-    drop(records);
+    let identity = before.as_ref().map_or_else(
+        || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: clock().now() },
+        |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
+    );
+    let clock = Arc::new(clock());
+    let journal = Arc::new(SessionJournal::new(lock.watch(dir), journal));
+    let lent = Lent {
+        clock: Arc::clone(&clock) as _,
+        session: identity.clone(),
+        journal: Arc::clone(&journal),
+        history: Arc::clone(history),
+        data: settings.data.clone(),
+        settings: Arc::clone(&settings.values),
+        given_up: &given_up,
+    };
+    let sources = Arc::new(OpenSources::open(&lent, records)?);
     if given_up() {
-        return Err(Error::new(ErrorKind::Unavailable, "This process ends and takes nothing over."));
+        return Err(Error::unavailable("This process ends and takes nothing over."));
     }
 
     let listener = bind(before.as_ref().map(|session| session.port), settings.port)?;
-    let unusable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, format!("The port fails: {error}."));
+    let unusable = |error: std::io::Error| Error::unavailable(format!("The port fails: {error}."));
     listener.set_nonblocking(true).map_err(unusable)?;
     let port = listener.local_addr().map_err(unusable)?.port();
-    local.listens_on(port);
 
     // The session's token stays what it is, whatever this PRIMARY asks for.
-    let token = before.as_ref().and_then(|session| session.token.clone());
-    let token = token.map_or_else(Token::random, Token::fixed)?;
-    let session = local.session(port, token.text());
-    let door = match &settings.asks {
+    let own = before.as_ref().and_then(|session| session.token.clone());
+    let own = own.map_or_else(Token::random, Token::fixed)?;
+    let SessionIdentity { id, created_at } = identity;
+    let session = SessionFile { id, created_at, port, token: Some(own.text().to_owned()) };
+    let token = match &settings.asks {
         Asks::Nothing => None,
         Asks::For(token) => Some(token.clone()),
-        Asks::ForTheSessions => Some(token),
+        Asks::ForTheSessions => Some(own),
     };
-    let door = Door::new(port, door, &settings.allow_host, dir.server_file_path())?;
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
@@ -206,14 +236,25 @@ fn take_over(
         // It will not be true for long. Nothing can fail from here on.
         dir.remove_journal(&lock)?;
     }
-    let token = door.token().map(ToOwned::to_owned);
-    let file = ServerFile { pid: std::process::id(), port, started: local.started(), token };
-    Ok(Primary { member: None, listener, door, local: Arc::new(local), file, session, lock })
+    let shown = token.as_ref().map(|token| token.text().to_owned());
+    let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
+    Ok(Primary { member: None, listener, token, sources, journal, clock, file, session, lock })
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn clock() -> ServerClock {
+    nudge::SystemClock
+}
+
+/// One that stands at the beginning of 2026.
+#[cfg(feature = "test-clock")]
+fn clock() -> ServerClock {
+    nudge::ManualClock::new(super::test_clock::START_MS)
 }
 
 fn unreadable(dir: &RuntimeDir) -> Error {
     let message = format!("The file session in {} cannot be read now; try again.", dir.path().display());
-    Error::new(ErrorKind::Unavailable, message)
+    Error::unavailable(message)
 }
 
 /// Binds the port that the session has, else `first`, else one of the next.
@@ -230,12 +271,12 @@ fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
             Err(error) if error.kind() == Io::AddrInUse => {}
             Err(error) => {
                 let message = format!("Port {port} cannot be used ({error}); give another with --port.");
-                return Err(Error::new(ErrorKind::Unavailable, message));
+                return Err(Error::unavailable(message));
             }
         }
     }
     let ports = if first == last { format!("Port {first} is") } else { format!("The ports {first} to {last} are") };
-    Err(Error::new(ErrorKind::Unavailable, format!("{ports} taken; give another with --port, 0 for any.")))
+    Err(Error::unavailable(format!("{ports} taken; give another with --port, 0 for any.")))
 }
 
 /// How the wait of a PROXY ends.
@@ -304,7 +345,7 @@ impl Waiting {
 struct Line {
     settings: Arc<Settings>,
     history: Arc<History>,
-    session: Option<Session>,
+    session: Option<SessionFile>,
     left: Arc<Left>,
 }
 
@@ -322,7 +363,7 @@ impl Line {
             match self.settings.dir.lock() {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // Who leaves waits for it, and ends what it finds.
+                    // [`Waiting::leave`] takes this lock, and ends the session that is about to be taken over.
                     let _turn = self.left.turn();
                     if self.left.is_asked() {
                         return;

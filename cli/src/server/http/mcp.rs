@@ -26,11 +26,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::calls::MAX_INLINE_BYTES;
-use super::http::json;
-use super::mcp::Tools;
+use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
-use super::stdio::{RawArguments, id, taken_apart};
+use crate::server::mcp::Tools;
+use crate::server::mcp::stdio::{RawArguments, id, taken_apart};
+use crate::server::session::calls::MAX_INLINE_BYTES;
 
 /// Sessions at a time; one more ends the one that was used least recently.
 const MAX_SESSIONS: usize = 128;
@@ -43,7 +43,7 @@ const FAREWELL: Duration = Duration::from_millis(50);
 /// Streams that stay open, at a time: half of all connections, so that there is always room to call.
 const MAX_STREAMS: usize = 256;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers `/mcp`.
 pub struct McpHttp {
@@ -76,7 +76,7 @@ impl McpHttp {
     }
 
     /// Answers a request that may come in; `body` is empty for other methods than POST.
-    pub async fn answer(&self, head: Parts, body: Bytes) -> Answer {
+    pub async fn answer(&self, head: Parts, body: Bytes) -> McpResponse {
         if !stays_open(&head) {
             return self.handle(head, body).await;
         }
@@ -91,7 +91,7 @@ impl McpHttp {
         self.handle(head, body).await.map(|body| body.map_frame(hold).boxed())
     }
 
-    async fn handle(&self, mut head: Parts, body: Bytes) -> Answer {
+    async fn handle(&self, mut head: Parts, body: Bytes) -> McpResponse {
         let (rest, arguments) = without_arguments(body).await;
         if let Some(arguments) = arguments {
             head.extensions.insert(RawArguments(arguments));
@@ -126,7 +126,7 @@ async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
 
 /// rmcp refuses in plain text that says what is wrong; here every refusal has a JSON-RPC error as its
 /// body, which says what to do.
-fn explained(response: Answer, message: &[u8]) -> Answer {
+fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
         return response;
@@ -163,13 +163,13 @@ fn explained(response: Answer, message: &[u8]) -> Answer {
 }
 
 /// A refusal as the door writes it.
-fn refusal(status: StatusCode, reason: &str, message: &str) -> Answer {
+fn refusal(status: StatusCode, reason: &str, message: &str) -> McpResponse {
     let code = i32::from(status.as_u16()) * 100;
     json(status, rpc::failure(&Fault { code, message, data: FaultData { reason } })).map(BodyExt::boxed)
 }
 
 /// The answer to a body that is no message.
-fn unreadable(message: &[u8]) -> Answer {
+fn unreadable(message: &[u8]) -> McpResponse {
     let not_json = serde_json::from_slice::<&RawValue>(message).is_err();
     let error = match serde_json::from_slice::<ClientJsonRpcMessage>(message) {
         _ if not_json => ErrorData::parse_error("The body is not JSON; correct it.", None),
@@ -275,7 +275,7 @@ impl SessionManager for Sessions {
 
 #[cfg(test)]
 mod tests {
-    use crate::server::backend::Backend;
+    use crate::server::session::backend::Backend;
     use nudge::Nudge;
 
     use super::*;
@@ -298,7 +298,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_stop, stopped) = watch::channel(false);
-            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()))), None);
+            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()))), None).await;
             let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
             let hello = mcp.answer(head(Method::POST, ""), HELLO.into()).await;
             let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();

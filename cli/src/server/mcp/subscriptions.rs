@@ -12,8 +12,8 @@ use rmcp::service::{Peer, ServiceError, SubscriptionContext, SubscriptionSendErr
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::AbortHandle;
 
-use super::changes::{Batch, Changes, Feed};
 use super::resources::Target;
+use crate::server::session::changes::{Batch, Changes, Feed};
 
 /// Resources that one client may subscribe to, or one request listen for.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
@@ -127,6 +127,9 @@ async fn report(
     if batch.touches_names() && context.accepted().resources_list_changed == Some(true) {
         sink.notify_resource_list_changed().await?;
     }
+    if batch.touches_tools() && context.accepted().tools_list_changed == Some(true) {
+        sink.notify_tool_list_changed().await?;
+    }
     for uri in changed(subscribed, batch) {
         sink.notify_resource_updated(uri).await?;
     }
@@ -138,6 +141,9 @@ async fn tell(mut feed: Feed, subscribed: Subscribed, peer: Peer<RoleServer>) ->
     while let Some(batch) = feed.next().await {
         if batch.touches_names() {
             peer.notify_resource_list_changed().await?;
+        }
+        if batch.touches_tools() {
+            peer.notify_tool_list_changed().await?;
         }
         let uris: Vec<_> = changed(&lock(&subscribed), &batch).cloned().collect();
         for uri in uris {
@@ -151,8 +157,8 @@ async fn tell(mut feed: Feed, subscribed: Subscribed, peer: Peer<RoleServer>) ->
 fn changed<'a>(subscribed: &'a BTreeMap<String, Option<Target>>, batch: &'a Batch) -> impl Iterator<Item = &'a String> {
     let changed = |target: &Option<Target>| match target {
         None => false,
-        Some(Target::Components) => batch.touches_counts(),
-        Some(Target::Component(name)) => batch.touches(name),
+        Some(Target::List(source)) => batch.touches_list(source.name),
+        Some(Target::Item(source, name)) => batch.touches(source.name, name),
     };
     subscribed.iter().filter(move |(_, target)| changed(target)).map(|(uri, _)| uri)
 }

@@ -22,7 +22,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, Notify};
 
-use super::door::MAX_BODY_BYTES;
+use crate::server::MAX_BODY_BYTES;
 
 /// A line may be as large as a body over HTTP.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
@@ -205,7 +205,7 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
 }
 
 /// The `arguments` of a tool call, and the message without them; `None` when it is something else.
-pub(super) fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
+pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
         return None;
@@ -218,7 +218,7 @@ pub(super) fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
 }
 
 /// The id of a request that rmcp cannot read.
-pub(super) fn id(line: &[u8]) -> Option<RequestId> {
+pub fn id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
     serde_json::from_str(members.get("id")?.get()).ok()

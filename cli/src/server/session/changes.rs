@@ -1,4 +1,4 @@
-//! What changed in the store, gathered for those who want to be told.
+//! What changed in the sources, gathered for those who want to be told.
 //!
 //! Every committed change sends one [`Touched`]. They are gathered for a moment, so that a burst of
 //! changes is one [`Batch`], and each client that wants to know reads the batches from a [`Feed`].
@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nudge::{Caller, Result};
+use nudge::{Caller, ErrorKind, Result};
 use nudge_client::Client;
+use nudge_core::source::SourceSpec;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -17,17 +18,22 @@ use tokio::time::sleep;
 
 use super::backend::Backend;
 use super::history::CHANGES;
+use crate::sources;
 
 /// What a committed change touched.
 #[derive(Debug, Clone)]
 pub enum Touched {
-    /// One component.
-    Component {
+    /// One resource of a source.
+    Resource {
+        /// Whose it is.
+        source: &'static str,
         /// Its name.
         name: Arc<str>,
-        /// Whether it has more or fewer hints than before.
+        /// Whether it has more or fewer parts than before.
         count_changed: bool,
     },
+    /// Other tools are offered than before.
+    Tools,
     /// Nobody knows: anything may have changed.
     Everything,
 }
@@ -42,31 +48,35 @@ const BATCH_CAPACITY: usize = 16;
 const WAIT_S: f64 = 5.0;
 /// Until a PROXY that heard nothing asks again.
 const RELAY_PAUSE: Duration = Duration::from_millis(50);
-const LIST: &str = "nudge.list_components";
 
 /// All that changed within a moment.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Changes were missed: anything may have changed.
     everything: bool,
-    /// Some component has more or fewer hints than before.
-    counts: bool,
-    /// There are other components than before.
+    /// Sources of which some resource has more or fewer parts than before.
+    counts: BTreeSet<&'static str>,
+    /// There are other resources than before.
     names: bool,
-    components: HashSet<Arc<str>>,
+    /// There are other tools than before.
+    tools: bool,
+    resources: HashSet<(&'static str, Arc<str>)>,
 }
 
 impl Batch {
     fn everything() -> Self {
-        Self { everything: true, counts: true, names: true, components: HashSet::new() }
+        Self { everything: true, names: true, tools: true, ..Self::default() }
     }
 
     fn add(&mut self, touched: Touched) {
         match touched {
-            Touched::Component { name, count_changed } => {
-                self.counts |= count_changed;
-                self.components.insert(name);
+            Touched::Resource { source, name, count_changed } => {
+                if count_changed {
+                    self.counts.insert(source);
+                }
+                self.resources.insert((source, name));
             }
+            Touched::Tools => self.tools = true,
             Touched::Everything => self.missed(),
         }
     }
@@ -75,19 +85,24 @@ impl Batch {
         *self = Self::everything();
     }
 
-    /// Whether this component may have changed.
-    pub fn touches(&self, component: &str) -> bool {
-        self.everything || self.components.contains(component)
+    /// Whether this resource of a source may have changed.
+    pub fn touches(&self, source: &'static str, name: &str) -> bool {
+        self.everything || self.resources.contains(&(source, Arc::from(name)))
     }
 
-    /// Whether the counts of hints may have changed.
-    pub fn touches_counts(&self) -> bool {
-        self.counts
+    /// Whether the list of a source's resources, with the counts of what is in each, may have changed.
+    pub fn touches_list(&self, source: &'static str) -> bool {
+        self.everything || self.counts.contains(source)
     }
 
-    /// Whether the set of components may have changed.
+    /// Whether there may be other resources.
     pub fn touches_names(&self) -> bool {
         self.names
+    }
+
+    /// Whether there may be other tools.
+    pub fn touches_tools(&self) -> bool {
+        self.tools
     }
 }
 
@@ -96,15 +111,18 @@ impl Batch {
 pub struct Changes {
     /// Weak, so that the feeds end with the task that gathers.
     batches: broadcast::WeakSender<Arc<Batch>>,
-    known: Arc<Known>,
+    known: Arc<KnownNames>,
 }
 
-/// The components there were when clients were last told.
-struct Known {
+/// The resources there were when clients were last told.
+struct KnownNames {
     backend: Arc<Backend>,
     /// None while nobody listens: then it is not kept up to date.
-    names: Mutex<Option<BTreeSet<String>>>,
+    names: Mutex<Option<Names>>,
 }
+
+/// Sources, and the names of their resources.
+type Names = BTreeSet<(&'static str, String)>;
 
 impl Changes {
     /// Gathers what `touched` sends until `stopped` becomes true; then all feeds end.
@@ -121,7 +139,7 @@ impl Changes {
     }
 
     fn new(batches: &broadcast::Sender<Arc<Batch>>, backend: Arc<Backend>) -> Self {
-        Self { batches: batches.downgrade(), known: Arc::new(Known { backend, names: Mutex::default() }) }
+        Self { batches: batches.downgrade(), known: Arc::new(KnownNames { backend, names: Mutex::default() }) }
     }
 
     /// All changes from now on.
@@ -129,7 +147,7 @@ impl Changes {
         Feed(self.batches.upgrade().map(|batches| batches.subscribe()))
     }
 
-    /// Notes which components there are now, unless that is known. Without this the first batch takes
+    /// Notes which resources there are now, unless that is known. Without this the first batch takes
     /// them as changed.
     pub async fn note_names(&self) {
         if self.known.names().is_none()
@@ -140,12 +158,12 @@ impl Changes {
     }
 }
 
-impl Known {
-    fn names(&self) -> std::sync::MutexGuard<'_, Option<BTreeSet<String>>> {
+impl KnownNames {
+    fn names(&self) -> std::sync::MutexGuard<'_, Option<Names>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there are other components than the last time this was asked.
+    /// Whether there are other resources than the last time this was asked.
     async fn renew(&self) -> bool {
         let now = names(&self.backend).await.ok();
         let mut known = self.names();
@@ -155,29 +173,28 @@ impl Known {
     }
 }
 
-async fn names(backend: &Arc<Backend>) -> Result<BTreeSet<String>> {
-    Ok(list(backend).await?.into_iter().collect())
+async fn names(backend: &Arc<Backend>) -> Result<Names> {
+    let mut all = Names::new();
+    for (source, _) in sources::with_resources() {
+        all.extend(list(backend, source).await?.into_iter().map(|name| (source.name, name)));
+    }
+    Ok(all)
 }
 
-/// The names of all components, in byte order.
-pub(super) async fn list(backend: &Arc<Backend>) -> Result<Vec<String>> {
-    #[derive(Deserialize)]
-    struct Listed {
-        components: Vec<Component>,
-    }
-    #[derive(Deserialize)]
-    struct Component {
-        name: String,
-    }
-    let listed = backend.call(LIST, &no_params()).await?;
-    let listed: Listed = serde_json::from_str(listed.get()).unwrap_or(Listed { components: Vec::new() });
-    let mut names: Vec<_> = listed.components.into_iter().map(|component| component.name).collect();
+/// The names of all resources of a source, in byte order; none for one that a PRIMARY elsewhere does not have.
+pub async fn list(backend: &Backend, source: &SourceSpec) -> Result<Vec<String>> {
+    let Some(resources) = source.resources else { return Ok(Vec::new()) };
+    let listed = match backend.call(resources.list, &no_params()).await {
+        Err(error) if error.kind() == ErrorKind::UnknownMethod => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut names = (resources.names)(&listed);
     names.sort_unstable();
     Ok(names)
 }
 
-/// Params of methods that take none.
-pub(super) fn no_params() -> Box<RawValue> {
+/// The params of a call to a method that takes none.
+pub fn no_params() -> Box<RawValue> {
     serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
@@ -198,16 +215,10 @@ impl Feed {
 /// Hears from the PRIMARY what changes, for as long as this process is a PROXY of a session that goes on.
 pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
-    struct Told {
-        changes: Vec<Change>,
+    struct ChangesTold {
+        changes: Vec<ChangeTold>,
         next: u64,
         missed: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    struct Change {
-        what: String,
-        component: Option<String>,
-        version: Option<u64>,
     }
     let mut since = None;
     loop {
@@ -218,28 +229,47 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
         if is_over() {
             return;
         }
-        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<Told>(told.get()).ok()) else {
+        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<ChangesTold>(told.get()).ok()) else {
             sleep(RELAY_PAUSE).await;
             continue;
         };
         // Nobody may be listening.
         let _ = match (since, told.missed) {
-            (Some(_), Some(0)) => told.changes.into_iter().try_for_each(|change| {
-                let same =
-                    matches!(&*change.what, "bump" | "outcome") || (change.what == "set" && change.version > Some(1));
-                let touch = |name: String| Touched::Component { name: name.into(), count_changed: !same };
-                touched.send(change.component.map_or(Touched::Everything, touch)).map(drop)
-            }),
+            (Some(_), Some(0)) => {
+                told.changes.into_iter().try_for_each(|change| touched.send(change.touched()).map(drop))
+            }
             _ => touched.send(Touched::Everything).map(drop),
         };
         since = Some(told.next);
     }
 }
 
+/// A change as a PROXY is told of it.
+#[derive(Deserialize)]
+struct ChangeTold {
+    /// Absent where a PRIMARY has hints alone.
+    source: Option<String>,
+    what: String,
+    /// The resource: of a hint its component.
+    #[serde(alias = "component")]
+    name: Option<String>,
+    version: Option<u64>,
+}
+
+impl ChangeTold {
+    fn touched(self) -> Touched {
+        let first = sources::all().first().map_or("", |first| first.name);
+        let source = sources::named(self.source.as_deref().unwrap_or(first));
+        let (Some(source), Some(name)) = (source, self.name) else { return Touched::Everything };
+        let is_same = matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
+        Touched::Resource { source: source.name, name: name.into(), count_changed: !is_same }
+    }
+}
+
 async fn gather(
     mut touched: broadcast::Receiver<Touched>,
     batches: broadcast::Sender<Arc<Batch>>,
-    known: Arc<Known>,
+    known: Arc<KnownNames>,
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
@@ -249,12 +279,12 @@ async fn gather(
         };
         let Some(mut batch) = batch else { return };
         if batches.receiver_count() == 0 {
-            if batch.counts {
+            if !batch.counts.is_empty() || batch.everything {
                 known.names().take();
             }
             continue;
         }
-        batch.names |= batch.counts && known.renew().await;
+        batch.names |= !batch.counts.is_empty() && known.renew().await;
         // Nobody listens any more: nothing is lost.
         let _ = batches.send(Arc::new(batch));
     }
@@ -285,7 +315,7 @@ mod tests {
     use super::*;
 
     fn touched(component: &str, count_changed: bool) -> Touched {
-        Touched::Component { name: component.into(), count_changed }
+        Touched::Resource { source: "hints", name: component.into(), count_changed }
     }
 
     fn store() -> Arc<Backend> {
@@ -309,11 +339,11 @@ mod tests {
                 sender.send(touched(component, false)).unwrap();
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("a") && batch.touches("b") && !batch.touches("c"));
-            assert!(!batch.touches_counts() && !batch.touches_names());
+            assert!(batch.touches("hints", "a") && batch.touches("hints", "b") && !batch.touches("hints", "c"));
+            assert!(!batch.touches_list("hints") && !batch.touches_names());
             sender.send(touched("c", true)).unwrap();
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("c") && !batch.touches("a") && batch.touches_counts());
+            assert!(batch.touches("hints", "c") && !batch.touches("hints", "a") && batch.touches_list("hints"));
             assert!(!batch.touches_names(), "the store is as empty as before");
         });
     }
@@ -329,17 +359,17 @@ mod tests {
                 sender.send(touched("a", false)).unwrap();
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
+            assert!(batch.touches("hints", "never named") && batch.touches_list("hints") && batch.touches_names());
 
             // A client that does not read for a while.
             let mut quick = changes.feed();
             for _ in 0..=BATCH_CAPACITY {
                 sender.send(touched("a", false)).unwrap();
-                assert!(!quick.next().await.unwrap().touches("never named"));
+                assert!(!quick.next().await.unwrap().touches("hints", "never named"));
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("never named") && batch.touches_counts() && batch.touches_names());
-            assert!(feed.next().await.unwrap().touches("a"), "it goes on");
+            assert!(batch.touches("hints", "never named") && batch.touches_list("hints") && batch.touches_names());
+            assert!(feed.next().await.unwrap().touches("hints", "a"), "it goes on");
         });
     }
 

@@ -1,0 +1,166 @@
+//! What sources have as MCP resources, for people and hosts that browse: of each source a list, and what is in it.
+
+use nudge::{Error, ErrorKind};
+use nudge_core::source::{Resources, SourceSpec};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rmcp::model::{
+    ArgumentInfo, CacheScope, CompleteResult, CompletionInfo, ErrorData, ListResourceTemplatesResult,
+    ListResourcesResult, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
+};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::server::session::backend::Backend;
+use crate::server::session::changes::{list as list_names, no_params};
+use crate::sources;
+
+const MIME_TYPE: &str = "application/json";
+/// Resources on one page of the list.
+const PAGE: usize = 100;
+/// The templates never change within one process.
+const TEMPLATES_TTL_MS: u64 = 3_600_000;
+/// What RFC 6570 leaves as it is when it fills in a template.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The variable of every template.
+const NAME: &str = "name";
+
+/// What a URI names.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// The list of a source.
+    List(&'static SourceSpec),
+    /// One of its resources, whether there is one of this name or not.
+    Item(&'static SourceSpec, String),
+}
+
+impl Target {
+    /// Reads a URI; `None` when it can never name anything here.
+    pub fn parse(uri: &str) -> Option<Self> {
+        sources::with_resources().find_map(|(source, resources)| {
+            if uri == resources.list_uri {
+                return Some(Self::List(source));
+            }
+            let name = percent_decode_str(uri.strip_prefix(resources.item_uri)?).decode_utf8().ok()?;
+            (!name.is_empty()).then(|| Self::Item(source, name.into_owned()))
+        })
+    }
+}
+
+fn item_uri(resources: &Resources, name: &str) -> String {
+    format!("{}{}", resources.item_uri, utf8_percent_encode(name, ESCAPED))
+}
+
+fn template_uri(resources: &Resources) -> String {
+    format!("{}{{{NAME}}}", resources.item_uri)
+}
+
+/// One page of the list: of each source its list, then what is in it in byte order. A cursor is the URI before the
+/// page, so pages stay right when resources come and go.
+pub(super) async fn list(backend: &Backend, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    // Where an entry stands: by source, and within it the list first.
+    let place = |source: &'static SourceSpec, name: Option<String>| {
+        (sources::all().iter().position(|own| own.name == source.name), name)
+    };
+    let after = match cursor.map(Target::parse) {
+        None => None,
+        Some(Some(Target::List(source))) => Some(place(source, None)),
+        Some(Some(Target::Item(source, name))) => Some(place(source, Some(name))),
+        Some(None) => return Err(ErrorData::invalid_params("There is no such cursor; begin without one.", None)),
+    };
+    let mut page = Vec::new();
+    let mut more = false;
+    for (source, resources) in sources::with_resources() {
+        let names = list_names(backend, source).await.map_err(|error| failed(&error))?;
+        for name in std::iter::once(None).chain(names.into_iter().map(Some)) {
+            if after.as_ref().is_some_and(|after| place(source, name.clone()) <= *after) {
+                continue;
+            }
+            more = page.len() >= PAGE;
+            if more {
+                break;
+            }
+            page.push(match &name {
+                None => Resource::new(resources.list_uri, format!("{}s", resources.item_name))
+                    .with_title(resources.list_title)
+                    .with_description(resources.list_about)
+                    .with_mime_type(MIME_TYPE),
+                Some(name) => Resource::new(item_uri(resources, name), name).with_mime_type(MIME_TYPE),
+            });
+        }
+        if more {
+            break;
+        }
+    }
+    let next_cursor = page.last().filter(|_| more).map(|last| last.uri.clone());
+    let mut page = ListResourcesResult::with_all_items(page).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+    page.next_cursor = next_cursor;
+    Ok(page)
+}
+
+/// One template for each source.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let templates = sources::with_resources().map(|(_, resources)| {
+        ResourceTemplate::new(template_uri(resources), resources.item_name)
+            .with_title(resources.item_title)
+            .with_description(resources.item_about)
+            .with_mime_type(MIME_TYPE)
+    });
+    ListResourceTemplatesResult::with_all_items(templates.collect())
+        .with_ttl_ms(TEMPLATES_TTL_MS)
+        .with_cache_scope(CacheScope::Public)
+}
+
+/// What a URI names, as it is now.
+pub(super) async fn read(backend: &Backend, uri: String) -> Result<ReadResourceResult, ErrorData> {
+    let json = match Target::parse(&uri) {
+        Some(Target::List(SourceSpec { resources: Some(resources), .. })) => {
+            backend.call(resources.list, &no_params()).await.map_err(|error| failed(&error))?
+        }
+        Some(Target::Item(SourceSpec { resources: Some(resources), .. }, name)) => {
+            item(backend, resources, &name, &uri).await?
+        }
+        _ => return Err(unknown(&uri)),
+    };
+    let contents = ResourceContents::text(String::from(Box::<str>::from(json)), uri).with_mime_type(MIME_TYPE);
+    Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+}
+
+async fn item(backend: &Backend, resources: &Resources, name: &str, uri: &str) -> Result<Box<RawValue>, ErrorData> {
+    let (method, params) = (resources.item)(name);
+    let params = to_raw_value(&params).map_err(|_| unknown(uri))?;
+    match backend.call(method, &params).await {
+        Ok(told) => {
+            (resources.shown)(&told).ok_or_else(|| ErrorData::internal_error("The answer holds nothing to show.", None))
+        }
+        // A name that none can have is as unknown as one that none has.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => Err(unknown(uri)),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Names for a template's variable; nothing for what is not ours.
+pub(super) async fn complete(
+    backend: &Backend,
+    reference: &Reference,
+    argument: &ArgumentInfo,
+) -> Result<CompleteResult, ErrorData> {
+    let is_named = |resources: &Resources| matches!(reference, Reference::Resource(resource) if resource.uri == template_uri(resources));
+    let ours = sources::with_resources().find(|(_, resources)| is_named(resources));
+    let Some((source, _)) = ours.filter(|_| argument.name == NAME) else { return Ok(CompleteResult::default()) };
+    let mut names = list_names(backend, source).await.map_err(|error| failed(&error))?;
+    names.retain(|name| name.starts_with(&argument.value));
+    let total = u32::try_from(names.len()).ok();
+    let more = names.len() > CompletionInfo::MAX_VALUES;
+    names.truncate(CompletionInfo::MAX_VALUES);
+    let completion = CompletionInfo::with_pagination(names, total, more);
+    Ok(CompleteResult::new(completion.unwrap_or_default()))
+}
+
+/// rmcp gives it the code of the client's era.
+fn unknown(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("There is no such resource; resources/list names them.", Some(json!({"uri": uri})))
+}
+
+fn failed(error: &Error) -> ErrorData {
+    ErrorData::internal_error(error.message().to_owned(), serde_json::to_value(error.data()).ok())
+}

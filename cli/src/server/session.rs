@@ -1,0 +1,14 @@
+//! The session: who is PRIMARY, what it holds, what is told of changes, and where calls run.
+
+pub mod backend;
+pub mod calls;
+pub mod changes;
+pub mod control;
+pub mod history;
+pub mod journal;
+pub mod open;
+pub mod proxies;
+pub mod role;
+pub mod status;
+#[cfg(feature = "test-clock")]
+pub mod test_clock;

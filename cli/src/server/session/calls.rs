@@ -1,0 +1,52 @@
+//! Where calls run: on the event loop's own thread, which is quickest, unless they may take long.
+
+use std::sync::Arc;
+
+use nudge::{Caller, Cost, Error, Result, Service};
+use serde_json::value::RawValue;
+use tokio::task::spawn_blocking;
+
+/// Calls with more than this to read go to a thread of their own, and so do batches, which may hold a thousand.
+pub const MAX_INLINE_BYTES: usize = 64 << 10;
+/// Makes one call that is already taken apart.
+///
+/// # Errors
+/// What the method says.
+pub async fn call(
+    service: Arc<dyn Service>,
+    caller: Caller<'_>,
+    method: &str,
+    params: &RawValue,
+) -> Result<Box<RawValue>> {
+    if params.get().len() <= MAX_INLINE_BYTES && Cost::is_quick(service.method(method), params.get()) {
+        return service.call_by(caller, method, params);
+    }
+    let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
+    let run = move || service.call_by(caller.borrowed(), &method, &params);
+    spawn_blocking(run).await.unwrap_or_else(|_| Err(broken()))
+}
+
+/// A caller that can go to another thread.
+struct OwnedCaller {
+    name: String,
+    key: Option<String>,
+    asks_env: bool,
+}
+
+impl From<Caller<'_>> for OwnedCaller {
+    fn from(caller: Caller<'_>) -> Self {
+        Self { name: caller.name.into(), key: caller.key.map(Into::into), asks_env: caller.env }
+    }
+}
+
+impl OwnedCaller {
+    fn borrowed(&self) -> Caller<'_> {
+        let caller = Caller::named(&self.name).with_key(self.key.as_deref());
+        if self.asks_env { caller.asking_env() } else { caller }
+    }
+}
+
+/// What is said of a call that panicked.
+pub fn broken() -> Error {
+    Error::unavailable("The call broke off inside the server; report this, then try again.")
+}

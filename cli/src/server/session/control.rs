@@ -1,0 +1,70 @@
+//! `nudge.shutdown`, which exists on HTTP alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nudge::{Caller, Method, Result, Service};
+use nudge_client::RuntimeDir;
+use nudge_core::once::Repeatable;
+use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use super::journal::{SessionJournal, leaving};
+
+/// Ends the session.
+pub const SHUTDOWN: &str = "nudge.shutdown";
+
+const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
+
+static TABLE: Table<Control> = Table(&[&Row {
+    method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent().quick(),
+    run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
+}]);
+
+#[derive(Serialize)]
+struct Stopping {
+    stopping: bool,
+}
+
+/// Ends the session of the server it belongs to.
+pub struct Control {
+    dir: RuntimeDir,
+    journal: Arc<SessionJournal>,
+    stop: watch::Sender<bool>,
+    /// The session is over, so that a second call finds nothing to do.
+    ended: AtomicBool,
+}
+
+impl Control {
+    /// `stop` becomes true when the method is called.
+    pub fn new(dir: RuntimeDir, journal: Arc<SessionJournal>, stop: watch::Sender<bool>) -> Self {
+        Self { dir, journal, stop, ended: AtomicBool::new(false) }
+    }
+
+    fn shutdown(&self) -> Result<Stopping> {
+        match self.journal.end_session(&self.dir) {
+            // This process only leaves, and the session may go on elsewhere.
+            None if !self.ended.load(Ordering::Relaxed) => return Err(leaving()),
+            Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
+            None | Some(Ok(())) => {}
+        }
+        self.ended.store(true, Ordering::Relaxed);
+        self.stop.send_replace(true);
+        Ok(Stopping { stopping: true })
+    }
+}
+
+// A second call finds nothing to do.
+impl Repeatable for Control {}
+
+impl Service for Control {
+    fn methods(&self) -> Vec<&'static Method> {
+        TABLE.methods()
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        TABLE.call(self, caller, method, params)
+    }
+}

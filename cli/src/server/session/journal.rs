@@ -1,0 +1,314 @@
+//! The session's journal, shared by the sources that keep their state with the session, and the fence: nothing is
+//! acknowledged any more once the lock is lost or the process leaves.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nudge::{Error, Result};
+use nudge_client::{Journal, LockWatch, RuntimeDir};
+use nudge_core::source;
+
+/// A share of the journal below this is never written anew. What is longer would be felt when the next PRIMARY reads
+/// it: callers wait meanwhile.
+const SHORT_BYTES: u64 = 256 << 10;
+/// How many times as long as after the last time a share may become until it is written anew.
+const GROWTH: u64 = 2;
+/// Length and checksum of a record, about.
+const HEAD_BYTES: u64 = 8;
+/// Between the name of a source and what it recorded.
+const TAG_END: u8 = b'\n';
+
+/// The journal of a PRIMARY.
+pub struct SessionJournal {
+    lock: LockWatch,
+    state: Mutex<State>,
+}
+
+struct State {
+    keeping: Keeping,
+    shares: HashMap<&'static str, Share>,
+}
+
+enum Keeping {
+    /// `NUDGE_JOURNAL=0`: what this process knows dies with it.
+    Nothing,
+    In(Box<Journal>),
+    /// Another process may be PRIMARY soon: nothing is acknowledged any more.
+    NoMore,
+}
+
+/// What one source has in it.
+#[derive(Default)]
+struct Share {
+    bytes: u64,
+    /// How many bytes there were when this process last wrote it anew. What another PRIMARY has left counts from 0: it
+    /// would grow with every PRIMARY that dies before it has doubled.
+    begun: u64,
+    /// Somebody has shortened the file, and what this source had in it may be gone.
+    damaged: bool,
+}
+
+impl Share {
+    fn is_long(&self) -> bool {
+        self.damaged || self.bytes > SHORT_BYTES.max(GROWTH * self.begun)
+    }
+}
+
+impl SessionJournal {
+    /// Keeps records in `journal`, if there is one, as long as the lock stands.
+    pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
+        let keeping = journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal)));
+        Self { lock, state: Mutex::new(State { keeping, shares: HashMap::new() }) }
+    }
+
+    /// How long the journal is, if there is one.
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.state().keeping {
+            Keeping::In(journal) => Some(journal.bytes()),
+            Keeping::Nothing | Keeping::NoMore => None,
+        }
+    }
+
+    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock
+    /// comes to it, and nobody can go on with the journal (semantics section 8: emptied first).
+    ///
+    /// `None` when nothing was acknowledged before already: the session may be another's by now.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the files cannot be emptied.
+    pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
+        // Held to the end: a PRIMARY that leaves waits here before it gives the lock of the session back.
+        let mut state = self.state();
+        let journal = match std::mem::replace(&mut state.keeping, Keeping::NoMore) {
+            Keeping::In(journal) => Some(journal),
+            Keeping::Nothing => None,
+            Keeping::NoMore => return None,
+        };
+        let marked = dir.stop_session();
+        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
+        Some(marked.and(emptied))
+    }
+
+    /// Refuses every change from now on, and gives the journal back.
+    pub fn close(&self) -> Option<Journal> {
+        match std::mem::replace(&mut self.state().keeping, Keeping::NoMore) {
+            Keeping::In(journal) => Some(*journal),
+            Keeping::Nothing | Keeping::NoMore => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is behind it is never left half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that knows of sessions asks the next PRIMARY then.
+pub fn leaving() -> Error {
+    Error::unavailable("The server is ending and changes nothing any more; try again.").with("ending", true)
+}
+
+impl source::Fence for SessionJournal {
+    fn check(&self) -> Result<()> {
+        match self.state().keeping {
+            Keeping::NoMore => Err(leaving()),
+            Keeping::Nothing | Keeping::In(_) => self.lock.check(),
+        }
+    }
+}
+
+/// The records of a session by source, in order.
+pub struct Records(HashMap<String, Vec<Vec<u8>>>);
+
+impl Records {
+    /// Sorts what a journal gave back. `untagged` is the source whose records bear no name: they were the only ones
+    /// before there were others, and older versions read no others.
+    pub fn new(records: Vec<Vec<u8>>, untagged: &str) -> Self {
+        let mut by_source = HashMap::<_, Vec<_>>::new();
+        for record in records {
+            let (name, body) = match name_of(&record) {
+                Some(name) => (name.to_owned(), record[name.len() + 1..].to_vec()),
+                None => (untagged.to_owned(), record),
+            };
+            by_source.entry(name).or_default().push(body);
+        }
+        Self(by_source)
+    }
+
+    /// Those of one source.
+    pub fn take(&mut self, source: &str) -> Vec<Vec<u8>> {
+        self.0.remove(source).unwrap_or_default()
+    }
+}
+
+/// The source that a record names; `None` when it names none. A record without a name is a JSON object.
+fn name_of(record: &[u8]) -> Option<&str> {
+    const MAX_NAME_BYTES: usize = 64;
+    let end = record.iter().take(MAX_NAME_BYTES).position(|byte| *byte == TAG_END)?;
+    let name = str::from_utf8(&record[..end]).ok()?;
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(name)
+}
+
+/// The journal as one source sees it.
+pub struct SourceJournal {
+    shared: Arc<SessionJournal>,
+    source: &'static str,
+    /// Its records bear no name.
+    is_untagged: bool,
+}
+
+impl SourceJournal {
+    /// The share of `source`, which has recorded this before.
+    pub fn new(shared: &Arc<SessionJournal>, source: &'static str, is_untagged: bool, records: &[Vec<u8>]) -> Self {
+        let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
+        shared.state().shares.insert(source, Share { bytes, ..Share::default() });
+        Self { shared: Arc::clone(shared), source, is_untagged }
+    }
+
+    /// A record as it stands in the file.
+    fn tagged<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.is_untagged {
+            return record.into();
+        }
+        [self.source.as_bytes(), &[TAG_END], record].concat().into()
+    }
+
+    fn is_ours(&self, record: &[u8]) -> bool {
+        name_of(record).map_or(self.is_untagged, |name| name == self.source)
+    }
+}
+
+impl source::Journal for SourceJournal {
+    fn passed_over(&self, unreadable: usize) {
+        tracing::warn!(source = self.source, unreadable, "records of the journal were passed over");
+    }
+
+    fn append(&self, record: &[u8]) -> Result<()> {
+        let State { keeping, shares } = &mut *self.shared.state();
+        match keeping {
+            // There is no file to look at the lock for it.
+            Keeping::Nothing => self.shared.lock.check(),
+            Keeping::In(journal) => {
+                let record = self.tagged(record);
+                journal.append(&record)?;
+                shares.entry(self.source).or_default().bytes += record.len() as u64 + HEAD_BYTES;
+                Ok(())
+            }
+            Keeping::NoMore => Err(leaving()),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        let State { keeping, shares } = &*self.shared.state();
+        match keeping {
+            Keeping::In(journal) => journal.needs_compaction() || shares.get(self.source).is_some_and(Share::is_long),
+            Keeping::Nothing | Keeping::NoMore => false,
+        }
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        let State { keeping, shares } = &mut *self.shared.state();
+        let Keeping::In(journal) = keeping else { return };
+        let was_damaged = journal.needs_compaction();
+        let tagged = records.iter().map(|record| self.tagged(record).into_owned());
+        let others_have_some = shares.iter().any(|(name, share)| *name != self.source && share.bytes > 0);
+        let written = if others_have_some {
+            journal.compact_part(|record| !self.is_ours(record), tagged)
+        } else {
+            journal.compact(tagged)
+        };
+        match &written {
+            // What is cut off may have been another's: each writes its own anew.
+            Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
+            Ok(()) => {}
+            Err(error) => tracing::warn!(error = error.message(), "the journal was not written anew"),
+        }
+        let share = shares.entry(self.source).or_default();
+        if written.is_ok() {
+            share.damaged = false;
+            share.bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
+        }
+        // After a failure too: the next write is not yet the next try.
+        share.begun = share.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::source::{Fence as _, Journal as _};
+
+    use super::*;
+
+    fn open(dir: &RuntimeDir, keep: bool) -> (nudge_client::PrimaryLock, Arc<SessionJournal>, Records) {
+        let lock = dir.try_lock().unwrap().unwrap();
+        let (journal, restored) = dir.open_journal(&lock, keep).unwrap();
+        let journal = Arc::new(SessionJournal::new(lock.watch(dir), Some(journal)));
+        (lock, journal, Records::new(restored.records, "hints"))
+    }
+
+    fn shares(journal: &Arc<SessionJournal>, records: &mut Records) -> [(SourceJournal, Vec<Vec<u8>>); 2] {
+        ["hints", "demo"].map(|name| {
+            let records = records.take(name);
+            (SourceJournal::new(journal, name, name == "hints", &records), records)
+        })
+    }
+
+    #[test]
+    fn each_source_gets_its_own_records_back_after_the_other_began_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (lock, journal, mut records) = open(&dir, false);
+        let [(hints, _), (demo, _)] = shares(&journal, &mut records);
+        for n in 0..3 {
+            hints.append(format!("{{\"n\":{n}}}").as_bytes()).unwrap();
+            demo.append(&[b'x', b'\n', n]).unwrap();
+        }
+        assert!(!hints.is_long() && !demo.is_long());
+        // Only the share of who writes much is long.
+        demo.append(&vec![7; 300 << 10]).unwrap();
+        assert!(!hints.is_long() && demo.is_long());
+        demo.begin_anew(&[b"whole".to_vec()]);
+        assert!(!demo.is_long());
+        hints.begin_anew(&[b"{}".to_vec()]);
+        demo.append(b"more").unwrap();
+        journal.close();
+        assert_eq!(demo.append(b"late").unwrap_err().data()["ending"], true);
+        drop(lock);
+
+        let (_lock, journal, mut records) = open(&dir, true);
+        let [(_, hints), (_, demo)] = shares(&journal, &mut records);
+        assert_eq!((hints, demo), (vec![b"{}".to_vec()], vec![b"whole".to_vec(), b"more".to_vec()]));
+    }
+
+    #[test]
+    fn after_damage_every_source_writes_its_own_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_lock, journal, mut records) = open(&dir, false);
+        let [(hints, _), (demo, _)] = shares(&journal, &mut records);
+        hints.append(b"{}").unwrap();
+        demo.append(b"gone").unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("journal")).unwrap();
+        file.set_len(30).unwrap();
+        hints.append(b"{}").unwrap_err();
+        assert!(hints.is_long());
+        hints.begin_anew(&[b"{}".to_vec()]);
+        assert!(!hints.is_long() && demo.is_long());
+        demo.begin_anew(&[b"back".to_vec()]);
+        assert!(!demo.is_long());
+    }
+
+    #[test]
+    fn the_fence_falls_with_the_lock_and_with_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (lock, _, _) = open(&dir, false);
+        let journal = SessionJournal::new(lock.watch(&dir), None);
+        journal.check().unwrap();
+        std::fs::remove_file(dir.path().join("primary.lock")).unwrap();
+        assert_eq!(journal.check().unwrap_err().reason(), "E_UNAVAILABLE");
+        journal.close();
+        assert_eq!(journal.check().unwrap_err().data()["ending"], true);
+    }
+}

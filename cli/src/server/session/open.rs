@@ -1,0 +1,118 @@
+//! The sources of a PRIMARY: opened, asked, ticked, closed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use nudge::{Millis, Result, Service};
+use nudge_core::clock::Clock;
+use nudge_core::settings::Values;
+use nudge_core::source::{DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
+use nudge_core::suggest::SuggestService;
+
+use super::history::History;
+use super::journal::{Records, SessionJournal, SourceJournal};
+use crate::sources;
+
+/// Callers wait while a source opens; one that takes longer is named in the log.
+const OPEN_MS: u128 = 20;
+
+/// What all sources are opened with.
+pub struct Lent<'a> {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Which session it is.
+    pub session: SessionIdentity,
+    /// The journal and the fence.
+    pub journal: Arc<SessionJournal>,
+    /// Where changes are told of.
+    pub history: Arc<History>,
+    /// Where sources keep files.
+    pub data: DataDir,
+    /// What is set.
+    pub settings: Arc<Values>,
+    /// Whether the process gives the session up meanwhile.
+    pub given_up: &'a dyn Fn() -> bool,
+}
+
+/// Open sources, in the order of the list.
+pub struct OpenSources {
+    all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
+    clock: Arc<dyn Clock>,
+    suggest: Arc<SuggestService>,
+    stop: StopFlag,
+}
+
+impl OpenSources {
+    /// Opens every source of the list, with what it recorded in the session's journal.
+    ///
+    /// # Errors
+    /// What a source says that cannot be opened.
+    pub fn open(lent: &Lent<'_>, records: Vec<Vec<u8>>) -> Result<Self> {
+        let list = sources::all();
+        let untagged = list.first().map_or("", |first| first.name);
+        let mut records = Records::new(records, untagged);
+        let mut all = Vec::with_capacity(list.len());
+        for spec in list {
+            let begun = Instant::now();
+            let own = records.take(spec.name);
+            let journal = SourceJournal::new(&lent.journal, spec.name, spec.name == untagged, &own);
+            let host = Host {
+                clock: Arc::clone(&lent.clock),
+                session: lent.session.clone(),
+                data: lent.data.clone(),
+                fence: Arc::clone(&lent.journal) as _,
+                journal: Arc::new(journal),
+                records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
+                changes: Arc::clone(&lent.history) as _,
+                settings: Arc::clone(&lent.settings),
+            };
+            all.push((*spec, (spec.open)(host)?));
+            let ms = begun.elapsed().as_millis();
+            if ms > OPEN_MS {
+                tracing::info!(source = spec.name, ms, "opened slowly");
+            }
+        }
+        let asked = all.iter().map(|(spec, source)| (spec.name, Arc::clone(source))).collect();
+        let suggest = SuggestService::new(lent.settings.count("suggest_max"), Arc::clone(&lent.clock), asked);
+        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stop: StopFlag::default() })
+    }
+
+    /// Starts the work of those that have any, each on a thread of its own.
+    pub fn begin_work(&self) {
+        for (spec, source) in self.all.iter().filter(|(spec, _)| spec.works) {
+            let (source, stop) = (Arc::clone(source), self.stop.clone());
+            let thread = std::thread::Builder::new().name(format!("nudge-{}", spec.name));
+            if let Err(error) = thread.spawn(move || source.work(&stop)) {
+                tracing::error!(source = spec.name, %error, "its work cannot be started");
+            }
+        }
+    }
+
+    /// What answers calls: the suggestions of all sources, then each by itself.
+    pub fn services(&self) -> Vec<Arc<dyn Service>> {
+        let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
+        std::iter::once(Arc::clone(&self.suggest) as Arc<dyn Service>).chain(each).collect()
+    }
+
+    /// Each with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static SourceSpec, &dyn Source)> {
+        self.all.iter().map(|(spec, source)| (*spec, &**source))
+    }
+
+    /// The names of those in use.
+    pub fn in_use(&self) -> Vec<&'static str> {
+        self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
+    }
+
+    /// A few seconds have passed.
+    pub fn tick(&self) {
+        let now: Millis = self.clock.now();
+        self.all.iter().for_each(|(_, source)| source.tick(now));
+    }
+
+    /// Ends their work; nothing is acknowledged any more.
+    pub fn close(&self) {
+        self.stop.set();
+        self.all.iter().for_each(|(_, source)| source.close());
+    }
+}

@@ -1,0 +1,43 @@
+//! The PROXYs that are connected to this PRIMARY, for `nudge.status`; never for a decision.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The PROXYs that have a connection open on which they hear of changes.
+#[derive(Default)]
+pub struct Proxies(Mutex<BTreeMap<u32, usize>>);
+
+impl Proxies {
+    /// Counts one in until what comes back is dropped.
+    pub fn enter(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
+        *self.lock().entry(pid).or_default() += 1;
+        ConnectedProxy { proxies: Arc::clone(self), pid }
+    }
+
+    /// Their processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.lock().keys().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A PROXY that is connected.
+pub struct ConnectedProxy {
+    proxies: Arc<Proxies>,
+    pid: u32,
+}
+
+impl Drop for ConnectedProxy {
+    fn drop(&mut self) {
+        let mut proxies = self.proxies.lock();
+        if let Some(count) = proxies.get_mut(&self.pid) {
+            *count -= 1;
+            if *count == 0 {
+                proxies.remove(&self.pid);
+            }
+        }
+    }
+}

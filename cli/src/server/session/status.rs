@@ -1,0 +1,152 @@
+//! What a PRIMARY says of itself: `nudge.status` and `nudge.methods`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use nudge::{Caller, ContextUse, Method, Result, Service};
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::once::Repeatable;
+use nudge_core::source::SessionIdentity;
+use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::journal::SessionJournal;
+use super::open::OpenSources;
+use super::proxies::Proxies;
+use crate::sources;
+
+/// The name of the row that lists the others.
+pub const METHODS: &str = "nudge.methods";
+
+const ABOUT_METHODS: &str =
+    "Every method that this server answers, with its params, and whether it is offered as a tool.";
+
+static TABLE: Table<ServerStatus> = Table(&[
+    &Row {
+        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>)
+            .reads()
+            .quick(),
+        run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
+    },
+    &Row {
+        method: Method::new(METHODS, "Methods", ABOUT_METHODS, schema::<NoParams>).reads(),
+        run: |server, _, params| answer(params, |_: NoParams| Ok(server.methods_told())),
+    },
+]);
+
+/// The server as it describes itself.
+pub struct ServerStatus {
+    /// Which session it serves.
+    pub session: SessionIdentity,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What it serves.
+    pub sources: Arc<OpenSources>,
+    /// Where it records.
+    pub journal: Arc<SessionJournal>,
+    /// Who stands in line to take over.
+    pub proxies: Arc<Proxies>,
+    /// Where it answers; 0 until it does.
+    pub port: AtomicU16,
+}
+
+/// A method as `nudge.methods` tells it.
+#[derive(Serialize)]
+struct MethodTold {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    /// Absent where it is the server's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+    /// Offered as a tool, and its source is in use.
+    tool: bool,
+    frequent: bool,
+    read_only: bool,
+    destructive: bool,
+    idempotent: bool,
+    context: ContextUse,
+    params: Value,
+}
+
+#[derive(Serialize)]
+struct MethodsTold {
+    methods: Vec<MethodTold>,
+    /// What each source that is in use says of itself to agents.
+    guides: Vec<&'static str>,
+}
+
+impl ServerStatus {
+    fn status(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        let mut tell = |name: &str, value: Value| out.insert(name.to_owned(), value);
+        tell("version", env!("CARGO_PKG_VERSION").into());
+        tell("session_id", self.session.id.clone().into());
+        tell("role", "PRIMARY".into());
+        tell("started", rfc3339::text(self.session.created_at).into());
+        let own = self.sources.iter().flat_map(|(_, source)| source.status());
+        own.for_each(|(name, value)| drop(tell(&name, value)));
+        tell("uptime_s", ((self.clock.now() - self.session.created_at).max(0) / 1000).into());
+        tell("pid", std::process::id().into());
+        tell("port", self.port.load(Ordering::Relaxed).into());
+        // The processes of the session that are known: this one and its PROXYs.
+        let proxies = self.proxies.pids();
+        tell("members", (1 + proxies.len()).into());
+        tell("proxies", proxies.into());
+        // Null when no journal is kept.
+        tell("journal_bytes", json!(self.journal.bytes()));
+        out
+    }
+
+    fn methods_told(&self) -> MethodsTold {
+        let in_use = self.sources.in_use();
+        let own = TABLE.methods().into_iter().map(|row| told(row, None, true));
+        let each = sources::all().iter().flat_map(|spec| {
+            let is_in_use = in_use.contains(&spec.name);
+            (spec.methods)().into_iter().map(move |row| told(row, Some(spec.name), is_in_use))
+        });
+        let mut methods: Vec<MethodTold> = Vec::new();
+        for row in own.chain(each) {
+            if !methods.iter().any(|known| known.name == row.name) {
+                methods.push(row);
+            }
+        }
+        let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));
+        MethodsTold { methods, guides: used.map(|spec| spec.guide).filter(|guide| !guide.is_empty()).collect() }
+    }
+}
+
+fn told(row: &Method, source: Option<&'static str>, is_in_use: bool) -> MethodTold {
+    MethodTold {
+        name: row.name,
+        title: row.title,
+        description: row.description,
+        source,
+        tool: row.tool && is_in_use,
+        frequent: row.frequent,
+        read_only: row.read_only,
+        destructive: row.destructive,
+        idempotent: row.idempotent,
+        context: row.context,
+        params: (row.params)(),
+    }
+}
+
+// It changes nothing.
+impl Repeatable for ServerStatus {}
+
+impl Service for ServerStatus {
+    fn methods(&self) -> Vec<&'static Method> {
+        TABLE.methods()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        TABLE.method(name)
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        TABLE.call(self, caller, method, params)
+    }
+}

@@ -1,0 +1,60 @@
+//! Moves the clock, and makes the server panic, for tests; no release has it.
+
+use std::sync::Arc;
+
+use nudge::{Caller, ManualClock, Method, Result, Service};
+use nudge_core::once::Repeatable;
+use nudge_core::table::{Row, Table, answer};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+/// Tells the server's own task to panic.
+pub static PANICS: Notify = Notify::const_new();
+
+/// When the clock of a test begins: with 2026.
+pub const START_MS: nudge::Millis = 1_767_225_600_000;
+
+static TABLE: Table<TestClock> = Table(&[
+    &Row {
+        method: Method::new(
+            "nudge.test_advance",
+            "Move the clock",
+            "Moves the store's clock by `ms`.",
+            || json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
+        )
+        .quick(),
+        run: |clock, _, params| answer(params, |Advance { ms }| Ok(json!({"now_ms": clock.0.advance(ms)}))),
+    },
+    &Row {
+        method: Method::new("nudge.test_panic", "Panic", "Makes the server panic.", || json!({"type": "object"}))
+            .quick(),
+        run: |_, _, params| {
+            answer(params, |_: nudge::NoParams| {
+                PANICS.notify_one();
+                Ok(json!({}))
+            })
+        },
+    },
+]);
+
+#[derive(Deserialize)]
+struct Advance {
+    ms: i64,
+}
+
+/// A clock that stands until it is told to move.
+pub struct TestClock(pub Arc<ManualClock>);
+
+impl Repeatable for TestClock {}
+
+impl Service for TestClock {
+    fn methods(&self) -> Vec<&'static Method> {
+        TABLE.methods()
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        TABLE.call(self, caller, method, params)
+    }
+}

@@ -1,0 +1,368 @@
+//! What is set: the settings file, then the environment, then flags. One table makes the keys of the file, the
+//! variables, the flags of `nudge serve` and the page `nudge/docs/settings.md`.
+//!
+//! The file is the user's own, `nudge/config.toml` in the folder that the system has for such files. A project's files
+//! never set anything.
+
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use etcetera::BaseStrategy as _;
+use nudge::{Error, Result};
+use nudge_core::settings::{Flag, Kind, Origin, Setting, Values};
+use nudge_core::source::DataDir;
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+use crate::sources;
+
+/// Largest settings file that is read.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// In `nudge config` and messages.
+const FILE: &str = "config.toml";
+
+/// The server's own, before those of the sources.
+static OWN: &[Setting] = &[
+    Setting {
+        name: "port",
+        kind: Kind::Count,
+        default: "8765",
+        flag: Flag::None,
+        about: "Port that `nudge serve` tries first; 0 for any",
+    },
+    Setting {
+        name: "auth",
+        kind: Kind::Switch,
+        default: "1",
+        flag: Flag::Off,
+        about: "Ask callers over HTTP for the token",
+    },
+    Setting {
+        name: "token",
+        kind: Kind::Secret,
+        default: "",
+        flag: Flag::None,
+        about: "A constant token, in place of the session's own; the environment alone may hold it",
+    },
+    Setting {
+        name: "token_file",
+        kind: Kind::Text,
+        default: "",
+        flag: Flag::Value("FILE"),
+        about: "Read a constant token from this file",
+    },
+    Setting {
+        name: "allow_host",
+        kind: Kind::List,
+        default: "",
+        flag: Flag::Value("NAME"),
+        about: "Also accept this name in the Host header (may be repeated)",
+    },
+    Setting {
+        name: "log_level",
+        kind: Kind::OneOf(&["error", "warn", "info", "debug"]),
+        default: "info",
+        flag: Flag::Value("LEVEL"),
+        about: "How much is logged: to stderr, or to server.log in the runtime directory when stdin carries MCP",
+    },
+    Setting {
+        name: "journal",
+        kind: Kind::Switch,
+        default: "1",
+        flag: Flag::None,
+        about: "Keep a journal; 0: what a PRIMARY knows dies with it",
+    },
+    Setting {
+        name: "data_dir",
+        kind: Kind::Text,
+        default: "",
+        flag: Flag::None,
+        about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
+    },
+    Setting {
+        name: "hook.bytes",
+        kind: Kind::Count,
+        default: "2000",
+        flag: Flag::None,
+        about: "Most bytes that `nudge hook` says",
+    },
+    Setting {
+        name: "hook.ms",
+        kind: Kind::Count,
+        default: "45",
+        flag: Flag::None,
+        about: "Most milliseconds that `nudge hook` takes",
+    },
+];
+
+/// The whole table: the server's own settings, then those of each source.
+pub fn table() -> impl Iterator<Item = &'static Setting> {
+    OWN.iter().chain(sources::all().iter().flat_map(|source| source.settings))
+}
+
+/// The settings file, whether it is there or not; `None` where the system has no folder for it.
+pub fn file() -> Option<PathBuf> {
+    Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nudge").join(FILE))
+}
+
+/// What is set without flags.
+///
+/// # Errors
+/// `E_INVALID` for a file or a variable that makes no sense: limits and protections must not count as not set.
+pub fn read() -> Result<Values> {
+    with(&SettingFlags::default())
+}
+
+/// What is set, with the flags of a command.
+///
+/// # Errors
+/// As [`read`].
+pub fn with(flags: &SettingFlags) -> Result<Values> {
+    let text = file().map_or(Ok(None), |path| read_file(&path))?;
+    let variable = |setting: &Setting| variable(&setting.variable());
+    let values = layered(text.as_deref(), variable, flags)?;
+    Ok(values)
+}
+
+/// What is set when nobody sets anything.
+pub fn defaults() -> Values {
+    let mut values = Values::default();
+    table().for_each(|setting| values.or_default(setting));
+    values
+}
+
+/// What sources keep their files in.
+pub fn data_dir(values: &Values) -> DataDir {
+    let given = values.text("data_dir");
+    if !given.is_empty() {
+        return DataDir::new(given);
+    }
+    // Where the system has no such folder, the one that its sessions use has to do.
+    let base = etcetera::choose_base_strategy().map(|base| base.data_dir());
+    DataDir::new(base.unwrap_or_else(|_| std::env::temp_dir()).join("nudge"))
+}
+
+fn layered(
+    file: Option<&str>,
+    variable: impl Fn(&Setting) -> Result<Option<String>>,
+    flags: &SettingFlags,
+) -> Result<Values> {
+    let mut values = Values::default();
+    if let Some(text) = file {
+        from_file(text, &mut values)?;
+    }
+    for setting in table() {
+        // An empty variable is one that is not set.
+        if let Some(text) = variable(setting)?.filter(|text| !text.is_empty()) {
+            values.set(setting, Origin::Variable, &setting.variable(), text)?;
+        }
+        if let Some((_, text)) = flags.0.iter().find(|(name, _)| *name == setting.name) {
+            let long = format!("--{}", setting.long().unwrap_or_default());
+            values.set(setting, Origin::Flag, &long, text.clone())?;
+        }
+        values.or_default(setting);
+    }
+    Ok(values)
+}
+
+/// A variable as text. What cannot be read must not count as not set.
+fn variable(name: &str) -> Result<Option<String>> {
+    std::env::var_os(name)
+        .map(|value| value.into_string())
+        .transpose()
+        .map_err(|_| Error::invalid(format!("{name} is not UTF-8 text; correct it or unset it.")))
+}
+
+fn read_file(path: &Path) -> Result<Option<String>> {
+    let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
+    // Looked at before it is opened: a pipe would keep us waiting.
+    match path.metadata() {
+        // Nor is there one for a user who may not enter the folder.
+        Err(error) if matches!(error.kind(), NotFound | PermissionDenied | NotADirectory) => return Ok(None),
+        Err(error) => return Err(unusable(&format!("cannot be read ({error})"))),
+        Ok(meta) if !meta.is_file() => return Err(unusable("is not a file")),
+        Ok(meta) if meta.len() > MAX_FILE_BYTES => return Err(unusable("is larger than 1 MiB")),
+        Ok(_) => {}
+    }
+    std::fs::read_to_string(path).map(Some).map_err(|error| unusable(&format!("cannot be read ({error})")))
+}
+
+fn from_file(text: &str, values: &mut Values) -> Result<()> {
+    let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        Error::invalid(format!("{FILE} is not TOML in line {line}; correct it."))
+    })?;
+    each(document.as_table(), "", &mut |name, value| {
+        let Some(setting) = table().find(|setting| setting.name == name) else {
+            return Err(Error::invalid(format!(
+                "{FILE} sets `{}`, which is no setting; `nudge config` lists them.",
+                nudge_core::text::one_line(name, 80)
+            )));
+        };
+        let given_by = format!("{name} in {FILE}");
+        if setting.kind == Kind::Secret {
+            let message = format!("{given_by} would lie on the disk; set {} instead.", setting.variable());
+            return Err(Error::invalid(message));
+        }
+        let text = match (value, setting.kind) {
+            (Value::String(text), kind) if kind != Kind::Count => text.value().clone(),
+            (Value::Integer(number), Kind::Count | Kind::Switch) => number.value().to_string(),
+            (Value::Boolean(on), Kind::Switch) => if *on.value() { "1" } else { "0" }.into(),
+            (Value::Array(list), Kind::List) => {
+                let texts: Option<Vec<_>> = list.iter().map(Value::as_str).collect();
+                texts.ok_or_else(|| Error::invalid(format!("{given_by} must be a list of texts.")))?.join(",")
+            }
+            _ => return Err(Error::invalid(format!("{given_by} has the wrong type; see `nudge config`."))),
+        };
+        values.set(setting, Origin::File, &given_by, text)
+    })
+}
+
+/// Every value in a table and the tables in it, by its whole name.
+fn each(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str, &Value) -> Result<()>) -> Result<()> {
+    for (key, item) in table.iter() {
+        let name = if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
+        match item {
+            Item::Value(Value::InlineTable(inner)) => each(inner, &name, take)?,
+            Item::Value(value) => take(&name, value)?,
+            Item::Table(inner) => each(inner, &name, take)?,
+            Item::None => {}
+            Item::ArrayOfTables(_) => {
+                return Err(Error::invalid(format!("{FILE}: `{name}` may not be a list of tables.")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The settings that flags give, made from the table.
+#[derive(Debug, Clone, Default)]
+pub struct SettingFlags(Vec<(&'static str, String)>);
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        table().fold(command, |command, setting| {
+            let Some(long) = setting.long() else { return command };
+            let arg = Arg::new(setting.name).long(long);
+            let arg = match setting.flag {
+                Flag::Off => arg.action(ArgAction::SetTrue).help(format!(
+                    "Not: {} ({}=0)",
+                    lower(setting.about),
+                    setting.variable()
+                )),
+                _ => arg.help(format!("{} ({})", setting.about, setting.variable())),
+            };
+            command.arg(match (setting.flag, setting.kind) {
+                (Flag::Value(word), Kind::Count) => arg.value_name(word).value_parser(value_parser!(usize)),
+                (Flag::Value(word), Kind::List) => arg.value_name(word).action(ArgAction::Append),
+                (Flag::Value(word), _) => arg.value_name(word),
+                _ => arg,
+            })
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = Vec::new();
+        for setting in table().filter(|setting| setting.long().is_some()) {
+            let text = match (setting.flag, setting.kind) {
+                (Flag::Off, _) => matches.get_flag(setting.name).then(|| "0".to_owned()),
+                (_, Kind::Count) => matches.get_one::<usize>(setting.name).map(usize::to_string),
+                (_, Kind::List) => {
+                    matches.get_many::<String>(setting.name).map(|names| names.cloned().collect::<Vec<_>>().join(","))
+                }
+                _ => matches.get_one::<String>(setting.name).cloned(),
+            };
+            flags.extend(text.map(|text| (setting.name, text)));
+        }
+        Ok(Self(flags))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn lower(about: &str) -> String {
+    let mut chars = about.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Where a value comes from, in words.
+pub fn origin(setting: &Setting, origin: Origin) -> String {
+    match origin {
+        Origin::Default => "default".into(),
+        Origin::File => file().map_or_else(|| FILE.into(), |path| path.display().to_string()),
+        Origin::Variable => setting.variable(),
+        Origin::Flag => format!("--{}", setting.long().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(file: &str, variables: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Values> {
+        let variable = |setting: &Setting| {
+            let name = setting.variable();
+            Ok(variables.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
+        };
+        let flags = SettingFlags(flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
+        layered(Some(file), variable, &flags)
+    }
+
+    #[test]
+    fn flags_come_before_variables_before_the_file_before_defaults() {
+        let file = "max_hints = 7\nsecret_guard = false\nallow_host = ['a', 'b']\n[hook]\nms = 60\n";
+        let variables = [("NUDGE_MAX_HINTS", "8"), ("NUDGE_MAX_COMPONENTS", "9"), ("NUDGE_MAX_BYTES", "")];
+        let values = values(file, &variables, &[("max_components", "10")]).unwrap();
+        for (name, text, origin) in [
+            ("max_hints", "8", Origin::Variable),
+            ("max_components", "10", Origin::Flag),
+            ("max_bytes", "25165824", Origin::Default),
+            ("secret_guard", "0", Origin::File),
+            ("hook.ms", "60", Origin::File),
+            ("hook.bytes", "2000", Origin::Default),
+        ] {
+            assert_eq!((values.text(name), values.origin(name)), (text, origin), "{name}");
+        }
+        assert_eq!(values.list("allow_host"), ["a", "b"]);
+        assert!(!values.is_on("secret_guard"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (file, says) in [
+            ("max_hint = 7", "`max_hint`"),
+            ("max_hints = 'many'", "max_hints in config.toml"),
+            ("max_hints = -1", "max_hints in config.toml"),
+            ("hook = 5", "`hook`"),
+            ("log_level = 'loud'", "error, warn, info or debug"),
+            ("secret_guard = 2", "must be 1 or 0"),
+            ("token = 'x'", "NUDGE_TOKEN"),
+            ("a = 1\nb =", "line 2"),
+            ("allow_host = [1]", "a list of texts"),
+            ("[[hook]]\nms = 1", "a list of tables"),
+        ] {
+            let refused = values(file, &[], &[]).unwrap_err();
+            assert!(refused.message().contains(says), "{file}: {}", refused.message());
+        }
+        let refused = values("", &[("NUDGE_MAX_HINTS", "x")], &[]).unwrap_err();
+        assert!(refused.message().contains("NUDGE_MAX_HINTS"), "{}", refused.message());
+    }
+
+    #[test]
+    fn names_are_used_once() {
+        let mut names: Vec<_> = table().map(|setting| setting.variable()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

@@ -1,0 +1,62 @@
+//! The one list of sources. Nothing else in the binary names one.
+
+use std::sync::OnceLock;
+
+use nudge::Method;
+use nudge_core::source::{Resources, SourceSpec};
+
+/// What this binary has, in the order in which surfaces list it and in which ties are broken.
+static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE];
+
+static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
+
+/// Every source. A PROXY opens none of them, but lists them all.
+pub fn all() -> &'static [&'static SourceSpec] {
+    LIST.get_or_init(|| SOURCES)
+}
+
+/// Takes another list, before anything has asked for it: a binary of the tests has a source more.
+pub fn set(list: &'static [&'static SourceSpec]) {
+    let _ = LIST.set(list);
+}
+
+/// The source of this name.
+pub fn named(name: &str) -> Option<&'static SourceSpec> {
+    all().iter().copied().find(|source| source.name == name)
+}
+
+/// The sources that have resources.
+pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static Resources)> {
+    all().iter().filter_map(|source| Some((*source, source.resources?)))
+}
+
+/// The rows of every source.
+pub fn methods() -> Vec<&'static Method> {
+    all().iter().flat_map(|source| (source.methods)()).collect()
+}
+
+/// The row of this name.
+pub fn method(name: &str) -> Option<&'static Method> {
+    methods().into_iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`SourceSpec`] says of names and lengths.
+    #[test]
+    fn specs_keep_to_the_rules() {
+        for (at, source) in all().iter().enumerate() {
+            let name = source.name;
+            assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
+            assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
+            assert!(method(source.list).is_some(), "{name}");
+            // The hints were there first, and have no prefix.
+            if at > 0 {
+                assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");
+                assert!(source.settings.iter().all(|own| own.name.starts_with(&format!("{name}."))), "{name}");
+            }
+        }
+    }
+}
