@@ -5,6 +5,7 @@
 mod complete;
 mod hints;
 mod init;
+mod source;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub use hints::{
     Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
 };
 pub use init::{Doctor, Init};
+pub use source::SourceVerb;
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
 #[derive(Debug, Parser)]
@@ -227,6 +229,9 @@ there is nothing to say. NUDGE_HOOK_BYTES limits its text (2,000 bytes), NUDGE_H
     /// Stop the running server and all that stand by; the session ends.
     #[command(after_help = "Example:\n  nudge stop")]
     Stop,
+    /// A method of another source than the hints.
+    #[command(flatten)]
+    Source(SourceVerb),
     /// Call any method with JSON params, and print its exact result.
     #[command(after_help = "\
 Examples:

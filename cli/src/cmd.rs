@@ -16,6 +16,7 @@ mod recall;
 pub mod serve;
 mod set;
 mod shell;
+mod source;
 mod stats;
 mod status;
 mod stop;
@@ -108,6 +109,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Stats => stats::run(&global),
         Command::Hook => hook::run(&global),
+        Command::Source(call) => source::run(call, &global),
         Command::Call(args) => call::run(&args, &global),
         Command::Try => tour::run(),
         Command::Completions(args) => shell::completions(&args),

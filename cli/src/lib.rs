@@ -11,3 +11,11 @@ pub mod server;
 pub mod settings;
 pub mod sources;
 pub mod usage;
+
+/// The command line of this process.
+pub fn main() -> std::process::ExitCode {
+    if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
+        args::complete();
+    }
+    cmd::run(std::env::args_os().collect())
+}

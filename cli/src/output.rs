@@ -4,6 +4,7 @@
 //! stdout is no terminal, and nothing is said by colour alone.
 
 mod doctor;
+mod plain;
 mod tables;
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use doctor::doctor;
 pub use nudge_core::text::visible;
+pub use plain::plain;
 pub use tables::{ago, components, deletions, hints, rows, stats, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();

@@ -12,6 +12,9 @@ pub fn run(args: &Call, global: &Global) -> Result<Done> {
         let message = format!("The params are not JSON: {error}; write them as '{{\"component\": \"api\"}}'.");
         Error::new(ErrorKind::Invalid, message)
     })?;
-    let method = if args.method.contains('.') { args.method.clone() } else { format!("nudge.{}", args.method) };
+    let method = match args.method.strip_prefix("nudge.") {
+        Some(_) => args.method.clone(),
+        None => format!("nudge.{}", args.method),
+    };
     Ok(json(&connect(global)?.call(&method, &params)?))
 }

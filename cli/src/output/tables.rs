@@ -21,7 +21,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Columns two spaces apart, under a bold head.
-fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.to_vec()).add_rows(rows);
     for column in table.column_iter_mut() {

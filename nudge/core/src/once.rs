@@ -159,6 +159,12 @@ impl Known {
         (self.open.as_deref(), self.version, self.call.as_deref())
     }
 
+    /// The same with its key, for a record.
+    pub fn done<'a>(&'a self, key: &'a str) -> Done<'a> {
+        let (result, version, call) = self.recorded();
+        Done { key: key.into(), result, version, call: call.map(Into::into) }
+    }
+
     fn size(&self) -> usize {
         let len = |result: &Option<Arc<RawValue>>| result.as_ref().map_or(0, |result| result.get().len());
         len(&self.result).max(len(&self.open))
@@ -197,10 +203,7 @@ impl Keys {
     }
 
     fn iter(&self) -> impl Iterator<Item = Done<'_>> {
-        self.calls.iter().map(|(key, known)| {
-            let (result, version, call) = known.recorded();
-            Done { key: (&**key).into(), result, version, call: call.map(Into::into) }
-        })
+        self.calls.iter().map(|(key, known)| known.done(key))
     }
 }
 

@@ -34,7 +34,7 @@ pub struct SetHint {
     pub component: String,
     /// What it is about, such as `build`.
     pub key: String,
-    /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}. At most 64 KiB.
+    /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}.
     pub value: HintValue,
     /// More about it.
     #[serde(default, deserialize_with = "wire::object_or_default")]

@@ -1,0 +1,167 @@
+//! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
+//!
+//! Required texts are positional, in the order of the schema; everything else is a flag: lists repeat, a switch takes no
+//! value, `context` is the flags that all commands have for it, and what has another form is given as JSON.
+
+use clap::builder::Str;
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
+use nudge::{ContextUse, Method};
+use nudge_core::source::SourceSpec;
+use serde_json::{Map, Value};
+
+use super::Here;
+use crate::sources;
+
+/// A call of a source's method.
+#[derive(Debug, Clone)]
+pub struct SourceVerb {
+    /// What is called.
+    pub method: &'static Method,
+    /// Its params, but for the context.
+    pub params: Map<String, Value>,
+    /// Where the agent stands, of a method that takes a context.
+    pub here: Option<Here>,
+}
+
+/// The sources that have verbs of this form: the hints, which were there first, have words of their own.
+fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
+    sources::all().iter().skip(1).copied()
+}
+
+/// The verb of a method: `nudge.records.search` is `search`.
+fn verb(source: &SourceSpec, method: &Method) -> Option<String> {
+    let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
+    Some(rest.replace(['.', '_'], "-"))
+}
+
+/// One member of a method's params.
+struct Param {
+    name: String,
+    schema: Value,
+    is_required: bool,
+}
+
+impl Param {
+    /// Those of a method, without its context.
+    fn all(method: &Method) -> Vec<Self> {
+        let schema = (method.params)();
+        let is_required =
+            |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|own| own == name));
+        let members = schema["properties"].as_object().into_iter().flatten();
+        let params = members.filter(|(name, _)| *name != "context" || method.context == ContextUse::None);
+        params
+            .map(|(name, one)| Self { is_required: is_required(name), name: name.clone(), schema: one.clone() })
+            .collect()
+    }
+
+    fn kind(&self) -> &str {
+        self.schema["type"].as_str().unwrap_or_default()
+    }
+
+    fn is_list_of_texts(&self) -> bool {
+        self.kind() == "array" && self.schema["items"]["type"] == "string"
+    }
+
+    /// Kept apart from the flags of every command.
+    fn id(&self) -> String {
+        format!("param {}", self.name)
+    }
+
+    fn arg(&self) -> Arg {
+        let arg = Arg::new(Str::from(self.id()));
+        let arg = match self.schema["description"].as_str() {
+            Some(help) => arg.help(help.to_owned()),
+            None => arg,
+        };
+        let value = self.name.to_ascii_uppercase();
+        if self.is_required && self.kind() == "string" {
+            return arg.required(true).value_name(value);
+        }
+        let arg = arg.long(self.name.replace('_', "-")).required(self.is_required);
+        match self.kind() {
+            "boolean" => arg.action(ArgAction::SetTrue),
+            "integer" => arg.value_name("N").value_parser(value_parser!(i64)),
+            "number" => arg.value_name("X").value_parser(value_parser!(f64)),
+            "string" => match self.schema["enum"].as_array() {
+                Some(words) => {
+                    let words: Vec<_> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                    arg.value_name(value).value_parser(words)
+                }
+                None => arg.value_name(value),
+            },
+            _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append),
+            _ => arg.value_name("JSON").value_parser(|text: &str| {
+                serde_json::from_str::<Value>(text).map_err(|error| format!("this is not JSON ({error})"))
+            }),
+        }
+    }
+
+    /// What a command line says of it.
+    fn value(&self, matches: &ArgMatches) -> Option<Value> {
+        let id = self.id();
+        match self.kind() {
+            "boolean" => matches.get_flag(&id).then_some(Value::Bool(true)),
+            "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
+            "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),
+            "string" => matches.get_one::<String>(&id).map(|text| text.clone().into()),
+            _ if self.is_list_of_texts() => {
+                matches.get_many::<String>(&id).map(|texts| texts.cloned().map(Value::from).collect())
+            }
+            _ => matches.get_one::<Value>(&id).cloned(),
+        }
+    }
+}
+
+fn command(source: &'static SourceSpec) -> Command {
+    let verbs = (source.methods)().into_iter().filter_map(|method| Some((verb(source, method)?, method)));
+    let verbs = verbs.map(|(name, method)| {
+        let params = Param::all(method);
+        let example = params.iter().filter(|param| param.is_required && param.kind() == "string");
+        let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
+            format!("{line} {}", param.name.to_ascii_uppercase())
+        });
+        let command =
+            Command::new(Str::from(name)).about(method.description).after_help(format!("Example:\n{example}"));
+        let command = command.args(params.iter().map(Param::arg));
+        if method.context == ContextUse::None { command } else { Here::augment_args(command) }
+    });
+    Command::new(source.name)
+        .about(source.guide)
+        .after_help(format!("Example:\n  nudge {} --help", source.name))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(verbs)
+}
+
+impl Subcommand for SourceVerb {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(with_verbs().map(self::command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        with_verbs().any(|source| source.name == name)
+    }
+}
+
+impl FromArgMatches for SourceVerb {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
+        let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
+        let source = with_verbs().find(|source| source.name == name).ok_or_else(unknown)?;
+        let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
+        let named = |method: &&'static Method| verb(source, method).is_some_and(|own| own == wanted);
+        let method = (source.methods)().into_iter().find(named).ok_or_else(unknown)?;
+        let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
+        let here = (method.context != ContextUse::None).then(|| Here::from_arg_matches(args)).transpose()?;
+        Ok(Self { method, params: params.collect(), here })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

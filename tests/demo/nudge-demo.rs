@@ -1,0 +1,12 @@
+//! The command `nudge` with one source more, for tests.
+
+use std::process::ExitCode;
+
+use nudge_core::source::SourceSpec;
+
+static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_demo::SOURCE];
+
+fn main() -> ExitCode {
+    nudge_cli::sources::set(SOURCES);
+    nudge_cli::main()
+}

@@ -1,0 +1,319 @@
+//! Notes in a file: a whole source in one short crate. It shows the seam at work, and what adding a source takes: this
+//! crate, its line in the list, two lines of Cargo.
+//!
+//! A note is kept before it is acknowledged: one line of `demo.jsonl` in the data folder, flushed, which holds the key
+//! and the result of the call as well. So the next PRIMARY opens the file, and a call that is sent again is not made
+//! again.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::{Error, Result};
+use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::once::{Call, Calls, Done, Known, Made, Once, Recordable};
+use nudge_core::safety::refusal;
+use nudge_core::service::{Caller, Method, Service};
+use nudge_core::settings::{Flag, Kind, Setting};
+use nudge_core::source::{ChangeEvent, Host, Resources, Source, SourceSpec, StopFlag, Touch};
+use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
+use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::text::one_line;
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+/// The source, for the list.
+pub static SOURCE: SourceSpec = SourceSpec {
+    name: "demo",
+    methods: || TABLE.methods(),
+    guide: "Notes of the demo: nudge_demo_add keeps one, nudge_demo_get tells it.",
+    settings: &[Setting {
+        name: "demo.max",
+        kind: Kind::Count,
+        default: "1000",
+        flag: Flag::Value("N"),
+        about: "Most notes of the demo",
+    }],
+    resources: Some(&Resources {
+        list_uri: "nudge://demo",
+        list_title: "Notes",
+        list_about: "Every note of the demo.",
+        list: "nudge.demo.list",
+        names: |listed| {
+            let listed: Listed = serde_json::from_str(listed.get()).unwrap_or_default();
+            listed.notes.into_iter().map(|note| note.name).collect()
+        },
+        item_uri: "nudge://demo/",
+        item_name: "note",
+        item_title: "Note",
+        item_about: "One note.",
+        item: |name| ("nudge.demo.get", json!({"name": name})),
+        shown: |told| Some(told.to_owned()),
+    }),
+    list: "nudge.demo.list",
+    works: true,
+    open: |host| Ok(Arc::new(Demo::open(host)?)),
+};
+
+static TABLE: Table<Demo> = Table(&[
+    &Row {
+        method: Method::new("nudge.demo.add", "Add a note", "Keeps a note.", schema::<Add>).tool(),
+        run: |demo, by, params| answer(params, |params| demo.add(by, params)),
+    },
+    &Row {
+        method: Method::new("nudge.demo.get", "Get a note", "Tells a note.", schema::<Get>).tool().reads().quick(),
+        run: |demo, _, params| answer(params, |params| demo.get(&params)),
+    },
+    &Row {
+        method: Method::new("nudge.demo.list", "List notes", "Every note.", schema::<NoParams>).reads().quick(),
+        run: |demo, _, params| answer(params, |_: NoParams| Ok(Listed { notes: demo.state.lock().notes.clone() })),
+    },
+    &Row {
+        method: Method::new("nudge.demo.wait", "Wait", "Takes 300 ms, and holds up nobody.", schema::<NoParams>)
+            .reads(),
+        run: |_, _, params| {
+            answer(params, |_: NoParams| {
+                std::thread::sleep(Duration::from_millis(300));
+                Ok(json!({"waited_ms": 300}))
+            })
+        },
+    },
+]);
+
+/// Params of `nudge.demo.add`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    /// What it is called.
+    name: String,
+    /// What it says.
+    text: String,
+    /// Words to find it by.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Tell it before everything else.
+    #[serde(default)]
+    urgent: bool,
+}
+
+/// Params of `nudge.demo.get`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Get {
+    /// What it is called.
+    name: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Note {
+    name: String,
+    text: String,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    urgent: bool,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Listed {
+    notes: Vec<Note>,
+}
+
+#[derive(Debug, Serialize)]
+struct Added {
+    note: Note,
+    count: usize,
+}
+
+impl Recordable for Added {
+    fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
+        to_raw_value(self).map(Some)
+    }
+}
+
+/// One line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    note: Note,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    done: Option<Done<'a>>,
+}
+
+struct Demo {
+    host: Kept,
+    calls: Calls,
+    state: Mutex<State>,
+    /// How often it was ticked, and how often its work went round.
+    ticks: AtomicU64,
+    rounds: AtomicU64,
+}
+
+/// What it keeps of the host.
+struct Kept {
+    fence: Arc<dyn nudge_core::source::Fence>,
+    changes: Arc<dyn nudge_core::source::ChangeSink>,
+    clock: Arc<dyn nudge_core::clock::Clock>,
+    max: usize,
+}
+
+struct State {
+    notes: Vec<Note>,
+    file: File,
+}
+
+impl Demo {
+    fn open(host: Host<'_>) -> Result<Self> {
+        let broken = |error: std::io::Error| Error::unavailable(format!("demo.jsonl cannot be used ({error})."));
+        let path = host.data.create()?.join("demo.jsonl");
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(broken)?;
+        let (calls, mut notes) = (Calls::default(), Vec::new());
+        // A line that was cut off was never acknowledged.
+        for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
+            line.done.iter().for_each(|done| calls.restore(done));
+            put(&mut notes, line.note);
+        }
+        let Host { fence, changes, clock, settings, .. } = host;
+        let kept = Kept { fence, changes, clock, max: settings.count("demo.max") };
+        let state = Mutex::new(State { notes, file });
+        Ok(Self { host: kept, calls, state, ticks: AtomicU64::new(0), rounds: AtomicU64::new(0) })
+    }
+
+    fn add(&self, by: Caller<'_>, params: Add) -> Result<Added> {
+        let Add { name, text, tags, urgent } = params;
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err(Error::invalid("`name` must have 1 character or more, and no control characters."));
+        }
+        refusal::check(None, &name, "name")?;
+        refusal::check(None, &text, "text")?;
+        let note = Note { name, text, tags, urgent };
+        let mut state = self.state.lock();
+        let is_new = !state.notes.iter().any(|known| known.name == note.name);
+        if is_new && state.notes.len() >= self.host.max {
+            return Err(Error::quota("notes", self.host.max, "There are enough notes; raise demo.max."));
+        }
+        self.host.fence.check()?;
+        let added = Added { note: note.clone(), count: state.notes.len() + usize::from(is_new) };
+        let known = by.key.map(|_| Known::new(by.call, &added, None)).transpose()?;
+        let done = by.key.zip(known.as_ref()).map(|(key, known)| known.done(key));
+        let mut line = serde_json::to_vec(&Line { note: note.clone(), done })
+            .map_err(|_| Error::invalid("The note cannot be written as JSON."))?;
+        line.push(b'\n');
+        let written = state.file.write_all(&line).and_then(|()| state.file.sync_data());
+        written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))?;
+        if let (Some(key), Some(known)) = (by.key, known) {
+            self.calls.note(key, known);
+        }
+        put(&mut state.notes, note.clone());
+        drop(state);
+        self.host.changes.tell(&[ChangeEvent {
+            source: SOURCE.name,
+            what: if is_new { "add" } else { "set" },
+            at: rfc3339::text(self.host.clock.now()),
+            by: by.name.into(),
+            touched: vec![Touch { resource: note.name.as_str().into(), count_changed: is_new }],
+            detail: Map::from_iter([("name".to_owned(), note.name.into())]),
+        }]);
+        Ok(added)
+    }
+
+    fn get(&self, params: &Get) -> Result<Note> {
+        let found = self.state.lock().notes.iter().find(|note| note.name == params.name).cloned();
+        found.ok_or_else(|| Error::not_found("There is no such note; nudge.demo.list tells what there is."))
+    }
+}
+
+fn put(notes: &mut Vec<Note>, note: Note) {
+    match notes.iter_mut().find(|known| known.name == note.name) {
+        Some(known) => *known = note,
+        None => notes.push(note),
+    }
+}
+
+fn offer(note: &Note, word: Option<&str>) -> Offer {
+    let line = one_line(&format!("note {}: {}", note.name, note.text), 300);
+    let why = word.map_or_else(|| "it is a note".to_owned(), |word| format!("it mentions {word}"));
+    let parts = Parts::from([("note", 0.5), ("word", if word.is_some() { 0.1 } else { 0.0 })]);
+    Offer {
+        id: note.name.as_str().into(),
+        name: note.name.clone(),
+        bytes: line.len(),
+        line,
+        strength: parts.sum(),
+        must: note.urgent,
+        why: why.clone(),
+        explain: MatchExplain { matched: true, score: parts.sum(), parts, reasons: vec![why] },
+        // Strings alone: writing them cannot fail.
+        more: More { method: "nudge.demo.get", params: to_raw_value(&json!({"name": note.name})).unwrap_or_default() },
+        item: Item(to_raw_value(&json!({"note": note})).unwrap_or_default()),
+    }
+}
+
+impl Once for Demo {
+    fn once(
+        &self,
+        key: &str,
+        call: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        self.calls.once(key, call, make)
+    }
+}
+
+impl Service for Demo {
+    fn methods(&self) -> Vec<&'static Method> {
+        TABLE.methods()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        TABLE.method(name)
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        TABLE.call(self, caller, method, params)
+    }
+}
+
+impl Source for Demo {
+    fn offers(&self, request: &SuggestRequest) -> Offers {
+        let seen = request.seen(SOURCE.name);
+        let state = self.state.lock();
+        let offers = state.notes.iter().filter(|note| seen.is_none_or(|seen| !seen.contains(&*note.name)));
+        let offers = offers.filter_map(|note| match request.moment {
+            Moment::Start => Some(offer(note, None)),
+            Moment::Failure => None,
+            Moment::Prompt | Moment::Recall => {
+                let mut texts = [&note.name, &note.text].into_iter().chain(&note.tags);
+                texts.find_map(|text| request.words.first_in(text)).map(|word| offer(note, Some(&word)))
+            }
+        });
+        Offers { offers: offers.take(request.limit).collect(), ..Offers::default() }
+    }
+
+    fn in_use(&self) -> bool {
+        !self.state.lock().notes.is_empty()
+    }
+
+    fn status(&self) -> Map<String, Value> {
+        let (ticks, rounds) = (self.ticks.load(Ordering::Relaxed), self.rounds.load(Ordering::Relaxed));
+        let told = json!({"notes": self.state.lock().notes.len(), "ticks": ticks, "rounds": rounds});
+        Map::from_iter([("demo".to_owned(), told)])
+    }
+
+    fn tick(&self, _: Millis) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn work(&self, stop: &StopFlag) {
+        while !stop.wait(Duration::from_millis(10)) {
+            self.rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
