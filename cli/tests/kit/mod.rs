@@ -51,6 +51,19 @@ fn clean(command: &mut Command) {
             command.env_remove(name);
         }
     }
+    // Nor does the settings file of whoever runs the tests count.
+    command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
+}
+
+/// The command with the demo source, which cargo builds beside the tests.
+pub fn with_demo(runtime: &Path, data: &Path, args: &[&str]) -> Command {
+    let binary = Path::new(env!("CARGO_BIN_EXE_nudge")).with_file_name("examples").join("nudge-demo");
+    assert!(binary.exists(), "{} is built by `cargo test` and `cargo build --examples`", binary.display());
+    let mut command = Command::new(binary);
+    clean(&mut command);
+    command.args(args).env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_DATA_DIR", data).env_remove("CLAUDE_PROJECT_DIR");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 /// `nudge serve` with a clean environment.
@@ -86,7 +99,17 @@ impl Serve {
     }
 
     /// One that was started with pipes on all three streams.
-    pub fn attach(mut child: Child, runtime: &Path) -> Self {
+    pub fn attach(child: Child, runtime: &Path) -> Self {
+        let dir = wait_for("the runtime directory", PATIENCE, || {
+            runtime.exists().then(|| RuntimeDir::open(Some(runtime)).ok()).flatten()
+        });
+        let pid = child.id();
+        let file = wait_for("server.pid", PATIENCE, || dir.read_server_file().filter(|file| file.pid == pid));
+        Self::attach_to(child, runtime, file)
+    }
+
+    /// One whose calls over HTTP go to the server of `file`, which may be another.
+    pub fn attach_to(mut child: Child, runtime: &Path, file: ServerFile) -> Self {
         let (sender, lines) = channel();
         let stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {
@@ -96,11 +119,6 @@ impl Serve {
                 }
             }
         });
-        let dir = wait_for("the runtime directory", PATIENCE, || {
-            runtime.exists().then(|| RuntimeDir::open(Some(runtime)).ok()).flatten()
-        });
-        let pid = child.id();
-        let file = wait_for("server.pid", PATIENCE, || dir.read_server_file().filter(|file| file.pid == pid));
         Self { stdin: child.stdin.take(), child, lines, file, runtime: runtime.to_owned() }
     }
 
