@@ -15,7 +15,8 @@ use crate::settings::SettingFlags;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use hints::{
-    Bump, Delete, Edit, Export, Get, Here, Import, Kind, List, Mode, Name, Query, Set, Undo, Watch, Why, split_globs,
+    Bump, ContextFlags, Delete, Edit, Export, Get, Import, List, Mode, Name, Query, Set, Undo, ValueKind, Watch, Why,
+    split_globs,
 };
 pub use init::{Doctor, Init};
 pub use source::SourceVerb;
@@ -296,7 +297,7 @@ pub struct Recall {
     pub sources: Vec<String>,
     /// Where the agent stands.
     #[command(flatten)]
-    pub here: Here,
+    pub here: ContextFlags,
 }
 
 /// `nudge call`

@@ -39,23 +39,23 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::agents::hook;
-use crate::args::{Command, Global, Here, Name};
+use crate::args::{Command, ContextFlags, Global, Name};
 use crate::context::Inference;
 use crate::output;
 use crate::sources;
-use crate::usage::{self, Asked};
+use crate::usage::{self, CommandLine};
 
 /// Who the command line is, for `nudge undo --list` and `nudge watch`.
 const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
 /// What a command leaves on stdout, and its exit code.
-pub struct Done {
+pub struct CommandOutput {
     text: String,
     form: Form,
     code: u8,
 }
 
-impl From<String> for Done {
+impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
         Self { text, form: Form::Pretty, code: 0 }
     }
@@ -78,9 +78,9 @@ enum Form {
 pub fn run(words: Vec<OsString>) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
-        Asked::Run { args, verb } => (*args, verb),
-        Asked::Tell(text) => return finish(Ok(Done::from(text.ansi().to_string())), false, ""),
-        Asked::Wrong { error, json } => {
+        CommandLine::Run { args, verb } => (*args, verb),
+        CommandLine::Tell(text) => return finish(Ok(CommandOutput::from(text.ansi().to_string())), false, ""),
+        CommandLine::Wrong { error, json } => {
             let code = finish(Err(error), json, "");
             // A client takes any other end of a hook for a failure of its own.
             return if hook { ExitCode::SUCCESS } else { code };
@@ -88,7 +88,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     };
     let global = args.global;
     let done = match args.command {
-        Command::Serve(args) => serve::run(args, &global),
+        Command::Serve(args) => serve::run(&args, &global),
         Command::Set(args) => set::run(&args, &global),
         Command::Get(args) => get::run(args, &global),
         Command::Query(args) => query::run(args, &global),
@@ -118,7 +118,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     finish(done, global.json, &verb)
 }
 
-fn finish(done: Result<Done>, json: bool, verb: &str) -> ExitCode {
+fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
     let printed = done.and_then(|done| {
         print(&done.text, done.form).map_err(|error| {
             Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
@@ -201,7 +201,7 @@ impl RunningSession {
     }
 
     /// Calls a method; fills in the context that `here` leaves out.
-    fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &Here) -> Result<Box<RawValue>> {
+    fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &ContextFlags) -> Result<Box<RawValue>> {
         params.insert("context".into(), Value::Object(given(here)));
         self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
     }
@@ -242,7 +242,7 @@ impl RunningSession {
     }
 
     /// The result for people, or as it came with `--json`.
-    fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<Done> {
+    fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<CommandOutput> {
         Ok(if self.json { json(result) } else { pretty(&parsed(result)?).into() })
     }
 
@@ -282,8 +282,8 @@ impl RunningSession {
 }
 
 /// A result as it came.
-fn json(result: &RawValue) -> Done {
-    Done { form: Form::Json, ..format!("{}\n", result.get()).into() }
+fn json(result: &RawValue) -> CommandOutput {
+    CommandOutput { form: Form::Json, ..format!("{}\n", result.get()).into() }
 }
 
 fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
@@ -305,7 +305,7 @@ fn context_use(name: &str) -> ContextUse {
 }
 
 /// The flags as a context; an empty flag means unknown.
-fn given(here: &Here) -> Map<String, Value> {
+fn given(here: &ContextFlags) -> Map<String, Value> {
     let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
     let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     let mut out: Map<_, _> =

@@ -40,7 +40,7 @@ use session::history::History;
 use session::journal::SessionJournal;
 use session::open::OpenSources;
 use session::proxies::Proxies;
-use session::role::{Primary, Proxy, Role, Settings, Turn, Waiting};
+use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::ServerStatus;
 
 /// The largest body over HTTP, and line over stdio, that is read.
@@ -68,7 +68,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// When `server.pid` cannot be written, or the MCP client does not speak MCP.
-pub fn run(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
     let EventLoop(Some(runtime)) = &mut event_loop else { return Ok(()) };
@@ -87,7 +87,7 @@ impl Drop for EventLoop {
     }
 }
 
-async fn serve(role: Role, settings: &Arc<Settings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let mut signal = std::pin::pin!(stop_signal().map_err(|error| failed("listen for signals", &error))?);
     let (stop, mut stopped) = watch::channel(false);
     let shared = Shared { settings, history, stop: &stop };
@@ -172,7 +172,9 @@ fn panics() -> impl Future<Output = ()> {
 /// Serves the MCP client until it goes; without one, for ever.
 async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {
-        Stdio::Mcp(fill_in) => mcp::serve(async { Tools::new(backend, fill_in).await.with_changes(changes) }).await,
+        Stdio::Mcp(fill_in) => {
+            Box::pin(mcp::serve(async { Tools::new(backend, fill_in).await.with_changes(changes) })).await
+        }
         Stdio::Off => std::future::pending().await,
     }
 }
@@ -182,7 +184,7 @@ const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// What all that runs in this process shares.
 struct Shared<'a> {
-    settings: &'a Arc<Settings>,
+    settings: &'a Arc<ServeSettings>,
     history: &'a Arc<History>,
     stop: &'a watch::Sender<bool>,
 }

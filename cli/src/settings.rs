@@ -4,6 +4,7 @@
 //! The file is the user's own, `nudge/config.toml` in the folder that the system has for such files. A project's files
 //! never set anything.
 
+use std::ffi::OsString;
 use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::path::{Path, PathBuf};
 
@@ -168,7 +169,7 @@ fn layered(
 /// A variable as text. What cannot be read must not count as not set.
 fn variable(name: &str) -> Result<Option<String>> {
     std::env::var_os(name)
-        .map(|value| value.into_string())
+        .map(OsString::into_string)
         .transpose()
         .map_err(|_| Error::invalid(format!("{name} is not UTF-8 text; correct it or unset it.")))
 }
@@ -359,7 +360,7 @@ mod tests {
 
     #[test]
     fn names_are_used_once() {
-        let mut names: Vec<_> = table().map(|setting| setting.variable()).collect();
+        let mut names: Vec<_> = table().map(Setting::variable).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -7,7 +7,7 @@ use nudge::{Error, ErrorKind, SecretGuard};
 use crate::args::{Args, Quick};
 
 /// What to do with a command line.
-pub enum Asked {
+pub enum CommandLine {
     /// Run it.
     Run {
         /// What it says.
@@ -27,17 +27,17 @@ pub enum Asked {
 }
 
 /// Reads a command line, the program's name first.
-pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
+pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     // What it cannot read, the whole parser explains.
     if let Some(verb) = ["get", "hook"].into_iter().find(|verb| words.get(1).is_some_and(|word| word == verb))
         && let Ok(quick) = Quick::try_parse_from(&words)
     {
-        return Asked::Run { args: Box::new(quick.into()), verb: verb.into() };
+        return CommandLine::Run { args: Box::new(quick.into()), verb: verb.into() };
     }
     let mut command = Args::command();
     if words.len() < 2 {
-        return Asked::Tell(command.render_help());
+        return CommandLine::Tell(command.render_help());
     }
     let is_verb =
         |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
@@ -47,9 +47,11 @@ pub fn read(words: Vec<std::ffi::OsString>) -> Asked {
         Args::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
     });
     match parsed {
-        Ok((args, verb)) => Asked::Run { args, verb },
-        Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => Asked::Tell(error.render()),
-        Err(error) => Asked::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error, &verb)), json },
+        Ok((args, verb)) => CommandLine::Run { args, verb },
+        Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
+            CommandLine::Tell(error.render())
+        }
+        Err(error) => CommandLine::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error, &verb)), json },
     }
 }
 
@@ -103,7 +105,7 @@ mod tests {
 
     fn wrong(line: &str) -> (String, bool) {
         match read(line.split(' ').map(Into::into).collect()) {
-            Asked::Wrong { error, json } => (error.message().to_owned(), json),
+            CommandLine::Wrong { error, json } => (error.message().to_owned(), json),
             _ => panic!("{line} is understood"),
         }
     }

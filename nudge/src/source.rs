@@ -203,6 +203,12 @@ fn detail(hint: &Hint) -> Map<String, Value> {
     out
 }
 
+/// A result of `nudge.outcome`, which may be one of a call that was made before.
+#[derive(Deserialize)]
+struct Matched {
+    matched: Vec<Box<RawValue>>,
+}
+
 impl Source for Nudge {
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let Offers { offers, omitted, floor } = self.offer(request);
@@ -222,11 +228,7 @@ impl Source for Nudge {
             (Some(key), Some(call)) => self.once(key, call, &mut |made| count(by.with_made(made)))?,
             _ => count(by)?,
         };
-        #[derive(Deserialize)]
-        struct Done {
-            matched: Vec<Box<RawValue>>,
-        }
-        let done: Option<Done> = serde_json::from_str(done.get()).ok();
+        let done: Option<Matched> = serde_json::from_str(done.get()).ok();
         counted.matched = done.map(|done| done.matched).unwrap_or_default();
         Ok(counted)
     }

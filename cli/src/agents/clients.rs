@@ -18,18 +18,18 @@ pub struct Client {
     /// Its command, if it has one that can add servers.
     pub program: Option<&'static str>,
     /// Where its server is registered.
-    pub server: fn(&Place) -> Server,
+    pub server: fn(&ClientFolders) -> Server,
     /// Where its hooks stand, if it has hooks that can tell a model something.
-    pub hooks: Option<fn(&Place) -> Hooks>,
+    pub hooks: Option<fn(&ClientFolders) -> Hooks>,
     /// Where it notes that our plugin is switched on, if it has plugins: by true, or an object.
-    pub plugin: Option<fn(&Place) -> Plugin>,
+    pub plugin: Option<fn(&ClientFolders) -> Plugin>,
     /// A folder or file by which it is found when its command is not.
-    pub trace: fn(&Place) -> PathBuf,
+    pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
 impl Client {
     /// The file in which our plugin is switched on, if it is.
-    pub fn plugin_file(&self, place: &Place) -> Option<PathBuf> {
+    pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
         let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
         let is_on = value == true || (value.is_object() && value["enabled"] != false);
@@ -39,7 +39,7 @@ impl Client {
 
 /// Where files are looked for.
 #[derive(Clone)]
-pub struct Place {
+pub struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
     /// The project, for settings of that alone.
@@ -86,7 +86,7 @@ pub struct Hooks {
 /// Every client, in the order in which they are told.
 pub const ALL: &[Client] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
-impl Place {
+impl ClientFolders {
     /// The project's file, or the user's.
     fn file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))
@@ -173,7 +173,7 @@ const CLAUDE: Client = Client {
     trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
 
-fn claude_settings(place: &Place) -> PathBuf {
+fn claude_settings(place: &ClientFolders) -> PathBuf {
     place.file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json"))
 }
 
@@ -201,7 +201,7 @@ const CODEX: Client = Client {
 };
 
 /// The user's own, in which Codex itself writes.
-fn codex_config(place: &Place) -> PathBuf {
+fn codex_config(place: &ClientFolders) -> PathBuf {
     place.folder("CODEX_HOME", ".codex").join("config.toml")
 }
 
@@ -247,7 +247,7 @@ const VSCODE: Client = Client {
     trace: vscode_folder,
 };
 
-fn vscode_folder(place: &Place) -> PathBuf {
+fn vscode_folder(place: &ClientFolders) -> PathBuf {
     if cfg!(target_os = "macos") {
         place.home.join("Library/Application Support/Code")
     } else {
@@ -279,11 +279,11 @@ const GEMINI: Client = Client {
     trace: |place| gemini_home(place).join(".gemini"),
 };
 
-fn gemini_settings(place: &Place) -> PathBuf {
+fn gemini_settings(place: &ClientFolders) -> PathBuf {
     place.file(".gemini/settings.json", || gemini_home(place).join(".gemini/settings.json"))
 }
 
-fn gemini_home(place: &Place) -> PathBuf {
+fn gemini_home(place: &ClientFolders) -> PathBuf {
     place.folder("GEMINI_CLI_HOME", "")
 }
 
@@ -324,7 +324,7 @@ const ZED: Client = Client {
     trace: zed_folder,
 };
 
-fn zed_folder(place: &Place) -> PathBuf {
+fn zed_folder(place: &ClientFolders) -> PathBuf {
     if cfg!(windows) { place.config_home().join("Zed") } else { place.folder("XDG_CONFIG_HOME", ".config").join("zed") }
 }
 

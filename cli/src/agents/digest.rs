@@ -9,7 +9,7 @@ use crate::sources;
 
 /// What is read of a result of `nudge.suggest`; what explains a match is not.
 #[derive(Deserialize)]
-pub struct Told {
+pub struct SuggestTold {
     suggestions: Vec<Suggestion>,
     #[serde(default)]
     held_back: Vec<HeldBack>,
@@ -67,7 +67,7 @@ impl Digest {
     }
 
     /// Adds suggestions under a `head`.
-    pub fn add(&mut self, head: &'static str, told: Told) {
+    pub fn add(&mut self, head: &'static str, told: SuggestTold) {
         self.offers.extend(told.suggestions.into_iter().map(|Suggestion { name, line, more }| Offer {
             head,
             name: untagged(&name),
@@ -125,7 +125,7 @@ impl Digest {
         let mut named: Vec<(&str, Vec<&str>)> = Vec::new();
         for offer in of(Shape::Name) {
             match named.iter_mut().find(|(tool, _)| *tool == offer.tool) {
-                Some((_, names)) => names.push(&offer.name),
+                Some((_, of_tool)) => of_tool.push(&offer.name),
                 None => named.push((&offer.tool, vec![&offer.name])),
             }
         }
@@ -174,7 +174,7 @@ mod tests {
         json!({"name": name, "line": format!("{name}: {value}"), "more": {"method": "nudge.get_hint"}})
     }
 
-    fn told(suggestions: &[Value], omitted: u64) -> Told {
+    fn told(suggestions: &[Value], omitted: u64) -> SuggestTold {
         let held_back = json!([{"source": "hints", "count": omitted}]);
         serde_json::from_value(json!({"suggestions": suggestions, "held_back": held_back, "started": true})).unwrap()
     }

@@ -24,10 +24,10 @@ use tempfile::TempDir;
 
 use self::child::{Hello, Running};
 use self::launch::Launch;
-use self::plain::Held;
-use self::settings::{Entry, Hooked, Settings};
+use self::plain::NotStarted;
+use self::settings::{ClientSettings, HookEntries, ServerEntry};
 use super::clients::Client;
-use super::here::Here;
+use super::here::InitPaths;
 use super::{event, hook};
 use crate::args::Doctor;
 
@@ -76,12 +76,12 @@ impl Check {
 /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there; `E_UNAVAILABLE` when there is no
 /// room for a session to try things in.
 pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
-    let here = Here::find(args.project)?;
+    let here = InitPaths::find(args.project)?;
     let chosen = here.choose(&args.clients, false)?;
     let exe = std::env::current_exe().unwrap_or_default();
-    let users = if args.project { Some(Here::find(false)?.place) } else { None };
+    let users = if args.project { Some(InitPaths::find(false)?.place) } else { None };
     let report = |client: &'static Client| {
-        let settings = Settings { client, place: &here.place, users: users.as_ref(), exe: &exe };
+        let settings = ClientSettings { client, place: &here.place, users: users.as_ref(), exe: &exe };
         let checks = Patient { settings, scratch: Scratch::new()? }.examine();
         Ok(json!({"client": client.name, "title": client.title, "checks": checks}))
     };
@@ -120,16 +120,16 @@ impl Scratch {
 
 /// A client under examination.
 struct Patient<'a> {
-    settings: Settings<'a>,
+    settings: ClientSettings<'a>,
     // Removed after the server in it has ended: that is a local of `examine`.
     scratch: Scratch,
 }
 
 /// A server that answers.
-struct Served {
+struct RunningEntry {
     running: Running,
     launch: Launch,
-    entry: Entry,
+    entry: ServerEntry,
 }
 
 impl Patient<'_> {
@@ -162,7 +162,7 @@ impl Patient<'_> {
     }
 
     /// The entry, the program and the handshake; the server if all of it works.
-    fn server(&self, checks: &mut Vec<Check>) -> Option<Served> {
+    fn server(&self, checks: &mut Vec<Check>) -> Option<RunningEntry> {
         let entry = match self.settings.entry() {
             Ok(entry) => entry,
             Err(check) => {
@@ -190,7 +190,7 @@ impl Patient<'_> {
         let found = if self.settings.is_foreign() {
             plain::server(&launch, self.settings.exe)
         } else {
-            launch.program().ok_or_else(|| Held::Missing(launch.command.clone()))
+            launch.program().ok_or_else(|| NotStarted::Missing(launch.command.clone()))
         };
         let program = match found {
             Ok(program) => program,
@@ -211,7 +211,7 @@ impl Patient<'_> {
             (Err(why), _) | (_, Err(why)) => {
                 // A name that is right may still be found to be something else.
                 let by_path = Path::new(&launch.command).is_absolute();
-                let fix = if entry.is_ours && by_path { Settings::correct(&entry) } else { install };
+                let fix = if entry.is_ours && by_path { ClientSettings::correct(&entry) } else { install };
                 checks.push(Check::good("binary", path));
                 checks.push(Check::bad("handshake", launch.shown(&why), fix));
                 return None;
@@ -225,12 +225,12 @@ impl Patient<'_> {
         }
         let count = hello.tools.len();
         checks.push(Check { ms: Some(ms(took)), ..Check::good("handshake", format!("{count} tools")) });
-        Some(Served { running, launch, entry })
+        Some(RunningEntry { running, launch, entry })
     }
 
     /// Stores the test hint, unless the server has it elsewhere: nothing of the user's is to be touched. What to do
     /// about the entry when the hint gets lost.
-    fn put(&self, hint: &TestHint, served: &mut Served) -> Result<String, Check> {
+    fn put(&self, hint: &TestHint, served: &mut RunningEntry) -> Result<String, Check> {
         let here = RuntimeDir::open(Some(&self.scratch.runtime)).is_ok_and(|dir| dir.is_held());
         if self.settings.client.hooks.is_none() && !here {
             return Err(Check::none("proof", "not tried: its server belongs to a session that the entry names"));
@@ -254,14 +254,14 @@ impl Patient<'_> {
             let fix = environment::correct(self.settings.client, &served.entry).unwrap_or_default();
             return Err(Check::bad("proof", told, fix));
         }
-        let Served { running, launch, entry } = served;
+        let RunningEntry { running, launch, entry } = served;
         let stored = running.tool("nudge_set_hint", &hint.params());
-        stored.map_err(|why| Check::bad("proof", launch.shown(&why), Settings::correct(entry)))?;
-        Ok(if entry.is_ours { Settings::correct(entry) } else { entry.install.clone() })
+        stored.map_err(|why| Check::bad("proof", launch.shown(&why), ClientSettings::correct(entry)))?;
+        Ok(if entry.is_ours { ClientSettings::correct(entry) } else { entry.install.clone() })
     }
 
     /// Runs the hook, with the test hint to tell if that could be stored.
-    fn hook(&self, hooked: &Hooked, hint: &TestHint, put: Option<Result<String, Check>>, checks: &mut Vec<Check>) {
+    fn hook(&self, hooked: &HookEntries, hint: &TestHint, put: Option<Result<String, Check>>, checks: &mut Vec<Check>) {
         let (file, init) = (hooked.file.display(), hooked.init.as_str());
         let Some(handler) = &hooked.handler else {
             checks.push(Check::bad("hook", format!("{file} has no hook for {}", hooked.missing.join(", ")), init));
@@ -340,7 +340,7 @@ impl Patient<'_> {
         });
     }
 
-    fn run_hook(&self, hooked: &Hooked, command: Command, session: &str) -> Result<(String, Duration), String> {
+    fn run_hook(&self, hooked: &HookEntries, command: Command, session: &str) -> Result<(String, Duration), String> {
         let command = launch::hook(command, &self.scratch.runtime, HOOK_PATIENCE_MS);
         let cwd = nudge_client::process_cwd().unwrap_or_else(|| self.scratch.runtime.clone());
         let event = event::start(hooked.events[0].0, session, &cwd);
@@ -350,7 +350,7 @@ impl Patient<'_> {
 }
 
 /// The proof of a client without hooks.
-fn over_mcp(hint: &TestHint, served: &mut Served) -> Check {
+fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> Check {
     match served.running.tool("nudge_get_hint", &json!({"component": hint.component, "key": hint.key})) {
         Ok(text) if text.contains(&hint.value) => Check::good("proof", "a test hint came back over MCP"),
         Ok(_) => {

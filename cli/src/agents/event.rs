@@ -13,7 +13,7 @@ const MAX_KEY_BYTES: usize = 255;
 #[derive(Debug, PartialEq)]
 pub struct Event {
     /// How the client wants to be answered.
-    pub answer: Answer,
+    pub answer: ReplyForm,
     pub moment: Moment,
     /// The client's own name of its session. A subagent has a context of its own, and so is one of its own.
     pub session: Option<String>,
@@ -25,14 +25,14 @@ pub struct Event {
 
 /// The shape of an answer.
 #[derive(Debug, PartialEq)]
-pub enum Answer {
+pub enum ReplyForm {
     /// `hookSpecificOutput` with this event's name: Claude Code, Codex, Gemini CLI.
     Specific(String),
     /// `additional_context`: Cursor.
     Plain,
 }
 
-impl Answer {
+impl ReplyForm {
     /// What to print so that the model reads `text`.
     pub fn with(&self, text: &str) -> Value {
         match self {
@@ -90,8 +90,8 @@ pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
 }
 
 /// How a client wants to be answered that says `name` of an event.
-pub fn answer(name: &str) -> Answer {
-    if camel_case(name) { Answer::Plain } else { Answer::Specific(name.to_owned()) }
+pub fn answer(name: &str) -> ReplyForm {
+    if camel_case(name) { ReplyForm::Plain } else { ReplyForm::Specific(name.to_owned()) }
 }
 
 /// Cursor alone writes its events like that.
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(event.session.as_deref(), Some("s"));
         assert_eq!(event.key.as_deref(), Some("hook/s/toolu_04"));
         assert_eq!(event.cwd, Some(PathBuf::from("/home/u/ws")));
-        assert_eq!(event.answer, Answer::Specific("PostToolUseFailure".into()));
+        assert_eq!(event.answer, ReplyForm::Specific("PostToolUseFailure".into()));
         let Moment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
         assert_eq!((command.as_str(), exit_code), ("false_cmd_xyz", Some(127)));
         assert!(error.contains("not found"));
@@ -275,7 +275,7 @@ mod tests {
             assert_eq!((event.session.as_deref(), event.cwd), (Some("s"), Some(PathBuf::from("/w"))));
             assert_eq!(event.moment, Moment::Start { fresh: false });
             assert_eq!(event.answer.text(&event.answer.with("t")), Some("t"));
-            for other in [json!({}), json!("t"), Answer::Specific("Stop".into()).with("t")] {
+            for other in [json!({}), json!("t"), ReplyForm::Specific("Stop".into()).with("t")] {
                 assert_eq!(event.answer.text(&other), None, "{other}");
             }
         }

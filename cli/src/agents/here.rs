@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::clients::{self, Client, Place};
+use super::clients::{self, Client, ClientFolders};
 
 /// Where everything is: of the user, or of a project.
-pub struct Here {
-    pub place: Place,
+pub struct InitPaths {
+    pub place: ClientFolders,
     /// Where `nudge init` notes what it has changed.
     pub record: PathBuf,
 }
 
-impl Here {
+impl InitPaths {
     /// Looks around; `project` is the folder that the caller is in.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Here {
         let project = project.then(folder).transpose()?;
         // A project's files are shared, and everybody's binary is somewhere else.
         let binary = if project.is_some() { "nudge".into() } else { binary };
-        Ok(Self { place: Place { home, project, binary, env }, record })
+        Ok(Self { place: ClientFolders { home, project, binary, env }, record })
     }
 
     /// Whether the client's own command can be asked; it knows nothing of a project's files.

@@ -11,7 +11,7 @@ use nudge_core::settings::Values;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
-use super::digest::{Digest, Told};
+use super::digest::{Digest, SuggestTold};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
 use crate::cmd::RunningSession;
@@ -113,7 +113,7 @@ impl Hook<'_> {
         Ok(digest.finish())
     }
 
-    fn suggest(&self, event: &str, limit: usize, more: &Value) -> Result<Told> {
+    fn suggest(&self, event: &str, limit: usize, more: &Value) -> Result<SuggestTold> {
         self.call("nudge.suggest", &json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES}), more, None)
     }
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::clients::{self, Client, Place};
+use super::clients::{self, Client, ClientFolders};
 use super::config::text_of;
-use super::here::Here;
-use super::plan::{File, Plan, Stood, shell_line};
-use super::record::{Change, Record, Was, missing_folders, remove, write};
+use super::here::InitPaths;
+use super::plan::{File, Plan, PriorEntries, shell_line};
+use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, login};
 use crate::args::Init;
 
@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// `E_INVALID` when nobody can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be
 /// written. What one client refuses keeps the others from nothing.
 pub fn run(args: &Init) -> Result<String> {
-    let here = Here::find(args.project)?;
+    let here = InitPaths::find(args.project)?;
     if args.undo {
         return undo(&here, args);
     }
@@ -95,7 +95,7 @@ pub fn run(args: &Init) -> Result<String> {
     let block = if wants_block { agents_md::plan()? } else { None };
     let unit = if wants_unit { login::plan(&here.place)? } else { None };
     for file in block.into_iter().chain(unit) {
-        apply(OURS, Stood::default(), &file, &here, &mut record)?;
+        apply(OURS, PriorEntries::default(), &file, &here, &mut record)?;
         let _ = writeln!(done, "{}: written", file.path.display());
     }
     if starts_now {
@@ -144,9 +144,9 @@ fn ask(question: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-fn carry_out(client: &'static Client, here: &Here, record: &mut Record) -> Result<()> {
+fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> Result<()> {
     let place = &here.place;
-    let stood = Stood::now(client, place);
+    let stood = PriorEntries::now(client, place);
     let mut plan = Plan::new(client, place, here.has_program(client))?;
     if let Some((words, path)) = plan.command {
         let (before, made) = (fs::read_to_string(&path).ok(), missing_folders(&path));
@@ -197,7 +197,7 @@ fn ask_client(words: &[String]) -> Result<(), String> {
 }
 
 /// Writes a file; how it was before is on record first.
-fn apply(client: &str, stood: Stood, file: &File, here: &Here, record: &mut Record) -> Result<()> {
+fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, record: &mut Record) -> Result<()> {
     let project = here.place.project.as_deref();
     record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
     write(&file.path, &file.after).or_else(|error| {
@@ -208,7 +208,7 @@ fn apply(client: &str, stood: Stood, file: &File, here: &Here, record: &mut Reco
 
 /// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours, and no
 /// more than the record says. Of a project alone with `--project`; of the clients that are named, or of all.
-fn undo(here: &Here, args: &Init) -> Result<String> {
+fn undo(here: &InitPaths, args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
     let named_ones = here.choose(&args.clients, args.clients.is_empty())?;
     let concerns = |change: &Change| {
@@ -246,18 +246,18 @@ fn undo(here: &Here, args: &Init) -> Result<String> {
 }
 
 /// What was done about one file, in words.
-fn undo_file(here: &Here, path: &Path, changes: &[Change]) -> Result<&'static str> {
+fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'static str> {
     let Some(now) = text_of(path)? else { return Ok("") };
     if login::is_unit(&here.place, path) {
         login::stop();
     }
-    let back = changes.iter().rev().try_fold(Was::Text(now.clone()), |text, change| match text {
-        Was::Text(text) => change.before(&text),
-        Was::Absent => None,
+    let back = changes.iter().rev().try_fold(FileBefore::Text(now.clone()), |text, change| match text {
+        FileBefore::Text(text) => change.before(&text),
+        FileBefore::Absent => None,
     });
     match back {
-        Some(Was::Text(text)) => write(path, &text)?,
-        Some(Was::Absent) => {
+        Some(FileBefore::Text(text)) => write(path, &text)?,
+        Some(FileBefore::Absent) => {
             remove(path)?;
             changes.iter().for_each(Change::remove_folders);
         }
@@ -267,9 +267,9 @@ fn undo_file(here: &Here, path: &Path, changes: &[Change]) -> Result<&'static st
 }
 
 /// Takes what is ours out of a file that somebody has changed since.
-fn take_out(here: &Here, path: &Path, first: &Change, now: &str) -> Result<&'static str> {
+fn take_out(here: &InitPaths, path: &Path, first: &Change, now: &str) -> Result<&'static str> {
     if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
-        let place = Place { project: first.project.clone(), ..here.place.clone() };
+        let place = ClientFolders { project: first.project.clone(), ..here.place.clone() };
         let Some(file) = Plan::removal(client, &place, path, &first.stood)? else { return Ok("") };
         write(path, &file.after)?;
     } else if login::is_unit(&here.place, path) {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::clients::Place;
+use super::clients::ClientFolders;
 use super::plan::File;
 
 /// Whether there is a service manager to ask for it.
@@ -17,7 +17,7 @@ pub fn is_possible() -> bool {
 ///
 /// # Errors
 /// `E_INVALID` on a system that has neither systemd nor launchd.
-pub fn plan(place: &Place) -> Result<Option<File>> {
+pub fn plan(place: &ClientFolders) -> Result<Option<File>> {
     let path = unit(place).ok_or_else(|| {
         let message = "Only systemd and launchd are known here; start `nudge serve --detach` from your login script.";
         Error::new(ErrorKind::Invalid, message)
@@ -28,11 +28,11 @@ pub fn plan(place: &Place) -> Result<Option<File>> {
 }
 
 /// Whether `path` is that of the unit.
-pub fn is_unit(place: &Place, path: &Path) -> bool {
+pub fn is_unit(place: &ClientFolders, path: &Path) -> bool {
     unit(place).is_some_and(|unit| unit == path)
 }
 
-fn unit(place: &Place) -> Option<PathBuf> {
+fn unit(place: &ClientFolders) -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         Some(place.home.join(PLIST))
     } else {
@@ -40,7 +40,7 @@ fn unit(place: &Place) -> Option<PathBuf> {
     }
 }
 
-fn systemd_folder(place: &Place) -> PathBuf {
+fn systemd_folder(place: &ClientFolders) -> PathBuf {
     let given = (place.env)("XDG_CONFIG_HOME").map(PathBuf::from);
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }

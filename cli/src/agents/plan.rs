@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::clients::{Client, Hooks, Place, is_ours, starts_nudge};
+use super::clients::{Client, ClientFolders, Hooks, is_ours, starts_nudge};
 use super::config::{Config, Form};
 
 /// What is to be done for one client.
@@ -30,7 +30,7 @@ pub struct File {
 
 /// What of ours stood in a client's settings before something was changed.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub struct Stood {
+pub struct PriorEntries {
     /// The words that start the server, by the names of their fields.
     words: Map<String, Value>,
     /// The events that had a handler.
@@ -40,9 +40,9 @@ pub struct Stood {
 /// The fields of an entry that are ours; what else stands in it is the user's.
 const WORDS: [&str; 2] = ["command", "args"];
 
-impl Stood {
+impl PriorEntries {
     /// Looks at the settings of a client.
-    pub fn now(client: &Client, place: &Place) -> Self {
+    pub fn now(client: &Client, place: &ClientFolders) -> Self {
         let mut stood = Self::default();
         let server = (client.server)(place);
         let entry = Config::read(&server.file, server.form).ok().and_then(|config| config.get(server.path));
@@ -70,7 +70,7 @@ impl Plan {
     ///
     /// # Errors
     /// `E_INVALID`, with the position, for a file that is broken; and for an entry of our name that is not ours.
-    pub fn new(client: &'static Client, place: &Place, has_program: bool) -> Result<Self> {
+    pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
         let at = open(&mut configs, &server.file, server.form)?;
@@ -110,7 +110,12 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn removal(client: &'static Client, place: &Place, path: &Path, stood: &Stood) -> Result<Option<File>> {
+    pub fn removal(
+        client: &'static Client,
+        place: &ClientFolders,
+        path: &Path,
+        stood: &PriorEntries,
+    ) -> Result<Option<File>> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
         if server.file == path {
@@ -275,7 +280,7 @@ pub fn ours(list: &Value, grouped: bool, scan: Scan<'_>) -> Option<Vec<String>> 
     None
 }
 
-fn remove_hooks(config: &mut Config, hooks: &Hooks, stood: &Stood) {
+fn remove_hooks(config: &mut Config, hooks: &Hooks, stood: &PriorEntries) {
     for (event, matcher) in hooks.events {
         if stood.events.iter().any(|stood| stood == event) {
             continue;

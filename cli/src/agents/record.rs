@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-use super::plan::{File, Stood};
+use super::plan::{File, PriorEntries};
 
 /// One change of one file.
 #[derive(Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Change {
     /// The project that it belongs to, if it is not the user's.
     pub project: Option<PathBuf>,
     /// What of ours stood there before.
-    pub stood: Stood,
+    pub stood: PriorEntries,
     /// Folders that were made for it, the outer first.
     made: Vec<PathBuf>,
     /// Whether there was a file.
@@ -38,7 +38,7 @@ pub struct Change {
 }
 
 /// What a file was before a change.
-pub enum Was {
+pub enum FileBefore {
     /// Not there.
     Absent,
     /// This.
@@ -49,7 +49,7 @@ impl Change {
     /// Notes what `file` is going to be.
     ///
     /// `made`: [`missing_folders`], as they were before it was written.
-    pub fn new(client: &str, project: Option<&Path>, stood: Stood, made: Vec<PathBuf>, file: &File) -> Self {
+    pub fn new(client: &str, project: Option<&Path>, stood: PriorEntries, made: Vec<PathBuf>, file: &File) -> Self {
         let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_str());
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
@@ -72,15 +72,15 @@ impl Change {
     }
 
     /// What the file was before this change, if `now` is what it was left as.
-    pub fn before(&self, now: &str) -> Option<Was> {
+    pub fn before(&self, now: &str) -> Option<FileBefore> {
         if digest(now) != self.left {
             return None;
         }
         if !self.existed {
-            return Some(Was::Absent);
+            return Some(FileBefore::Absent);
         }
         let tail = now.len().checked_sub(self.tail)?;
-        Some(Was::Text(format!("{}{}{}", now.get(..self.head)?, self.between, now.get(tail..)?)))
+        Some(FileBefore::Text(format!("{}{}{}", now.get(..self.head)?, self.between, now.get(tail..)?)))
     }
 
     /// Removes the folders that were made for it, where nothing else is in them.

@@ -17,7 +17,7 @@ pub(super) fn components() -> ArgValueCandidates {
 }
 
 pub(super) fn keys() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| match Line::read(std::env::args()).component {
+    ArgValueCandidates::new(|| match PartialLine::read(std::env::args()).component {
         Some(component) => {
             let params = json!({"component": component, "include_ineligible": true, "limit": 1000});
             names(&["hint", "key"], "nudge.query", &params, "hints")
@@ -29,7 +29,7 @@ pub(super) fn keys() -> ArgValueCandidates {
 /// The names at `path` of the rows of a result; none when there is no server.
 fn names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
     let ask = || -> Option<Value> {
-        let dir = Line::read(std::env::args()).runtime_dir;
+        let dir = PartialLine::read(std::env::args()).runtime_dir;
         let remote = Remote::connect(&RuntimeDir::open(dir.as_deref()).ok()?).ok()?;
         let answer = remote.call(method, &to_raw_value(params).ok()?).ok()?;
         serde_json::from_str(answer.get()).ok()
@@ -49,14 +49,14 @@ fn is_plain(name: &str) -> bool {
 
 /// What matters of a command line that is being completed.
 #[derive(Debug, Default, PartialEq)]
-struct Line {
+struct PartialLine {
     /// The first word after the verb.
     component: Option<String>,
     /// Which session is meant.
     runtime_dir: Option<PathBuf>,
 }
 
-impl Line {
+impl PartialLine {
     /// The shell puts `nudge --` before the line. Which flags take a word after them is known from
     /// their definitions.
     fn read(args: impl Iterator<Item = String>) -> Self {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_component_is_the_word_after_the_verb() {
-        let read = |line: &str| Line::read(line.split(' ').map(str::to_owned));
+        let read = |line: &str| PartialLine::read(line.split(' ').map(str::to_owned));
         let component = |line: &str| read(line).component;
         for line in [
             "nudge -- nudge get http-proxy b",

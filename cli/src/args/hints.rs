@@ -17,8 +17,8 @@ pub struct Set {
     /// a dash.
     pub value: String,
     /// What the value is.
-    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = Kind::Text)]
-    pub kind: Kind,
+    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = ValueKind::Text)]
+    pub kind: ValueKind,
     /// The shell a command is for: bash, sh, powershell or cmd.
     #[arg(long)]
     pub shell: Option<String>,
@@ -86,7 +86,7 @@ pub struct Set {
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum ValueKind {
     /// A plain string.
     Text,
     /// A command line.
@@ -102,7 +102,7 @@ pub enum Kind {
 /// Where the caller is; what is left out is inferred, an empty flag means unknown.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Context (what is left out is inferred, an empty flag means unknown)")]
-pub struct Here {
+pub struct ContextFlags {
     /// Absolute folder (default: the current one).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cwd: Option<String>,
@@ -151,7 +151,7 @@ pub struct Get {
     pub reveal: bool,
     /// The context.
     #[command(flatten)]
-    pub here: Here,
+    pub here: ContextFlags,
 }
 
 /// `nudge query`
@@ -180,7 +180,7 @@ pub struct Query {
     pub reveal: bool,
     /// The context.
     #[command(flatten)]
-    pub here: Here,
+    pub here: ContextFlags,
 }
 
 /// `nudge ls`
@@ -205,7 +205,7 @@ pub struct Why {
     pub reveal: bool,
     /// The context.
     #[command(flatten)]
-    pub here: Here,
+    pub here: ContextFlags,
 }
 
 /// `nudge edit`
@@ -260,7 +260,7 @@ pub struct Bump {
     pub variant: Option<String>,
     /// The context.
     #[command(flatten)]
-    pub here: Here,
+    pub here: ContextFlags,
 }
 
 /// `nudge export`

@@ -9,7 +9,7 @@ use nudge::{ContextUse, Method};
 use nudge_core::source::SourceSpec;
 use serde_json::{Map, Value};
 
-use super::Here;
+use super::ContextFlags;
 use crate::sources;
 
 /// A call of a source's method.
@@ -20,7 +20,7 @@ pub struct SourceVerb {
     /// Its params, but for the context.
     pub params: Map<String, Value>,
     /// Where the agent stands, of a method that takes a context.
-    pub here: Option<Here>,
+    pub here: Option<ContextFlags>,
 }
 
 /// The sources that have verbs of this form: the hints, which were there first, have words of their own.
@@ -123,7 +123,7 @@ fn command(source: &'static SourceSpec) -> Command {
         let command =
             Command::new(Str::from(name)).about(method.description).after_help(format!("Example:\n{example}"));
         let command = command.args(params.iter().map(Param::arg));
-        if method.context == ContextUse::None { command } else { Here::augment_args(command) }
+        if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) }
     });
     Command::new(source.name)
         .about(source.guide)
@@ -156,7 +156,7 @@ impl FromArgMatches for SourceVerb {
         let named = |method: &&'static Method| verb(source, method).is_some_and(|own| own == wanted);
         let method = (source.methods)().into_iter().find(named).ok_or_else(unknown)?;
         let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
-        let here = (method.context != ContextUse::None).then(|| Here::from_arg_matches(args)).transpose()?;
+        let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;
         Ok(Self { method, params: params.collect(), here })
     }
 

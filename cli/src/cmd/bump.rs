@@ -2,14 +2,14 @@
 
 use nudge::{ErrorKind, Result};
 
-use super::{Done, RunningSession, add, address, given};
+use super::{CommandOutput, RunningSession, add, address, given};
 use crate::args::{Bump, Global};
 use crate::output;
 use nudge_client::process_cwd;
 
 /// Without a context flag a sole variant is bumped wherever it applies; of several, the one that
 /// `get` returns here.
-pub fn run(args: Bump, global: &Global) -> Result<Done> {
+pub fn run(args: Bump, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "delta", args.delta);

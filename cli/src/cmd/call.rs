@@ -3,10 +3,10 @@
 use nudge::{Error, ErrorKind, Result, Service as _};
 use serde_json::value::RawValue;
 
-use super::{Done, connect, json, text_or_stdin};
+use super::{CommandOutput, connect, json, text_or_stdin};
 use crate::args::{Call, Global};
 
-pub fn run(args: &Call, global: &Global) -> Result<Done> {
+pub fn run(args: &Call, global: &Global) -> Result<CommandOutput> {
     let text = text_or_stdin(args.params.clone())?;
     let params: Box<RawValue> = serde_json::from_str(&text).map_err(|error| {
         let message = format!("The params are not JSON: {error}; write them as '{{\"component\": \"api\"}}'.");

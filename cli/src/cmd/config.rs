@@ -4,11 +4,11 @@ use nudge::Result;
 use nudge_core::settings::Origin;
 use serde_json::{Value, json};
 
-use super::{Done, Form};
+use super::{CommandOutput, Form};
 use crate::args::Global;
 use crate::{output, settings};
 
-pub fn run(global: &Global) -> Result<Done> {
+pub fn run(global: &Global) -> Result<CommandOutput> {
     let values = settings::read()?;
     let rows = settings::table().map(|setting| {
         let origin = values.origin(setting.name);
@@ -25,7 +25,7 @@ pub fn run(global: &Global) -> Result<Done> {
     let file = settings::file().map(|path| path.display().to_string());
     let result = json!({"file": file, "settings": Value::Array(rows.collect())});
     Ok(if global.json {
-        Done { form: Form::Json, ..format!("{result}\n").into() }
+        CommandOutput { form: Form::Json, ..format!("{result}\n").into() }
     } else {
         output::settings(&result).into()
     })

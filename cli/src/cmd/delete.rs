@@ -3,11 +3,11 @@
 use nudge::Result;
 use serde_json::Value;
 
-use super::{Done, RunningSession, add, address};
+use super::{CommandOutput, RunningSession, add, address};
 use crate::args::{Delete, Global};
 use crate::output;
 
-pub fn run(args: Delete, global: &Global) -> Result<Done> {
+pub fn run(args: Delete, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);

@@ -6,13 +6,13 @@ use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value, json};
 
-use super::{Done, RunningSession, parsed, raw};
+use super::{CommandOutput, RunningSession, parsed, raw};
 use crate::agents::doctor;
 use crate::args::{Doctor, Global};
 use crate::output;
 
 /// The report is the result, whatever it says; the exit code is 1 when something is wrong.
-pub fn run(args: &Doctor, global: &Global) -> Result<Done> {
+pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     let clients = doctor::clients(args)?;
     let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let session = session(global);
@@ -22,7 +22,7 @@ pub fn run(args: &Doctor, global: &Global) -> Result<Done> {
     let report =
         json!({"binary": {"path": path, "version": env!("CARGO_PKG_VERSION")}, "session": session, "clients": clients});
     let done = if global.json { super::json(&raw(&report)?) } else { output::doctor(&report).into() };
-    Ok(Done { code: u8::from(wrong), ..done })
+    Ok(CommandOutput { code: u8::from(wrong), ..done })
 }
 
 /// Whether a session runs, and how fast it answers. That none runs is no failure: the first agent starts it.

@@ -13,12 +13,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use super::{Done, RunningSession, address, parsed, reworded, tell};
-use crate::args::{Edit, Global, Here};
+use super::{CommandOutput, RunningSession, address, parsed, reworded, tell};
+use crate::args::{ContextFlags, Edit, Global};
 use crate::output;
 use text::Hint;
 
-pub fn run(args: &Edit, global: &Global) -> Result<Done> {
+pub fn run(args: &Edit, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let hint = pick(&session, args)?;
     if hint.fields["meta"]["sensitivity"] == "secret" {
@@ -153,7 +153,7 @@ fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
 
 fn why(session: &RunningSession, args: &Edit) -> Result<Box<RawValue>> {
     let params = address(&args.name);
-    session.call_here("nudge.why", params, &Here::default())
+    session.call_here("nudge.why", params, &ContextFlags::default())
 }
 
 /// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Done, Form, RunningSession, add, json};
+use super::{CommandOutput, Form, RunningSession, add, json};
 use crate::args::{Export, Global};
 
 #[derive(Deserialize)]
@@ -15,7 +15,7 @@ struct Exported {
 }
 
 /// Prints the bare payload, indented: it is read and edited by people.
-pub fn run(args: Export, global: &Global) -> Result<Done> {
+pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "format", args.format);
@@ -41,5 +41,5 @@ pub fn run(args: Export, global: &Global) -> Result<Done> {
     let mut from = serde_json::Deserializer::from_str(result.payload.get());
     serde_transcode::transcode(&mut from, &mut serde_json::Serializer::pretty(&mut out)).map_err(broken)?;
     out.push(b'\n');
-    Ok(Done { form: Form::Json, ..String::from_utf8_lossy(&out).into_owned().into() })
+    Ok(CommandOutput { form: Form::Json, ..String::from_utf8_lossy(&out).into_owned().into() })
 }

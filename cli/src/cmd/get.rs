@@ -2,11 +2,11 @@
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::{Done, Form, RunningSession, add, address, parsed};
+use super::{CommandOutput, Form, RunningSession, add, address, parsed};
 use crate::args::{Get, Global};
 use crate::output;
 
-pub fn run(args: Get, global: &Global) -> Result<Done> {
+pub fn run(args: Get, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
@@ -15,7 +15,7 @@ pub fn run(args: Get, global: &Global) -> Result<Done> {
     if args.value && !global.json {
         let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
-        return Ok(Done { form: Form::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
+        return Ok(CommandOutput { form: Form::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
     }
     session.render(&result, |result| output::found(result, args.reveal))
 }

@@ -4,7 +4,7 @@ use nudge::{Error, ErrorKind, Result, Service as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Done, RunningSession, raw, text_or_stdin};
+use super::{CommandOutput, RunningSession, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
 use crate::output;
 
@@ -17,7 +17,7 @@ struct Params<'a> {
     allow_secret: bool,
 }
 
-pub fn run(args: &Import, global: &Global) -> Result<Done> {
+pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
     let (text, name) = match &*args.file {
         "-" => (text_or_stdin("-".into())?, "Standard input"),
         file => {

@@ -2,10 +2,10 @@
 
 use nudge::Result;
 
-use super::Done;
+use super::CommandOutput;
 use crate::agents::init;
 use crate::args::Init;
 
-pub fn run(args: &Init) -> Result<Done> {
-    init::run(args).map(Done::from)
+pub fn run(args: &Init) -> Result<CommandOutput> {
+    init::run(args).map(CommandOutput::from)
 }

@@ -3,15 +3,15 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, RunningSession, add, parsed, tell};
-use crate::args::{Global, Here, List};
+use super::{CommandOutput, RunningSession, add, parsed, tell};
+use crate::args::{ContextFlags, Global, List};
 use crate::output;
 
 /// The most that a query answers with, and more than a component holds unless its limit was raised.
 const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
 
-pub fn run(args: List, global: &Global) -> Result<Done> {
+pub fn run(args: List, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let Some(component) = args.component else {
         return session.render(&session.call("nudge.list_components", &Map::new())?, output::components);
@@ -20,7 +20,7 @@ pub fn run(args: List, global: &Global) -> Result<Done> {
     add(&mut params, "component", component.clone());
     add(&mut params, "include_ineligible", true);
     add(&mut params, "limit", LIMIT);
-    let mut result = session.call_here("nudge.query", params, &Here::default())?;
+    let mut result = session.call_here("nudge.query", params, &ContextFlags::default())?;
     let rows = |result: &Value| result["hints"].as_array().map_or(0, Vec::len);
     if rows(&parsed(&result)?) as u64 == LIMIT {
         let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;

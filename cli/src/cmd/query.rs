@@ -3,11 +3,11 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, RunningSession, add};
+use super::{CommandOutput, RunningSession, add};
 use crate::args::{Global, Query};
 use crate::output;
 
-pub fn run(args: Query, global: &Global) -> Result<Done> {
+pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "component", args.component);

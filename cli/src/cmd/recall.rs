@@ -3,11 +3,11 @@
 use nudge::Result;
 use serde_json::Map;
 
-use super::{Done, RunningSession, add};
+use super::{CommandOutput, RunningSession, add};
 use crate::args::{Global, Recall};
 use crate::output;
 
-pub fn run(args: &Recall, global: &Global) -> Result<Done> {
+pub fn run(args: &Recall, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "query", args.words.join(" "));

@@ -11,20 +11,20 @@ use nudge_core::settings::Values;
 use serde_json::{Map, Value};
 use tracing::level_filters::LevelFilter;
 
-use super::Done;
+use super::CommandOutput;
 use crate::args::{Global, Serve};
 use crate::context::{Inference, Inferred, client_cwd};
 use crate::server::http::door::Door;
 use crate::server::mcp::fill_in::FillIn;
 use crate::server::session::history::History;
-use crate::server::session::role::{self, Asks, Settings};
+use crate::server::session::role::{self, Asks, ServeSettings};
 use crate::server::token::Token;
 use crate::server::{self, Stdio, log};
 use crate::settings;
 
 /// What `nudge serve` is told.
 struct ServeArgs {
-    settings: Settings,
+    settings: ServeSettings,
     /// How much is logged.
     log_level: LevelFilter,
     /// In the background: nobody is on stdin.
@@ -32,11 +32,11 @@ struct ServeArgs {
 }
 
 /// `nudge serve`
-pub fn run(args: Serve, global: &Global) -> Result<Done> {
+pub fn run(args: &Serve, global: &Global) -> Result<CommandOutput> {
     if args.detach {
-        return detach::run(read(&args, global)?, global.json);
+        return detach::run(read(args, global)?, global.json);
     }
-    serve(read(&args, global)?)?;
+    serve(read(args, global)?)?;
     Ok(String::new().into())
 }
 
@@ -47,7 +47,7 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         let from = setting.map_or_else(String::new, |port| settings::origin(port, values.origin("port")));
         Error::invalid(format!("port must be 0 to 65535; correct {from}."))
     })?;
-    let settings = Settings {
+    let settings = ServeSettings {
         dir: RuntimeDir::create(global.runtime_dir.as_deref())?,
         port: global.port.unwrap_or(port),
         allow_host: values.list("allow_host"),
@@ -75,15 +75,16 @@ fn serve(args: ServeArgs) -> Result<()> {
         // A server without a log is better than none.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
-    let stdio = if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(Some(Arc::new(Here::default()))) };
+    let stdio =
+        if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(Some(Arc::new(StdioClient::default()))) };
     server::run(role, &settings, &history, stdio)
 }
 
 /// Where the stdio client is.
 #[derive(Default)]
-struct Here(Inference);
+struct StdioClient(Inference);
 
-impl FillIn for Here {
+impl FillIn for StdioClient {
     fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &Map<String, Value>, may_wait: bool) -> Inferred {
         self.0.infer(usage, given, client_cwd(meta).as_deref(), may_wait)
     }

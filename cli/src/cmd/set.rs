@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Done, RunningSession, add, raw, text_or_stdin};
-use crate::args::{Global, Kind, Set, split_globs};
+use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
+use crate::args::{Global, Set, ValueKind, split_globs};
 use crate::output;
 
 /// The value as text, so that the key order, duplicate keys and numbers of JSON arrive as they are.
@@ -29,7 +29,7 @@ struct Json<'a> {
     data: &'a RawValue,
 }
 
-pub fn run(args: &Set, global: &Global) -> Result<Done> {
+pub fn run(args: &Set, global: &Global) -> Result<CommandOutput> {
     let value = value(args)?;
     let mut rest = Map::new();
     add(&mut rest, "variant", args.variant.clone());
@@ -43,10 +43,10 @@ pub fn run(args: &Set, global: &Global) -> Result<Done> {
 /// The value in the form that `--type` names.
 fn value(args: &Set) -> Result<Box<RawValue>> {
     for (flag, given, kind) in [
-        ("--shell", args.shell.is_some(), Kind::Command),
-        ("--path-os", !args.path_os.is_empty(), Kind::Path),
-        ("--format", args.format.is_some(), Kind::Template),
-        ("--default", !args.defaults.is_empty(), Kind::Template),
+        ("--shell", args.shell.is_some(), ValueKind::Command),
+        ("--path-os", !args.path_os.is_empty(), ValueKind::Path),
+        ("--format", args.format.is_some(), ValueKind::Template),
+        ("--default", !args.defaults.is_empty(), ValueKind::Template),
     ] {
         if given && kind != args.kind {
             let name = format!("{kind:?}").to_lowercase();
@@ -65,23 +65,23 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     }
     let mut typed = Map::new();
     match args.kind {
-        Kind::Text => return raw(&text),
-        Kind::Command => {
+        ValueKind::Text => return raw(&text),
+        ValueKind::Command => {
             typed.extend([("type".into(), json!("command")), ("cmd".into(), text.into())]);
             add(&mut typed, "shell", args.shell.clone());
         }
-        Kind::Path => {
+        ValueKind::Path => {
             typed.extend([("type".into(), json!("path")), ("abs".into(), text.into())]);
             add(&mut typed, "os", args.path_os.clone());
         }
-        Kind::Template => {
+        ValueKind::Template => {
             let format = args.format.clone().unwrap_or_else(|| "mustache".into());
             typed.extend([("type".into(), json!("template")), ("format".into(), format.into())]);
             typed.insert("body".into(), text.into());
             let defaults = args.defaults.iter().map(|(name, value)| (name.clone(), value.clone().into()));
             add(&mut typed, "defaults", defaults.collect::<Map<_, _>>());
         }
-        Kind::Json => {
+        ValueKind::Json => {
             let data: &RawValue = serde_json::from_str(&text).map_err(|error| {
                 Error::new(
                     ErrorKind::Invalid,

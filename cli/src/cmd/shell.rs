@@ -4,11 +4,11 @@ use clap::CommandFactory as _;
 use clap_complete::env::Shells;
 use nudge::{Error, ErrorKind, Result};
 
-use super::Done;
+use super::CommandOutput;
 use crate::args::{Args, COMPLETE_VARIABLE, Completions, Man, Shell};
 
 /// The script that makes a shell ask `nudge` itself what could come next.
-pub fn completions(args: &Completions) -> Result<Done> {
+pub fn completions(args: &Completions) -> Result<CommandOutput> {
     let shell = match args.shell {
         Shell::Bash => "bash",
         Shell::Elvish => "elvish",
@@ -28,7 +28,7 @@ pub fn completions(args: &Completions) -> Result<Done> {
 }
 
 /// The page of `nudge`, or those of all verbs into a folder.
-pub fn man(args: &Man) -> Result<Done> {
+pub fn man(args: &Man) -> Result<CommandOutput> {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {

@@ -2,11 +2,11 @@
 
 use nudge::Result;
 
-use super::{Done, RunningSession};
+use super::{CommandOutput, RunningSession};
 use crate::args::{Global, SourceVerb};
 use crate::output;
 
-pub fn run(call: SourceVerb, global: &Global) -> Result<Done> {
+pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let SourceVerb { method, params, here } = call;
     let result = match &here {

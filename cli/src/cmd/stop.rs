@@ -3,11 +3,11 @@
 use nudge::{ErrorKind, Result};
 use nudge_client::RuntimeDir;
 
-use super::{Done, connect};
+use super::{CommandOutput, connect};
 use crate::args::Global;
 
 /// By a call to the server, never by a signal to a pid that a file names.
-pub fn run(global: &Global) -> Result<Done> {
+pub fn run(global: &Global) -> Result<CommandOutput> {
     if let Err(error) = connect(global).and_then(|remote| remote.shutdown()) {
         let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
         // Of a session without a PRIMARY nobody can be asked.

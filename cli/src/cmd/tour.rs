@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use nudge::{Error, ErrorKind, Result};
 use nudge_client::{Remote, RuntimeDir};
 
-use super::Done;
+use super::CommandOutput;
 
 /// How long the server may take to start.
 const START: Duration = Duration::from_secs(5);
 /// How long a step stays on a terminal before the next.
 const PAUSE: Duration = Duration::from_millis(1800);
 
-pub fn run() -> Result<Done> {
+pub fn run() -> Result<CommandOutput> {
     let tour = Tour::start()?;
     let folder = "/work/minerva/http-proxy";
     say("Two variants of one key: each system gets its own folder.")?;

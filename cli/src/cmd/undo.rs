@@ -3,11 +3,11 @@
 use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{Done, RunningSession, add, reworded};
+use super::{CommandOutput, RunningSession, add, reworded};
 use crate::args::{Global, Undo};
 use crate::output;
 
-pub fn run(args: &Undo, global: &Global) -> Result<Done> {
+pub fn run(args: &Undo, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     if args.list {
         return session.render(&session.call("nudge.deletions", &Map::new())?, output::deletions);

@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::{Map, Value};
 
-use super::{Done, Form, RunningSession, add, parsed, print, tell};
+use super::{CommandOutput, Form, RunningSession, add, parsed, print, tell};
 use crate::args::{Global, Watch};
 use crate::output;
 
@@ -11,7 +11,7 @@ use crate::output;
 const WAIT_S: f64 = 5.0;
 
 /// Prints changes until stdout closes or the server ends.
-pub fn run(args: &Watch, global: &Global) -> Result<Done> {
+pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut next = parsed(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
     loop {

@@ -2,12 +2,12 @@
 
 use nudge::Result;
 
-use super::{Done, RunningSession, address, parsed};
+use super::{CommandOutput, RunningSession, address, parsed};
 use crate::args::{Global, Why};
 use crate::output;
 
 /// Explains on stdout whatever the outcome; the exit code is that of `get`.
-pub fn run(args: &Why, global: &Global) -> Result<Done> {
+pub fn run(args: &Why, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut result = session.call_here("nudge.why", address(&args.name), &args.here)?;
     if args.reveal {
@@ -15,5 +15,5 @@ pub fn run(args: &Why, global: &Global) -> Result<Done> {
     }
     let chosen = parsed(&result)?["variants"][0]["match_explain"]["matched"] == true;
     let done = session.render(&result, |result| output::why(result, args.reveal))?;
-    Ok(Done { code: u8::from(!chosen), ..done })
+    Ok(CommandOutput { code: u8::from(!chosen), ..done })
 }

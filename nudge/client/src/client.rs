@@ -147,7 +147,7 @@ impl Client {
     fn prepare(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Prepared> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut body = Vec::with_capacity(params.get().len() + method.len() + 64);
-        let call = Call { jsonrpc: "2.0", id, method, params };
+        let call = RpcCall { jsonrpc: "2.0", id, method, params };
         serde_json::to_writer(&mut body, &call).map_err(|error| unavailable(error.to_string()))?;
         let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
         let key = if changes(method) { Some(key(caller.key)?) } else { None };
@@ -269,7 +269,7 @@ impl Prepared {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct RpcCall<'a> {
     jsonrpc: &'static str,
     id: u64,
     method: &'a str,
@@ -277,15 +277,15 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RpcReply {
     result: Option<Box<RawValue>>,
     error: Option<Value>,
 }
 
 fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
     match serde_json::from_slice(body) {
-        Ok(Answer { result: Some(result), error: None }) => Ok(result),
-        Ok(Answer { error: Some(error), .. }) => Err(Error::from_json(&error)),
+        Ok(RpcReply { result: Some(result), error: None }) => Ok(result),
+        Ok(RpcReply { error: Some(error), .. }) => Err(Error::from_json(&error)),
         _ => Err(unavailable("The Nudge server answered something else than JSON-RPC; update it and start it again.")),
     }
 }

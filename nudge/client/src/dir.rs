@@ -33,7 +33,7 @@ impl From<io::Error> for Unfit {
 
 /// What has a name.
 #[derive(Debug)]
-pub enum Kind {
+pub enum FileKind {
     /// Nothing.
     Missing,
     /// A regular file of ours with one name.
@@ -66,7 +66,7 @@ mod unix {
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-    use super::{File, Kind, Path, Unfit, io, plain};
+    use super::{File, FileKind, Path, Unfit, io, plain};
 
     /// Which file something is, whatever its name: device and inode, whose types differ between systems.
     #[derive(Debug, Clone, PartialEq)]
@@ -144,7 +144,7 @@ mod unix {
                 // Of ours, but somebody took our own permission away.
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied
-                        && matches!(self.look(name), Ok(Kind::Ours { .. })) =>
+                        && matches!(self.look(name), Ok(FileKind::Ours { .. })) =>
                 {
                     rustix::fs::chmodat(&self.0, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
                     self.open_whatever_mode(name, OFlags::RDWR)?
@@ -161,17 +161,17 @@ mod unix {
         }
 
         /// What has that name; nothing is opened or followed.
-        pub fn look(&self, name: &str) -> io::Result<Kind> {
+        pub fn look(&self, name: &str) -> io::Result<FileKind> {
             let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(rustix::io::Errno::NOENT) => return Ok(Kind::Missing),
+                Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
                 stat => stat?,
             };
             Ok(match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => Kind::Directory,
+                FileType::Directory => FileKind::Directory,
                 FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1 => {
-                    Kind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId::from(&stat) }
+                    FileKind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId::from(&stat) }
                 }
-                _ => Kind::Other,
+                _ => FileKind::Other,
             })
         }
 
@@ -222,7 +222,7 @@ mod windows {
     use std::fs::OpenOptions;
     use std::path::PathBuf;
 
-    use super::{File, Kind, Path, Unfit, io, plain};
+    use super::{File, FileKind, Path, Unfit, io, plain};
 
     /// The standard library does not tell files apart here; the profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
@@ -280,19 +280,19 @@ mod windows {
         }
 
         /// What has that name; nothing is opened or followed.
-        pub fn look(&self, name: &str) -> io::Result<Kind> {
+        pub fn look(&self, name: &str) -> io::Result<FileKind> {
             Ok(match self.0.join(name).symlink_metadata() {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Missing,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
                 Err(error) => return Err(error),
-                Ok(meta) if meta.is_dir() => Kind::Directory,
-                Ok(meta) if meta.is_file() => Kind::Ours { id: FileId, bytes: meta.len() },
-                Ok(_) => Kind::Other,
+                Ok(meta) if meta.is_dir() => FileKind::Directory,
+                Ok(meta) if meta.is_file() => FileKind::Ours { id: FileId, bytes: meta.len() },
+                Ok(_) => FileKind::Other,
             })
         }
 
         /// Whether a name stands for a file; which one, nobody tells.
         pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
-            Ok(matches!(self.look(name)?, Kind::Ours { .. }))
+            Ok(matches!(self.look(name)?, FileKind::Ours { .. }))
         }
 
         /// Puts one name in the place of another.

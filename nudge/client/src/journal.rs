@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Error, ErrorKind, Result};
 
-use crate::dir::{Dir, FileId, Kind};
+use crate::dir::{Dir, FileId, FileKind};
 use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
 
 const NAME: &str = "journal";
@@ -230,12 +230,12 @@ impl Journal {
     /// Reads what there is. Leaves `inner` without a file when that is nothing of ours.
     fn restore(&self, inner: &mut Inner) -> Result<Restored, Unreadable> {
         let found = match self.dir.look(NAME)? {
-            Kind::Missing => return Ok(Restored::default()),
-            Kind::Directory | Kind::Other => {
+            FileKind::Missing => return Ok(Restored::default()),
+            FileKind::Directory | FileKind::Other => {
                 let message = format!("{} is not a regular file of ours; nothing was restored.", self.path.display());
                 return Ok(Restored { records: Vec::new(), notice: Some(message) });
             }
-            Kind::Ours { .. } => self.dir.open_write(NAME)?,
+            FileKind::Ours { .. } => self.dir.open_write(NAME)?,
         };
         let whole = read(&found)?.ok_or(Unreadable::OtherVersion)?;
         // Should this fail, the next append finds the file too long and tries again.
@@ -302,7 +302,7 @@ impl Journal {
         self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start(inner) };
         match self.dir.look(NAME)? {
-            Kind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
+            FileKind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
                 _ if inner.damaged => Err(damage()),
                 std::cmp::Ordering::Equal => Ok(()),
                 std::cmp::Ordering::Greater => cut(&open.file, inner.good),
@@ -311,7 +311,7 @@ impl Journal {
                     Err(damage())
                 }
             },
-            Kind::Directory => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            FileKind::Directory => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             _ => self.put_back(inner),
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use nudge::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::dir::Kind;
+use crate::dir::FileKind;
 use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 const NAME: &str = "session";
@@ -57,7 +57,7 @@ impl RuntimeDir {
             (Some(text), _) if text.is_empty() => SessionState::Stopped,
             (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
             // Of ours, as it should be, and small.
-            (None, Ok(Kind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
+            (None, Ok(FileKind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
             (None, Err(_)) => SessionState::Unreadable,
             (None, Ok(_)) => SessionState::Unknown,
         }

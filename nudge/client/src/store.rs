@@ -31,18 +31,18 @@ use crate::runtime::RuntimeDir;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Store(Kind);
+pub struct Store(StoreKind);
 
-enum Kind {
+enum StoreKind {
     Own {
         nudge: Arc<Nudge>,
         #[cfg(feature = "test-clock")]
         clock: Arc<Clock>,
     },
-    Session(Box<Session>),
+    Session(Box<SessionLink>),
 }
 
-struct Session {
+struct SessionLink {
     dir: RuntimeDir,
     /// Who calls, as [`Remote::named`].
     name: String,
@@ -63,7 +63,7 @@ impl Store {
     pub fn new(config: Config) -> Self {
         let clock = Arc::new(clock());
         let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
-        Self(Kind::Own {
+        Self(StoreKind::Own {
             nudge: Arc::new(nudge),
             #[cfg(feature = "test-clock")]
             clock,
@@ -82,14 +82,14 @@ impl Store {
         let dir = RuntimeDir::open(runtime_dir)?;
         let remote = Remote::connect(&dir)?.named(name);
         let remote = Mutex::new((std::process::id(), Arc::new(remote)));
-        Ok(Self(Kind::Session(Box::new(Session { dir, name: name.into(), remote, env: Mutex::default() }))))
+        Ok(Self(StoreKind::Session(Box::new(SessionLink { dir, name: name.into(), remote, env: Mutex::default() }))))
     }
 
     /// The store of this process, if it is one.
     pub fn own(&self) -> Option<&Arc<Nudge>> {
         match &self.0 {
-            Kind::Own { nudge, .. } => Some(nudge),
-            Kind::Session(_) => None,
+            StoreKind::Own { nudge, .. } => Some(nudge),
+            StoreKind::Session(_) => None,
         }
     }
 
@@ -99,8 +99,8 @@ impl Store {
     /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own { nudge, .. } => own(nudge.get(component, key, context), component, key),
-            Kind::Session(_) => found_or_none(self.ask(context, [("component", component), ("key", key)])),
+            StoreKind::Own { nudge, .. } => own(nudge.get(component, key, context), component, key),
+            StoreKind::Session(_) => found_or_none(self.ask(context, [("component", component), ("key", key)])),
         }
     }
 
@@ -110,8 +110,8 @@ impl Store {
     /// As [`get`](Self::get).
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
-            Kind::Own { nudge, .. } => own(nudge.get_variant(component, key, variant, context), component, key),
-            Kind::Session(_) => {
+            StoreKind::Own { nudge, .. } => own(nudge.get_variant(component, key, variant, context), component, key),
+            StoreKind::Session(_) => {
                 found_or_none(self.ask(context, [("component", component), ("key", key), ("variant", variant)]))
             }
         }
@@ -124,11 +124,11 @@ impl Store {
     /// name that no hint can have; `E_UNAVAILABLE`.
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
         match &self.0 {
-            Kind::Own { nudge, .. } => match nudge.get(component, key, context) {
+            StoreKind::Own { nudge, .. } => match nudge.get(component, key, context) {
                 Some(found) => Ok(found.into()),
                 None => nudge.find(component, key, context).map(Found::from),
             },
-            Kind::Session(_) => self.ask(context, [("component", component), ("key", key)]),
+            StoreKind::Session(_) => self.ask(context, [("component", component), ("key", key)]),
         }
     }
 
@@ -153,8 +153,8 @@ impl Store {
     pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let none = Mutex::default();
         let known = match &self.0 {
-            Kind::Own { .. } => &none,
-            Kind::Session(session) => &session.env,
+            StoreKind::Own { .. } => &none,
+            StoreKind::Session(session) => &session.env,
         };
         let told_first = within(params, &told(context, &locked(known)))?;
         // Who knows nothing of the environment does not claim that a variable is not set.
@@ -180,18 +180,18 @@ impl Service for Store {
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         match &self.0 {
             #[cfg(feature = "test-clock")]
-            Kind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
-            Kind::Own { nudge, .. } => nudge.call_by(caller, method, params),
+            StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
+            StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
             // In JSON-RPC null stands for no params at all.
-            Kind::Session(_) if !params.get().starts_with('{') => {
+            StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
-            Kind::Session(session) => session.remote()?.call_by(caller, method, params),
+            StoreKind::Session(session) => session.remote()?.call_by(caller, method, params),
         }
     }
 }
 
-impl Session {
+impl SessionLink {
     fn remote(&self) -> Result<Arc<Remote>> {
         let (pid, remote) = &mut *locked(&self.remote);
         if *pid != std::process::id() {
@@ -206,16 +206,16 @@ impl Session {
 
 /// A hint that fits, from a [`Store`] of either kind; reasons and parts are rendered when asked for.
 #[derive(Debug, Clone)]
-pub struct Found(Answer);
+pub struct Found(FoundIn);
 
 #[derive(Clone)]
-enum Answer {
+enum FoundIn {
     Own(Match),
-    Session(Arc<Told>),
+    Session(Arc<HintTold>),
 }
 
 /// An answer of `nudge.get_hint`.
-struct Told {
+struct HintTold {
     /// As it came.
     hint: Box<RawValue>,
     fields: Fields,
@@ -251,7 +251,7 @@ impl Found {
         let read = || {
             let Wire { hint, match_explain: explain } = serde_json::from_str(result.get())?;
             let fields = serde_json::from_str(hint.get())?;
-            Ok(Self(Answer::Session(Arc::new(Told { hint, fields, explain }))))
+            Ok(Self(FoundIn::Session(Arc::new(HintTold { hint, fields, explain }))))
         };
         read().map_err(|_: serde_json::Error| {
             Error::new(ErrorKind::Unavailable, "The session answers in a form unknown here; upgrade this client.")
@@ -266,56 +266,56 @@ impl Found {
     /// The value, even when secret.
     pub fn value(&self) -> &HintValue {
         match &self.0 {
-            Answer::Own(found) => found.hint().value(),
-            Answer::Session(told) => &told.fields.value,
+            FoundIn::Own(found) => found.hint().value(),
+            FoundIn::Session(told) => &told.fields.value,
         }
     }
 
     /// Digest of the scope, `""` when it applies everywhere.
     pub fn variant(&self) -> &str {
         match &self.0 {
-            Answer::Own(found) => found.hint().variant(),
-            Answer::Session(told) => &told.fields.variant,
+            FoundIn::Own(found) => found.hint().variant(),
+            FoundIn::Session(told) => &told.fields.variant,
         }
     }
 
     /// How often it was set.
     pub fn version(&self) -> u64 {
         match &self.0 {
-            Answer::Own(found) => found.hint().version(),
-            Answer::Session(told) => told.fields.version,
+            FoundIn::Own(found) => found.hint().version(),
+            FoundIn::Session(told) => told.fields.version,
         }
     }
 
     /// Whether its value is a secret, to be shown to nobody.
     pub fn is_secret(&self) -> bool {
         match &self.0 {
-            Answer::Own(found) => found.hint().is_secret(),
-            Answer::Session(told) => told.fields.meta.sensitivity == Some(Sensitivity::Secret),
+            FoundIn::Own(found) => found.hint().is_secret(),
+            FoundIn::Session(told) => told.fields.meta.sensitivity == Some(Sensitivity::Secret),
         }
     }
 
     /// 0 to 1; a session tells four decimals.
     pub fn score(&self) -> f64 {
         match &self.0 {
-            Answer::Own(found) => found.score(),
-            Answer::Session(told) => told.explain.score,
+            FoundIn::Own(found) => found.score(),
+            FoundIn::Session(told) => told.explain.score,
         }
     }
 
     /// The addends of the score.
     pub fn parts(&self) -> Parts {
         match &self.0 {
-            Answer::Own(found) => found.parts(),
-            Answer::Session(told) => told.explain.parts.clone(),
+            FoundIn::Own(found) => found.parts(),
+            FoundIn::Session(told) => told.explain.parts.clone(),
         }
     }
 
     /// Why it matched and what speaks for it.
     pub fn reasons(&self) -> Vec<String> {
         match &self.0 {
-            Answer::Own(found) => found.reasons(),
-            Answer::Session(told) => told.explain.reasons.clone(),
+            FoundIn::Own(found) => found.reasons(),
+            FoundIn::Session(told) => told.explain.reasons.clone(),
         }
     }
 
@@ -325,8 +325,8 @@ impl Found {
     /// None that is known.
     pub fn hint(&self) -> Result<Box<RawValue>> {
         match &self.0 {
-            Answer::Own(found) => raw(&**found.hint()),
-            Answer::Session(told) => Ok(told.hint.clone()),
+            FoundIn::Own(found) => raw(&**found.hint()),
+            FoundIn::Session(told) => Ok(told.hint.clone()),
         }
     }
 }
@@ -351,7 +351,7 @@ fn own(found: Option<Match>, component: &str, key: &str) -> Result<Option<Found>
 
 impl From<Match> for Found {
     fn from(found: Match) -> Self {
-        Self(Answer::Own(found))
+        Self(FoundIn::Own(found))
     }
 }
 
@@ -418,7 +418,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for StoreKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Own { .. } => "own",
@@ -428,7 +428,7 @@ impl fmt::Debug for Kind {
 }
 
 /// Without the value, which may be a secret.
-impl fmt::Debug for Answer {
+impl fmt::Debug for FoundIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")
     }

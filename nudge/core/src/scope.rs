@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Os;
-use crate::place::glob::{Glob, Kind};
+use crate::place::glob::{Glob, GlobKind};
 use crate::place::repo::Repo;
 use crate::wire;
 
@@ -140,8 +140,8 @@ impl Scope {
         let repos = repos.into_iter().collect::<Result<Vec<_>>>()?;
         let texts = |list: &[String]| sorted(list.to_vec(), String::clone);
         let mut scope = Self {
-            cwd: globs(&spec.cwd_glob, Kind::Cwd)?,
-            branch: globs(&spec.branch, Kind::Branch)?,
+            cwd: globs(&spec.cwd_glob, GlobKind::Cwd)?,
+            branch: globs(&spec.branch, GlobKind::Branch)?,
             repo: sorted(repos, Repo::to_string),
             os: spec.os.iter().fold(0, |bits, os| bits | os.bit()),
             env_required: texts(&spec.env_required),

@@ -297,7 +297,7 @@ mod tests {
         let stop = StopFlag::default();
         assert!(!stop.wait(Duration::ZERO) && !stop.is_set());
         let waiting = stop.clone();
-        let waits = std::thread::spawn(move || waiting.wait(Duration::from_secs(60)));
+        let waits = std::thread::spawn(move || waiting.wait(Duration::from_mins(1)));
         stop.set();
         assert!(waits.join().unwrap() && stop.is_set());
     }

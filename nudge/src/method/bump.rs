@@ -38,7 +38,7 @@ pub struct Bump {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 1000))]
     pub delta: Option<u64>,
-    /// The one used for nudge_get_hint.
+    /// The one used for `nudge_get_hint`.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant, whatever the context.

@@ -68,7 +68,7 @@ pub struct Query {
     /// Unanchored, case-sensitive, at most 1 KiB.
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
-    /// As in nudge_get_hint.
+    /// As in `nudge_get_hint`.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Most rows, 1 to 1,000; 10 when absent.

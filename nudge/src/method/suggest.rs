@@ -16,7 +16,7 @@ use serde_json::value::to_raw_value;
 
 use super::query::row;
 use crate::cache::Nudge;
-use crate::hint::Hint;
+use crate::hint::{Hint, Source};
 use crate::source::NAME;
 use crate::store::{Filter, Found};
 
@@ -154,7 +154,7 @@ fn name(hint: &Hint) -> String {
 
 /// `api/build: make api (set 3h ago by agent:codex; worked 4x; the default target is wrong)`
 fn line(hint: &Hint, now: Millis) -> String {
-    let source = hint.added_by().or_else(|| hint.source().map(|source| source.as_str())).unwrap_or("somebody");
+    let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
     let mut line = format!(
         "{}: {} (set {} by {}",
         name(hint),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::settings::Entry;
+use super::settings::ServerEntry;
 use crate::agents::clients::Client;
 
 /// The variable by which a session is found.
@@ -21,7 +21,7 @@ pub fn keeps_session(client: &Client, entry: &Value) -> bool {
 }
 
 /// What to do so that its server gets the user's session, where it is kept from it.
-pub fn correct(client: &Client, entry: &Entry) -> Option<String> {
+pub fn correct(client: &Client, entry: &ServerEntry) -> Option<String> {
     let env = format!("env = {{ {SESSION} = {} }}", json!(session(client)?));
     Some(if entry.by_plugin {
         correct_plugin(&env, &entry.file)

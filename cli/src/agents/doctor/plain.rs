@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::launch::{Launch, shown};
 
 /// Why a command is not started.
-pub enum Held {
+pub enum NotStarted {
     /// It is the right name, and PATH has none such.
     Missing(String),
     /// It may be something else.
     Unclear(String),
 }
 
-impl Held {
+impl NotStarted {
     /// In words.
     pub fn told(&self) -> String {
         match self {
@@ -32,13 +32,13 @@ impl Held {
 ///
 /// # Errors
 /// Why it is not started.
-pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, Held> {
+pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, NotStarted> {
     if let Some(name) = launch.variables().find(|name| !name.starts_with("NUDGE_")) {
-        return Err(Held::Unclear(format!("{} with a variable {name}", launch.command)));
+        return Err(NotStarted::Unclear(format!("{} with a variable {name}", launch.command)));
     }
     if launch.args != ["serve"] {
         // The words themselves may hold a secret.
-        return Err(Held::Unclear(format!("{} with other words than `serve`", launch.command)));
+        return Err(NotStarted::Unclear(format!("{} with other words than `serve`", launch.command)));
     }
     program(&launch.command, exe)
 }
@@ -47,7 +47,7 @@ pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, Held> {
 ///
 /// # Errors
 /// Why it is not started.
-pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, Held> {
+pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
     let line = handler["command"].as_str().unwrap_or_default();
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
@@ -57,7 +57,7 @@ pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, Held> {
             None => Some(path).filter(|path| is_plain(path, "")),
         }),
     };
-    program(command.ok_or_else(|| Held::Unclear(line.into()))?, exe)
+    program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
 }
 
 /// Whether a shell takes a path as it stands.
@@ -67,11 +67,12 @@ fn is_plain(path: &str, more: &str) -> bool {
 }
 
 /// This binary, or the one of PATH, if the command is one of them.
-fn program(command: &str, exe: &Path) -> Result<PathBuf, Held> {
+fn program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
-    let found = if is_name { in_path(command).ok_or_else(|| Held::Missing(command.into()))? } else { path.to_owned() };
-    let unclear = || Held::Unclear(command.into());
+    let found =
+        if is_name { in_path(command).ok_or_else(|| NotStarted::Missing(command.into()))? } else { path.to_owned() };
+    let unclear = || NotStarted::Unclear(command.into());
     // Relative, it depends on the folder, which is the project's.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;

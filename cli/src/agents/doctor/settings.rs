@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use nudge::{Error, ErrorKind};
 use serde_json::Value;
 
-use super::super::clients::{Client, Hooks, Place};
+use super::super::clients::{Client, ClientFolders, Hooks};
 use super::super::config::{Config, Form};
 use super::super::plan;
-use super::plain::Held;
+use super::plain::NotStarted;
 use super::{Check, advice, launch};
 
 /// What the plugin brings, whose folder only the client knows.
@@ -16,17 +16,17 @@ const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
 const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
 /// A client's settings: the user's, or those of a project.
-pub struct Settings<'a> {
+pub struct ClientSettings<'a> {
     pub client: &'static Client,
-    pub place: &'a Place,
+    pub place: &'a ClientFolders,
     /// The user's beside those of a project: their hooks run, too.
-    pub users: Option<&'a Place>,
+    pub users: Option<&'a ClientFolders>,
     /// This binary.
     pub exe: &'a Path,
 }
 
 /// The entry of the server.
-pub struct Entry {
+pub struct ServerEntry {
     pub file: PathBuf,
     pub value: Value,
     /// Where it stands, in words.
@@ -42,7 +42,7 @@ pub struct Entry {
 /// The hooks.
 // Independent findings.
 #[allow(clippy::struct_excessive_bools)]
-pub struct Hooked {
+pub struct HookEntries {
     pub file: PathBuf,
     pub events: &'static [(&'static str, Option<&'static str>)],
     /// That of the first event that has one.
@@ -62,7 +62,7 @@ pub struct Hooked {
     pub install: String,
 }
 
-impl Settings<'_> {
+impl ClientSettings<'_> {
     /// Whether they may be somebody else's.
     pub fn is_foreign(&self) -> bool {
         self.place.project.is_some()
@@ -72,7 +72,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn entry(&self) -> Result<Entry, Check> {
+    pub fn entry(&self) -> Result<ServerEntry, Check> {
         let server = (self.client.server)(self.place);
         let config = self.read("configured", &server.file, server.form)?;
         if let Some(value) = config.get(server.path) {
@@ -83,13 +83,13 @@ impl Settings<'_> {
             }
             let is_ours = plan::fits(Some(&value), &server.entry);
             let install = self.install(is_ours && self.is_foreign());
-            return Ok(Entry { file: server.file, value, stands, install, is_ours, by_plugin: false });
+            return Ok(ServerEntry { file: server.file, value, stands, install, is_ours, by_plugin: false });
         }
         if let Some(file) = self.plugin() {
             let value = parsed(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
             let stands = format!("by the plugin that {} switches on", file.display());
             let install = self.install(true);
-            return Ok(Entry { file, value, stands, install, is_ours: true, by_plugin: true });
+            return Ok(ServerEntry { file, value, stands, install, is_ours: true, by_plugin: true });
         }
         Err(Check::bad("configured", format!("{} has no entry `nudge`", server.file.display()), self.init()))
     }
@@ -98,7 +98,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn hooked(&self) -> Result<Option<Hooked>, Check> {
+    pub fn hooked(&self) -> Result<Option<HookEntries>, Check> {
         let Some(hooks) = self.client.hooks else { return Ok(None) };
         let hooks = hooks(self.place);
         let config = self.read("hook", &hooks.file, Form::Json)?;
@@ -111,7 +111,7 @@ impl Settings<'_> {
         Ok(Some(found))
     }
 
-    fn found(&self, config: &Config, hooks: Hooks) -> Hooked {
+    fn found(&self, config: &Config, hooks: Hooks) -> HookEntries {
         let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
             let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped, plan::Scan::For(*matcher))?;
             let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
@@ -123,7 +123,7 @@ impl Settings<'_> {
         let same = |found: &&Handler| first.as_ref().is_some_and(|first| plan::fits(Some(&found.value), first));
         let good: Vec<_> = found.iter().filter(same).map(|found| found.event).collect();
         let is_ours = plan::fits(first.as_ref(), &hooks.handler);
-        Hooked {
+        HookEntries {
             missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
             twice: first.as_ref().and_then(|_| self.twice(&hooks.file)),
             switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
@@ -182,18 +182,18 @@ impl Settings<'_> {
     }
 
     /// What to do about a command that is held back.
-    pub fn held(&self, held: &Held, file: &Path, install: &str) -> String {
+    pub fn held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
-            Held::Missing(_) => install.to_owned(),
+            NotStarted::Missing(_) => install.to_owned(),
             // Only when it is taken out does `nudge init` write it anew, whatever stands there.
-            Held::Unclear(_) => {
+            NotStarted::Unclear(_) => {
                 format!("look at it in {}, take it out there, then `{}`", file.display(), self.init())
             }
         }
     }
 
     /// What to do when command and words are ours, and it does not work: variables, for instance.
-    pub fn correct(entry: &Entry) -> String {
+    pub fn correct(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
     }
 }

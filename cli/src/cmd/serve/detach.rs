@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::tell;
-use super::{Done, ServeArgs};
+use super::{CommandOutput, ServeArgs};
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
@@ -19,7 +19,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
 /// Starts the server with the same arguments, which have been read and found good.
-pub(super) fn run(args: ServeArgs, json: bool) -> Result<Done> {
+pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     let dir = args.settings.dir;
     let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");

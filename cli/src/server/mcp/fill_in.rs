@@ -119,17 +119,14 @@ fn value(given: &RawValue) -> Option<Value> {
 /// The params with a context in the place of the one that was given, if there was one; the rest as it stands.
 fn within(params: &str, given: Option<&RawValue>, context: &Map<String, Value>) -> Option<Box<RawValue>> {
     let context = serde_json::to_string(context).ok()?;
-    let text = match given {
-        Some(given) => {
-            // It is borrowed from the params.
-            let from = given.get().as_ptr().addr().checked_sub(params.as_ptr().addr())?;
-            format!("{}{context}{}", params.get(..from)?, params.get(from + given.get().len()..)?)
-        }
-        None => {
-            let rest = params.trim_start().strip_prefix('{')?;
-            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-            format!("{{\"context\":{context}{comma}{rest}")
-        }
+    let text = if let Some(given) = given {
+        // It is borrowed from the params.
+        let from = given.get().as_ptr().addr().checked_sub(params.as_ptr().addr())?;
+        format!("{}{context}{}", params.get(..from)?, params.get(from + given.get().len()..)?)
+    } else {
+        let rest = params.trim_start().strip_prefix('{')?;
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        format!("{{\"context\":{context}{comma}{rest}")
     };
     RawValue::from_string(text).ok()
 }
@@ -156,7 +153,7 @@ mod tests {
     #[test]
     fn only_the_context_changes() {
         for (given, filled) in [
-            (r#"{}"#, r#"{"context":{"branch":"dev"}}"#),
+            ("{}", r#"{"context":{"branch":"dev"}}"#),
             (r#"{ "key" : 5.0, "key": 1 }"#, r#"{"context":{"branch":"dev"}, "key" : 5.0, "key": 1 }"#),
             (
                 r#"{"a":1, "context": {"cwd":"/x"} ,"b":[12345678901234567890]}"#,

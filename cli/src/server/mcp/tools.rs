@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nudge::{ContextUse, ErrorKind, Method};
+use nudge::{ContextUse, ErrorKind};
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::server::session::backend::Backend;
 use crate::server::session::changes::no_params;
-use crate::server::session::status::METHODS;
+use crate::server::session::status::{METHODS, MethodInfo, MethodInfos};
 use crate::sources;
 
 /// What one server offers.
@@ -34,39 +33,18 @@ pub struct ToolMethod {
     pub context: ContextUse,
 }
 
-/// A row of `nudge.methods`.
-#[derive(Deserialize)]
-struct MethodTold {
-    name: String,
-    title: String,
-    description: String,
-    tool: bool,
-    frequent: bool,
-    read_only: bool,
-    destructive: bool,
-    idempotent: bool,
-    context: ContextUse,
-    params: Map<String, Value>,
-}
-
 impl OfferedTools {
     /// Asks what is offered now.
     pub async fn ask(backend: &Backend) -> Self {
-        #[derive(Deserialize)]
-        struct MethodsTold {
-            methods: Vec<MethodTold>,
-            #[serde(default)]
-            guides: Vec<String>,
-        }
         match backend.call(METHODS, &no_params()).await {
-            Ok(told) => serde_json::from_str::<MethodsTold>(told.get())
+            Ok(told) => serde_json::from_str::<MethodInfos>(told.get())
                 .map(|told| Self::new(told.methods, told.guides))
                 .unwrap_or_default(),
             // A PRIMARY of before there were sources has hints alone.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
                 let hints = sources::all().first();
                 let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
-                Self::new(rows.into_iter().map(MethodTold::from).collect(), Vec::new())
+                Self::new(rows.into_iter().map(|row| MethodInfo::new(row, None, true)).collect(), Vec::new())
             }
             Err(error) => {
                 tracing::warn!(error = error.message(), "nobody says which tools there are");
@@ -75,7 +53,7 @@ impl OfferedTools {
         }
     }
 
-    fn new(methods: Vec<MethodTold>, guides: Vec<String>) -> Self {
+    fn new(methods: Vec<MethodInfo>, guides: Vec<String>) -> Self {
         let mut offered = Self { guides, ..Self::default() };
         for row in methods.into_iter().filter(|row| row.tool) {
             // Hosts reject dots in names.
@@ -89,27 +67,7 @@ impl OfferedTools {
     }
 }
 
-impl From<&'static Method> for MethodTold {
-    fn from(row: &'static Method) -> Self {
-        Self {
-            name: row.name.into(),
-            title: row.title.into(),
-            description: row.description.into(),
-            tool: row.tool,
-            frequent: row.frequent,
-            read_only: row.read_only,
-            destructive: row.destructive,
-            idempotent: row.idempotent,
-            context: row.context,
-            params: match (row.params)() {
-                Value::Object(schema) => schema,
-                _ => Map::new(),
-            },
-        }
-    }
-}
-
-fn tool(name: String, row: MethodTold) -> Tool {
+fn tool(name: String, row: MethodInfo) -> Tool {
     let annotations = ToolAnnotations::new()
         .read_only(row.read_only)
         .destructive(row.destructive)

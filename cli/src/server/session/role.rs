@@ -32,7 +32,7 @@ const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
 const NEXT_PORTS: u16 = 20;
 
 /// How to be PRIMARY; a PROXY needs it too, for the day when it becomes one.
-pub struct Settings {
+pub struct ServeSettings {
     /// Where the lock, the journal and `server.pid` are.
     pub dir: RuntimeDir,
     /// The port tried first by the first PRIMARY of a session; 0 for any.
@@ -118,7 +118,7 @@ impl Proxy {
 /// # Errors
 /// `E_UNAVAILABLE` when somebody holds the lock and does not answer, no port is free, or the directory
 /// cannot be used.
-pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
+pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
     let dir = &settings.dir;
     let begun = Instant::now();
     loop {
@@ -165,7 +165,7 @@ pub fn enter(settings: &Settings, history: &Arc<History>) -> Result<Role> {
 /// Opens the sources and binds the port; `server.pid` comes last, when calls are answered. `known` is the
 /// session that goes on, where its file is gone. Fails when `given_up` becomes true.
 fn take_over(
-    settings: &Settings,
+    settings: &ServeSettings,
     history: &Arc<History>,
     lock: PrimaryLock,
     goes_on: bool,
@@ -292,18 +292,18 @@ pub enum Turn {
 /// A PROXY's place in the line for the lock.
 pub struct Waiting {
     turn: oneshot::Receiver<Turn>,
-    left: Arc<Left>,
+    left: Arc<LeftLine>,
 }
 
 /// Whether a process has left the line.
 #[derive(Default)]
-struct Left {
+struct LeftLine {
     asked: AtomicBool,
     /// Held while a turn is taken, until it is told.
     turn: Mutex<()>,
 }
 
-impl Left {
+impl LeftLine {
     fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
@@ -315,10 +315,10 @@ impl Left {
 
 impl Waiting {
     /// Waits on a thread of its own, until the lock comes or the process ends.
-    pub fn begin(settings: &Arc<Settings>, history: &Arc<History>, proxy: &Proxy) -> Self {
+    pub fn begin(settings: &Arc<ServeSettings>, history: &Arc<History>, proxy: &Proxy) -> Self {
         let (sender, turn) = oneshot::channel();
-        let left = Arc::<Left>::default();
-        let line = Line {
+        let left = Arc::<LeftLine>::default();
+        let line = WaitingLine {
             settings: Arc::clone(settings),
             history: Arc::clone(history),
             session: proxy.session.clone(),
@@ -342,14 +342,14 @@ impl Waiting {
     }
 }
 
-struct Line {
-    settings: Arc<Settings>,
+struct WaitingLine {
+    settings: Arc<ServeSettings>,
     history: Arc<History>,
     session: Option<SessionFile>,
-    left: Arc<Left>,
+    left: Arc<LeftLine>,
 }
 
-impl Line {
+impl WaitingLine {
     fn wait(self, sender: oneshot::Sender<Turn>) {
         let mut said = String::new();
         // Once, however often it is tried.

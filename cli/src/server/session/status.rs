@@ -8,7 +8,7 @@ use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::once::Repeatable;
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{NoParams, Row, Table, answer, schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ static TABLE: Table<ServerStatus> = Table(&[
     },
     &Row {
         method: Method::new(METHODS, "Methods", ABOUT_METHODS, schema::<NoParams>).reads(),
-        run: |server, _, params| answer(params, |_: NoParams| Ok(server.methods_told())),
+        run: |server, _, params| answer(params, |_: NoParams| Ok(server.method_infos())),
     },
 ]);
 
@@ -53,29 +53,65 @@ pub struct ServerStatus {
 }
 
 /// A method as `nudge.methods` tells it.
-#[derive(Serialize)]
-struct MethodTold {
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    /// Absent where it is the server's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'static str>,
-    /// Offered as a tool, and its source is in use.
-    tool: bool,
-    frequent: bool,
-    read_only: bool,
-    destructive: bool,
-    idempotent: bool,
-    context: ContextUse,
-    params: Value,
+// As of a [`Method`].
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// The JSON-RPC name.
+    pub name: String,
+    /// A few words for people.
+    pub title: String,
+    /// What it does and when to call it, for agents.
+    pub description: String,
+    /// Whose it is; absent where it is the server's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Offered as a tool: it is one, and its source is in use.
+    pub tool: bool,
+    /// Wanted so often that hosts should load it at once.
+    pub frequent: bool,
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May remove or overwrite what is stored.
+    pub destructive: bool,
+    /// The same call twice leaves what once leaves.
+    pub idempotent: bool,
+    /// How its context is filled in.
+    pub context: ContextUse,
+    /// JSON Schema of its params.
+    pub params: Map<String, Value>,
 }
 
-#[derive(Serialize)]
-struct MethodsTold {
-    methods: Vec<MethodTold>,
+impl MethodInfo {
+    /// A row of `source`, which is in use or not.
+    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool) -> Self {
+        Self {
+            name: row.name.into(),
+            title: row.title.into(),
+            description: row.description.into(),
+            source: source.map(Into::into),
+            tool: row.tool && is_in_use,
+            frequent: row.frequent,
+            read_only: row.read_only,
+            destructive: row.destructive,
+            idempotent: row.idempotent,
+            context: row.context,
+            params: match (row.params)() {
+                Value::Object(schema) => schema,
+                _ => Map::new(),
+            },
+        }
+    }
+}
+
+/// Result of `nudge.methods`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MethodInfos {
+    /// Every method once.
+    pub methods: Vec<MethodInfo>,
     /// What each source that is in use says of itself to agents.
-    guides: Vec<&'static str>,
+    #[serde(default)]
+    pub guides: Vec<String>,
 }
 
 impl ServerStatus {
@@ -100,37 +136,22 @@ impl ServerStatus {
         out
     }
 
-    fn methods_told(&self) -> MethodsTold {
+    fn method_infos(&self) -> MethodInfos {
         let in_use = self.sources.in_use();
-        let own = TABLE.methods().into_iter().map(|row| told(row, None, true));
+        let own = TABLE.methods().into_iter().map(|row| MethodInfo::new(row, None, true));
         let each = sources::all().iter().flat_map(|spec| {
             let is_in_use = in_use.contains(&spec.name);
-            (spec.methods)().into_iter().map(move |row| told(row, Some(spec.name), is_in_use))
+            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use))
         });
-        let mut methods: Vec<MethodTold> = Vec::new();
+        let mut methods: Vec<MethodInfo> = Vec::new();
         for row in own.chain(each) {
             if !methods.iter().any(|known| known.name == row.name) {
                 methods.push(row);
             }
         }
         let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));
-        MethodsTold { methods, guides: used.map(|spec| spec.guide).filter(|guide| !guide.is_empty()).collect() }
-    }
-}
-
-fn told(row: &Method, source: Option<&'static str>, is_in_use: bool) -> MethodTold {
-    MethodTold {
-        name: row.name,
-        title: row.title,
-        description: row.description,
-        source,
-        tool: row.tool && is_in_use,
-        frequent: row.frequent,
-        read_only: row.read_only,
-        destructive: row.destructive,
-        idempotent: row.idempotent,
-        context: row.context,
-        params: (row.params)(),
+        let guides = used.map(|spec| spec.guide.to_owned()).filter(|guide| !guide.is_empty()).collect();
+        MethodInfos { methods, guides }
     }
 }
 

@@ -93,7 +93,7 @@ impl Server {
         self.0.seen.lock().unwrap().clone()
     }
 
-    pub fn write_session(&self, session: &Session) {
+    pub fn write_session(&self, session: &SessionFile) {
         self.0.dir.write_session(self.0.lock.lock().unwrap().as_ref().unwrap(), session).unwrap();
     }
 

@@ -13,7 +13,7 @@ const MAX_EXPANDED_BYTES: usize = 2 << 10;
 
 /// What a pattern is matched against; only folders know drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum GlobKind {
     /// An absolute folder.
     Cwd,
     /// The name of a branch.
@@ -73,10 +73,10 @@ impl Glob {
     ///
     /// # Errors
     /// `E_SCOPE_INVALID`, with what is wrong.
-    pub fn new(pattern: &str, kind: Kind) -> Result<Self> {
+    pub fn new(pattern: &str, kind: GlobKind) -> Result<Self> {
         let refuse = |why: &str| {
             // The pattern may be anything, so it is not repeated in the message.
-            let field = if kind == Kind::Cwd { "cwd_glob" } else { "branch" };
+            let field = if kind == GlobKind::Cwd { "cwd_glob" } else { "branch" };
             Error::scope(format!("A {field} pattern {why}."))
         };
         check(pattern).map_err(refuse)?;
@@ -90,7 +90,7 @@ impl Glob {
             if has_parent_segment(&pattern) {
                 return Err(refuse(PARENT));
             }
-            let fold = kind == Kind::Cwd && ignores_case(&pattern);
+            let fold = kind == GlobKind::Cwd && ignores_case(&pattern);
             Ok(Alternative { pattern: if fold { pattern.to_lowercase() } else { pattern }.into(), fold })
         });
         Ok(Self { alternatives: alternatives.collect::<Result<_>>()?, text: text.into() })

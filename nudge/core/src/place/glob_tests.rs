@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn cwd_matches(pattern: &str, cwd: &str) -> bool {
-    Glob::new(pattern, Kind::Cwd).unwrap().matches(&Subject::cwd(cwd, false).unwrap())
+    Glob::new(pattern, GlobKind::Cwd).unwrap().matches(&Subject::cwd(cwd, false).unwrap())
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn cwd_forms() {
         assert_eq!(text(bad, false), None, "{bad}");
     }
     let above = |pattern: &str, cwd: &str| {
-        Glob::new(pattern, Kind::Cwd).unwrap().matches_above(&Subject::cwd(cwd, false).unwrap())
+        Glob::new(pattern, GlobKind::Cwd).unwrap().matches_above(&Subject::cwd(cwd, false).unwrap())
     };
     assert!(above("**/x*", "/a/xy/b/c") && above("/", "/a") && above("{/a,/b}", "/b/c"));
     assert!(!above("**/x*", "/a/b") && !above("/a/**", "/b"));
@@ -121,14 +121,14 @@ fn refused() {
         "/{a,[}",
         "/{a,{b}",
     ] {
-        assert!(Glob::new(pattern, Kind::Cwd).is_err(), "{pattern}");
-        assert!(Glob::new(pattern, Kind::Branch).is_err(), "{pattern}");
+        assert!(Glob::new(pattern, GlobKind::Cwd).is_err(), "{pattern}");
+        assert!(Glob::new(pattern, GlobKind::Branch).is_err(), "{pattern}");
     }
-    assert!(Glob::new(&"x".repeat(512), Kind::Cwd).is_ok());
-    assert!(Glob::new(&"x".repeat(513), Kind::Cwd).is_err());
-    assert!(Glob::new(&"{a,b}".repeat(60), Kind::Cwd).is_err());
-    assert!(Glob::new(&"{".repeat(512), Kind::Cwd).is_err());
-    assert!(Glob::new(&format!("{}{}", "{".repeat(256), "}".repeat(256)), Kind::Cwd).is_ok());
+    assert!(Glob::new(&"x".repeat(512), GlobKind::Cwd).is_ok());
+    assert!(Glob::new(&"x".repeat(513), GlobKind::Cwd).is_err());
+    assert!(Glob::new(&"{a,b}".repeat(60), GlobKind::Cwd).is_err());
+    assert!(Glob::new(&"{".repeat(512), GlobKind::Cwd).is_err());
+    assert!(Glob::new(&format!("{}{}", "{".repeat(256), "}".repeat(256)), GlobKind::Cwd).is_ok());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn branches() {
         ("v[0-9].*", "v2.1", true),
     ] {
         assert_eq!(
-            Glob::new(pattern, Kind::Branch).unwrap().matches(&Subject::branch(branch)),
+            Glob::new(pattern, GlobKind::Branch).unwrap().matches(&Subject::branch(branch)),
             expected,
             "{pattern} on {branch}"
         );
@@ -183,15 +183,15 @@ proptest! {
         let (pattern_text, text_text) = (format!("/{}", pattern.join("/")), format!("/{}", text.join("/")));
         let pattern: Vec<_> = pattern.iter().map(String::as_str).collect();
         let text: Vec<_> = text.iter().map(String::as_str).collect();
-        let glob = Glob::new(&pattern_text, Kind::Branch).unwrap();
+        let glob = Glob::new(&pattern_text, GlobKind::Branch).unwrap();
         prop_assert_eq!(glob.matches(&Subject::branch(&text_text)), slow(&pattern, &text));
     }
 
     #[test]
     fn never_panics(pattern in "[a/*?{},\\[\\]!^.\\-é]{0,40}", text in "[a/é.]{0,40}") {
-        if let (Ok(glob), Some(cwd)) = (Glob::new(&pattern, Kind::Cwd), Subject::cwd(&format!("/{text}"), false)) {
+        if let (Ok(glob), Some(cwd)) = (Glob::new(&pattern, GlobKind::Cwd), Subject::cwd(&format!("/{text}"), false)) {
             glob.matches(&cwd);
-            let again = Glob::new(glob.as_str(), Kind::Cwd).unwrap();
+            let again = Glob::new(glob.as_str(), GlobKind::Cwd).unwrap();
             prop_assert_eq!(again.as_str(), glob.as_str());
         }
     }

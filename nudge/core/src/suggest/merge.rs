@@ -44,7 +44,9 @@ pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merg
     let half = bytes / 2;
     let mut chosen = Vec::new();
     while count > 0 {
-        queues.iter_mut().for_each(|queue| queue.pass_over(bytes));
+        for queue in &mut queues {
+            queue.pass_over(bytes);
+        }
         let Some(at) = next(&queues, half) else { break };
         let queue = &mut queues[at];
         let Some(offer) = queue.offers.pop_front() else { break };
