@@ -287,7 +287,7 @@ impl SuggestRequest {
         Ok(Self {
             moment: Moment::Recall,
             context: params.context.build()?,
-            words: Words::of(&params.query),
+            words: Words::of_query(&params.query),
             text: params.query,
             command: None,
             error: String::new(),

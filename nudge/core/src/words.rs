@@ -21,12 +21,18 @@ pub struct Words {
 const MARKS: usize = 1024;
 
 impl Words {
-    /// Those of a prompt or a query: three letters at least, and not too common in English.
+    /// Those of a prompt: three letters at least, and not too common in English.
     pub fn of(prompt: &str) -> Self {
-        let words: HashSet<_> = (words(prompt).map(str::to_lowercase))
-            .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
-            .filter(|word| !COMMON.contains(&word.as_str()))
-            .collect();
+        Self::new(all(prompt).filter(|word| !COMMON.contains(&word.as_str())).collect())
+    }
+
+    /// Those of a question that somebody asks on purpose: common ones count where there are no others.
+    pub fn of_query(query: &str) -> Self {
+        let words = Self::of(query);
+        if words.words.is_empty() { Self::new(all(query).collect()) } else { words }
+    }
+
+    fn new(words: HashSet<String>) -> Self {
         let mut marks = [0; MARKS / 64];
         for word in &words {
             let mark = mark(word.as_bytes());
@@ -52,6 +58,12 @@ impl Words {
             str::from_utf8(word).ok().filter(|_| may_be).and_then(known)
         })
     }
+}
+
+/// Every word with three letters at least, in lower case.
+fn all(text: &str) -> impl Iterator<Item = String> {
+    let letters = |word: &String| word.chars().filter(|c| c.is_alphabetic()).count();
+    words(text).map(str::to_lowercase).filter(move |word| letters(word) >= 3)
 }
 
 /// The same for a word in upper and in lower case.
