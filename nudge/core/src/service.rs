@@ -276,6 +276,11 @@ impl Services {
         }
         Self { all, by_name }
     }
+
+    /// The service that answers a name, and its row there.
+    pub fn find(&self, name: &str) -> Option<(&dyn Service, &'static Method)> {
+        self.by_name.get(name).map(|(at, row)| (&*self.all[*at], *row))
+    }
 }
 
 impl Service for Services {
@@ -288,12 +293,12 @@ impl Service for Services {
     }
 
     fn method(&self, name: &str) -> Option<&'static Method> {
-        self.by_name.get(name).map(|(_, row)| *row)
+        self.find(name).map(|(_, row)| row)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (at, row) = *self.by_name.get(method).ok_or_else(unknown_method)?;
-        self.all[at].call_by(caller, row.name, params)
+        let (service, row) = self.find(method).ok_or_else(unknown_method)?;
+        service.call_by(caller, row.name, params)
     }
 }
 
