@@ -38,7 +38,6 @@ pub struct SetHint {
     pub value: HintValue,
     /// More about it.
     #[serde(default, deserialize_with = "wire::object_or_default")]
-    #[schemars(description = "")]
     pub meta: HintMeta,
     /// Refuse unless this is the stored version; 0: none.
     #[serde(default, deserialize_with = "wire::given")]
