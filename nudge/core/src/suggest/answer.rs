@@ -1,4 +1,4 @@
-//! What is told, as it travels.
+//! The results of `nudge.suggest` and `nudge.recall`, as they travel.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
@@ -58,7 +58,7 @@ impl<I> Recalled<I> {
 pub struct HeldBack {
     /// The source.
     pub source: &'static str,
-    /// How many offers.
+    /// How many offers were held back.
     pub count: usize,
 }
 
@@ -92,7 +92,7 @@ impl<I> Suggestion<I> {
     }
 }
 
-/// Something as the JSON object it is, for a source's own answer to become part of another.
+/// A thing as its source has it, a JSON object. Its members stand beside those of the [`Suggestion`] around it.
 #[derive(Debug, Clone)]
 pub struct Item(pub Box<RawValue>);
 
