@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nudge::{Caller, ErrorKind, Result};
 use nudge_client::Client;
-use nudge_core::source::SourceSpec;
+use nudge_core::source::{SourceSpec, Touch};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -38,6 +38,9 @@ pub enum Touched {
     Everything,
 }
 
+/// What happens, as a change, when a source comes into use or is no longer: its tools are listed or not.
+pub const IN_USE: &str = "in_use";
+
 /// Changes that may wait to be gathered; who falls behind further takes everything as changed.
 pub const TOUCHED_CAPACITY: usize = 1024;
 /// How long changes are gathered before clients are told.
@@ -65,7 +68,7 @@ pub struct Batch {
 
 impl Batch {
     fn everything() -> Self {
-        Self { everything: true, names: true, tools: true, ..Self::default() }
+        Self { everything: true, names: true, ..Self::default() }
     }
 
     fn add(&mut self, touched: Touched) {
@@ -77,12 +80,12 @@ impl Batch {
                 self.resources.insert((source, name));
             }
             Touched::Tools => self.tools = true,
-            Touched::Everything => self.missed(),
+            Touched::Everything => *self = Self { tools: self.tools, ..Self::everything() },
         }
     }
 
     fn missed(&mut self) {
-        *self = Self::everything();
+        *self = Self { tools: true, ..Self::everything() };
     }
 
     /// Whether this resource of a source may have changed.
@@ -206,7 +209,11 @@ impl Feed {
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
-            Err(RecvError::Lagged(_)) => Some(Arc::new(Batch::everything())),
+            Err(RecvError::Lagged(_)) => {
+                let mut batch = Batch::default();
+                batch.missed();
+                Some(Arc::new(batch))
+            }
             Err(RecvError::Closed) => None,
         }
     }
@@ -233,13 +240,16 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
             sleep(RELAY_PAUSE).await;
             continue;
         };
-        // Nobody may be listening.
-        let _ = match (since, told.missed) {
-            (Some(_), Some(0)) => {
-                told.changes.into_iter().try_for_each(|change| touched.send(change.touched()).map(drop))
-            }
-            _ => touched.send(Touched::Everything).map(drop),
+        let heard = match (since, told.missed) {
+            (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::touched).collect(),
+            // The tools were asked for when this began.
+            (None, _) => vec![Touched::Everything],
+            (Some(_), _) => vec![Touched::Everything, Touched::Tools],
         };
+        for touch in heard {
+            // Nobody may be listening.
+            let _ = touched.send(touch);
+        }
         since = Some(told.next);
     }
 }
@@ -247,22 +257,38 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
 /// A change as a PROXY is told of it.
 #[derive(Deserialize)]
 struct ChangeTold {
-    /// Absent where a PRIMARY has hints alone.
+    /// Absent where a PRIMARY is of before there were other sources than the hints.
     source: Option<String>,
     what: String,
-    /// The resource: of a hint its component.
-    #[serde(alias = "component")]
-    name: Option<String>,
+    /// The resources; absent from such a PRIMARY, whose changes name a component.
+    touched: Option<Vec<Touch>>,
+    component: Option<String>,
     version: Option<u64>,
 }
 
 impl ChangeTold {
-    fn touched(self) -> Touched {
+    fn touched(self) -> Vec<Touched> {
+        if self.what == IN_USE {
+            return vec![Touched::Tools];
+        }
         let first = sources::all().first().map_or("", |first| first.name);
-        let source = sources::named(self.source.as_deref().unwrap_or(first));
-        let (Some(source), Some(name)) = (source, self.name) else { return Touched::Everything };
-        let is_same = matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
-        Touched::Resource { source: source.name, name: name.into(), count_changed: !is_same }
+        // The resources of a source that is not known here are nobody's who listens here.
+        let Some(source) = sources::named(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
+        let touched = match (self.touched, self.component) {
+            (Some(touched), _) => touched,
+            (None, Some(component)) => {
+                let is_same =
+                    matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
+                vec![Touch { resource: component.into(), count_changed: !is_same }]
+            }
+            (None, None) => return vec![Touched::Everything],
+        };
+        let touch = |Touch { resource, count_changed }| Touched::Resource {
+            source: source.name,
+            name: resource,
+            count_changed,
+        };
+        touched.into_iter().map(touch).collect()
     }
 }
 

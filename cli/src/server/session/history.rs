@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::time::timeout;
 
-use super::changes::{TOUCHED_CAPACITY, Touched};
+use super::changes::{IN_USE, TOUCHED_CAPACITY, Touched};
 
 /// Answers when there is something to tell: [`History::wait`] comes before the call.
 pub const CHANGES: &str = "nudge.changes";
@@ -167,6 +167,9 @@ impl ChangeSink for History {
             return;
         }
         for event in changes {
+            if event.what == IN_USE {
+                let _ = self.touched.send(Touched::Tools);
+            }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
                 // Nobody may be listening.
