@@ -144,7 +144,7 @@ impl ClientSettings<'_> {
             return Some(format!("{} --undo: the plugin brings the hooks, too", self.init()));
         }
         let users = self.client.hooks?(self.users?);
-        // For a project in the user's home both are one file. A broken user file is reported by a run without --project.
+        // In the user's home both are one file. A broken file of the user's is reported by a run without --project.
         if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
             return None;
         }
