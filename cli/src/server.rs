@@ -123,7 +123,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                     history.begin();
                     let calls = PrimaryCalls::new(&primary, history);
                     backend.promote(Arc::clone(&calls.service));
-                    // Changes during the takeover are not counted, and this version may have other tools than the last PRIMARY's.
+                    // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
                     let _ = history.touched().send(Touched::Everything);
                     let server = shared.open(*primary, Some(member), calls).await?;
                     if people {
