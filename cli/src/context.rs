@@ -38,8 +38,8 @@ pub enum Inferred {
 }
 
 impl Inference {
-    /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd` is
-    /// the folder when the caller names none.
+    /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
+    /// is the folder when the caller names none.
     pub fn infer(&self, usage: ContextUse, given: Option<&Value>, cwd: Option<&Path>, may_wait: bool) -> Inferred {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
@@ -95,8 +95,8 @@ impl Inference {
         }
     }
 
-    /// Infers from a folder; `None` when git must be run and the caller may not wait. Git runs outside the lock, so that
-    /// a hanging git delays no other call.
+    /// Infers from a folder; `None` when git must be run and the caller may not wait. Git runs outside the lock, so
+    /// that a hanging git delays no other call.
     fn infer_folder(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;

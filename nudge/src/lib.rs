@@ -68,7 +68,7 @@ pub use store::Change;
 pub use ttl::Ttl;
 pub use view::{Match, View};
 
-// The verbs' params and results stand in `method`, the forms of a value in `value`; here they are for short.
+// Short names for the verbs' params and results, which are documented in `method`.
 #[doc(no_inline)]
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Counts, Delete, Deleted, Deletion, Deletions,

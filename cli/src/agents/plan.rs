@@ -105,8 +105,8 @@ impl Plan {
         Ok(Self { files: changed(configs), command })
     }
 
-    /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that were
-    /// there before stay.
+    /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that
+    /// were there before stay.
     ///
     /// # Errors
     /// As [`Plan::new`].
