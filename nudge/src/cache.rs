@@ -299,7 +299,7 @@ impl Nudge {
         })
     }
 
-    /// The last deletions.
+    /// Runs `look` on the last deletions.
     pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
         look(&self.writer.lock().trash)
     }

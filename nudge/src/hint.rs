@@ -66,7 +66,7 @@ impl Source {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintMeta {
-    /// Returns the reason why the hint is worth knowing, if given.
+    /// Why it is worth knowing.
     #[serde(deserialize_with = "wire::given")]
     pub reason: Option<String>,
     /// Words to find it by.
