@@ -67,7 +67,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 /// Serves until stdin ends, a signal comes, or the session is ended with `nudge.shutdown`.
 ///
 /// # Errors
-/// When `server.pid` cannot be written, or the MCP client does not speak MCP.
+/// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
+/// the client on stdin does not speak MCP.
 pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
@@ -215,7 +216,7 @@ struct PrimaryCalls {
 }
 
 impl PrimaryCalls {
-    /// The server's own methods come first, then those over all sources, then each source's.
+    /// Collects the services: the server's own come first, then those over all sources, then each source's.
     fn new(primary: &Primary, history: &Arc<History>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<Proxies>::default();

@@ -68,7 +68,7 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let said = format!("{first}{}", said.as_str());
-    // A misplaced word may be a secret, and this goes to logs and transcripts.
+    // A misplaced word may be a secret, and the message goes to logs and transcripts.
     match SecretGuard::new().check(None, &said) {
         None => format!("{said}; see `nudge {verb}--help`."),
         Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),

@@ -30,8 +30,8 @@ use crate::view::{Match, pick};
 /// Largest number of cached compiled scopes.
 const MAX_CACHED_SCOPES: usize = 1024;
 
-/// The hint cache: thread-safe, in memory, explained. Reads never write, and a refused call changes
-/// nothing.
+/// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
+/// changes nothing.
 ///
 /// It has one method per verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
 pub struct Nudge {
@@ -304,7 +304,7 @@ impl Nudge {
         look(&self.writer.lock().trash)
     }
 
-    /// Applies changes whose scopes are acquired, and releases those of the hints that went.
+    /// Applies changes whose scopes are acquired, and releases the scopes of removed hints.
     fn change(&self, writer: &mut Writer, changes: &[Change]) {
         for change in changes {
             if let Change::Extra(extra) = change {

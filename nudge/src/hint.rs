@@ -149,7 +149,7 @@ pub struct Hint {
     pub(crate) ttl: Ttl,
     /// NaN for "not given", which takes half the size of an `Option`.
     confidence: f64,
-    /// 0 for "not given".
+    /// The priority; 0 for "not given".
     priority: u8,
     sensitivity: Option<Sensitivity>,
     source: Option<Source>,
@@ -235,7 +235,7 @@ impl Hint {
         &self.value
     }
 
-    /// The value's text: see [`HintValue::text`].
+    /// Returns the value's text, see [`HintValue::text`].
     pub fn text(&self) -> &str {
         self.value.text()
     }

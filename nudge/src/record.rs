@@ -16,7 +16,7 @@ use crate::log::Applied;
 use crate::store::Change;
 use crate::trash::Trash;
 
-/// A write that is about to be made, as a [`Log`](crate::Log) records it.
+/// A planned write, as a [`Log`](crate::Log) records it before it is applied.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
     /// The write, as [`Log::applied`](crate::Log::applied) gets it afterwards.

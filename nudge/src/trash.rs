@@ -13,7 +13,7 @@ const MAX_DELETIONS: usize = 100;
 /// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size.
 const MAX_BYTES: usize = 4 << 20;
 
-/// One call that deleted hints.
+/// A call that deleted hints.
 #[derive(Debug, Clone)]
 pub(crate) struct Deleted {
     /// The id, counted from 1.

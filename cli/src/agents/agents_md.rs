@@ -1,4 +1,4 @@
-//! The block for AGENTS.md or CLAUDE.md: five lines that say when to ask.
+//! The block for AGENTS.md or CLAUDE.md: five lines that tell a model when to ask Nudge.
 
 use nudge::Result;
 

@@ -305,7 +305,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     for name in way {
         let entry = table.entry(name).or_insert_with(|| {
             let mut made = Table::new();
-            // `[a.b]` needs no `[a]` before it.
+            // An implicit table is not written: `[a.b]` needs no `[a]` before it.
             made.set_implicit(true);
             Item::Table(made)
         });

@@ -26,9 +26,9 @@ pub struct Event {
 /// The format of an answer.
 #[derive(Debug, PartialEq)]
 pub enum ReplyForm {
-    /// `hookSpecificOutput` with this event's name: Claude Code, Codex, Gemini CLI.
+    /// `hookSpecificOutput` with the name of the event, for Claude Code, Codex and Gemini CLI.
     Specific(String),
-    /// `additional_context`: Cursor.
+    /// `additional_context`, for Cursor.
     Plain,
 }
 

@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use super::plan::{File, PriorEntries};
 
-/// One change of one file.
+/// A change of a file.
 #[derive(Serialize, Deserialize)]
 pub struct Change {
     /// The client's name for `nudge init`.

@@ -54,7 +54,7 @@ pub fn run(args: &Edit, global: &Global) -> Result<CommandOutput> {
     }
 }
 
-/// The file that is edited, in a folder of its own; both go when this is dropped.
+/// The file that is edited, in a folder of its own; both are removed on drop.
 struct Draft {
     folder: TempDir,
     path: PathBuf,

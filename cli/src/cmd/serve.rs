@@ -31,7 +31,7 @@ struct ServeArgs {
     detached: bool,
 }
 
-/// `nudge serve`
+/// Runs `nudge serve`, or starts it in the background.
 pub fn run(args: &Serve, global: &Global) -> Result<CommandOutput> {
     if args.detach {
         return detach::run(read(args, global)?, global.json);
@@ -61,7 +61,7 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
     Ok(ServeArgs { settings, log_level: log::level(values.text("log_level")), detached: args.detached })
 }
 
-/// Serves until it is stopped.
+/// Serves until the server is stopped.
 fn serve(args: ServeArgs) -> Result<()> {
     if args.detached {
         detach::leave_the_terminal();

@@ -189,7 +189,7 @@ impl Endpoint {
             }
             Err(refusal) => {
                 tracing::info!(status = refusal.status().as_u16(), "refused a request");
-                // With `Expect: 100-continue` the client has not sent the body and, once refused, never will.
+                // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));
                 }

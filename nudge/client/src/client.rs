@@ -232,7 +232,7 @@ impl Client {
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Connection>> {
-        // A panic elsewhere leaves nothing half done here.
+        // A poisoned pool is whole: no panic leaves it half changed.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

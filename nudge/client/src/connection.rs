@@ -1,4 +1,4 @@
-//! One HTTP connection to a server, driven by the call that uses it.
+//! An HTTP connection to a server, driven by the call that uses it.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest answer that is read. An export stays below it: a server holds 24 MiB of hints at most.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
-/// Why a request was not answered.
+/// The reason why a request was not answered.
 #[derive(Debug)]
 pub struct Failed {
     /// The error for the caller when there is no further try.

@@ -13,7 +13,7 @@ pub use unix::{Dir, FileId};
 #[cfg(not(unix))]
 pub use windows::{Dir, FileId};
 
-/// Why a directory cannot be used.
+/// The reason why a directory cannot be used.
 #[derive(Debug)]
 #[cfg_attr(not(unix), allow(dead_code))]
 pub enum Unfit {
@@ -21,7 +21,7 @@ pub enum Unfit {
     Foreign,
     /// The directory is missing and was not to be created.
     Missing,
-    /// The rest of a sentence that begins with the path.
+    /// Any other reason: the rest of a sentence that begins with the path.
     Because(String),
 }
 
@@ -34,7 +34,7 @@ impl From<io::Error> for Unfit {
 /// The kind of file that has a certain name.
 #[derive(Debug)]
 pub enum FileKind {
-    /// Nothing.
+    /// There is no such file.
     Missing,
     /// A regular file of this user's with one name (no second hard link).
     Ours {
@@ -73,7 +73,7 @@ mod unix {
     pub struct FileId(i128, i128);
 
     impl FileId {
-        /// That of an open file.
+        /// Returns the identity of an open file.
         pub fn of(file: &File) -> io::Result<Self> {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
@@ -90,7 +90,7 @@ mod unix {
     pub struct Dir(OwnedFd);
 
     impl Dir {
-        /// Creates it when it is missing and `create`, and checks what it is.
+        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
             let made =
                 if create { std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) } else { Ok(()) };
@@ -122,7 +122,7 @@ mod unix {
             Ok(Self(dir))
         }
 
-        /// Opens a file to lock it; makes it when it is missing and `create`.
+        /// Opens a file to lock it; it is created when missing if `create`.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             let create = if create { OFlags::CREATE } else { OFlags::empty() };
             self.open_at(name, OFlags::RDWR | create)
@@ -133,12 +133,12 @@ mod unix {
             self.open_at(name, OFlags::RDONLY)
         }
 
-        /// Opens a file for adding to it; makes it when it is missing.
+        /// Opens a file to append to it; it is created when missing.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
         }
 
-        /// Opens a file for reading and writing, and makes it private first where it is not.
+        /// Opens a file for reading and writing, and makes it private first if it is not.
         pub fn open_write(&self, name: &str) -> io::Result<File> {
             let file = match self.open_whatever_mode(name, OFlags::RDWR) {
                 // The file is this user's, but its mode denies the owner: repair the mode.
@@ -155,7 +155,7 @@ mod unix {
             Ok(file)
         }
 
-        /// Makes a file that was not there, for reading and writing.
+        /// Creates a file for reading and writing; fails when it exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
         }
@@ -183,7 +183,7 @@ mod unix {
             }
         }
 
-        /// Puts one name in the place of another.
+        /// Renames a file, replacing one that has the new name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
         }
@@ -193,7 +193,7 @@ mod unix {
             Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
         }
 
-        /// Whether a directory has that name.
+        /// Returns true when a directory has that name.
         pub fn is_dir(&self, name: &str) -> bool {
             rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
@@ -229,7 +229,7 @@ mod windows {
     pub struct FileId;
 
     impl FileId {
-        /// That of an open file.
+        /// Returns the identity of an open file.
         #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
         pub fn of(_file: &File) -> io::Result<Self> {
             Ok(Self)
@@ -241,7 +241,7 @@ mod windows {
     pub struct Dir(PathBuf);
 
     impl Dir {
-        /// Creates it when it is missing and `create`, and checks what it is.
+        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
             if create {
                 std::fs::create_dir_all(path)?;
@@ -254,7 +254,7 @@ mod windows {
             }
         }
 
-        /// Opens a file to lock it; makes it when it is missing and `create`.
+        /// Opens a file to lock it; it is created when missing if `create`.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create(create).truncate(false))
         }
@@ -264,7 +264,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true))
         }
 
-        /// Opens a file for adding to it; makes it when it is missing.
+        /// Opens a file to append to it; it is created when missing.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().append(true).create(true))
         }
@@ -274,7 +274,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true).write(true))
         }
 
-        /// Makes a file that was not there, for reading and writing.
+        /// Creates a file for reading and writing; fails when it exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create_new(true))
         }
@@ -295,7 +295,7 @@ mod windows {
             Ok(matches!(self.look(name)?, FileKind::Ours { .. }))
         }
 
-        /// Puts one name in the place of another.
+        /// Renames a file, replacing one that has the new name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             std::fs::rename(self.0.join(from), self.0.join(to))
         }
@@ -305,7 +305,7 @@ mod windows {
             std::fs::remove_file(self.0.join(name))
         }
 
-        /// Whether a directory has that name.
+        /// Returns true when a directory has that name.
         pub fn is_dir(&self, name: &str) -> bool {
             self.0.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir())
         }

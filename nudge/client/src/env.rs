@@ -14,7 +14,7 @@ pub fn asked_env(asked: &EnvNames, look_up: impl Fn(&str) -> Option<String>) -> 
     let value = |name: &String| match look_up(name) {
         // Null says "known not to be set"; a missing name would say "unknown".
         None => Value::Null,
-        // A value that is too long for a context is too long to match.
+        // A longer value cannot be sent, and no scope can match it.
         Some(value) if asked.values.contains(name) && value.len() <= MAX_VALUE_BYTES => value.into(),
         Some(_) => "".into(),
     };

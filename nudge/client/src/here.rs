@@ -27,7 +27,7 @@ fn cwd(pwd: Option<OsString>) -> Option<PathBuf> {
 /// by git's own files, the operating system, and the environment. A call to a
 /// [session](crate::Store::connect) sends only those variables that the server asks for.
 ///
-/// It reads the environment of the process, which nobody outside Rust may change meanwhile; see
+/// It reads the environment of the process, which code outside Rust must not change meanwhile; see
 /// [`detect_from`].
 ///
 /// # Errors

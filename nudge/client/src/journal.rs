@@ -29,25 +29,25 @@ const FAMILY: &[u8; 14] = b"nudge-journal ";
 const HEAD_BYTES: usize = 8;
 /// Largest record. A change stays below it: a whole import is 24 MiB.
 const MAX_RECORD_BYTES: usize = 128 << 20;
-/// Most memory that the buffer keeps between two appends.
+/// Largest amount of memory that the buffer keeps between two appends.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl RuntimeDir {
     /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the
     /// lock.
     ///
-    /// With `keep` the session goes on: the longest whole prefix of the records comes back in order,
-    /// and what follows it is cut off. Without, a new session begins and what there was is removed.
+    /// With `keep` the session goes on: the longest whole prefix of the records is returned in order,
+    /// and the rest of the file is cut off. Without `keep` a new session begins and the old journal is removed.
     ///
-    /// Damage does not make this fail. A link, a pipe, somebody else's file or one with a second name under
-    /// the journal's name is not believed but replaced: the name is removed, what it stood for is
-    /// untouched. A directory stays; until it is gone, every append is refused. Both are told in
+    /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under
+    /// the journal's name is not read but replaced: the name is removed, the file itself is untouched. A
+    /// directory stays; until it is gone, every append is refused. Both are reported in
     /// [`Restored::notice`], and neither needs a restart.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` with `keep` alone, when there is a journal of ours that cannot be read just now
-    /// (too many open files, an error of the disk), or that another version of Nudge has written: whoever
-    /// went on without it would lose acknowledged changes, so it is left as it is and the caller gives the
+    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open
+    /// files, an error of the disk), or was written by another version of Nudge: a PRIMARY that went on
+    /// without it would lose acknowledged changes, so the file stays as it is and the caller gives the
     /// lock back.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
         Journal::open(Arc::clone(&self.dir), self.path().join(NAME), lock.id.clone(), keep)
@@ -72,7 +72,7 @@ impl RuntimeDir {
 pub struct Restored {
     /// The payloads, in the order in which they were appended.
     pub records: Vec<Vec<u8>>,
-    /// One sentence for the log when something was not as the last PRIMARY left it.
+    /// A sentence for the log when something was not as the last PRIMARY left it.
     pub notice: Option<String>,
 }
 
@@ -144,9 +144,9 @@ impl Journal {
     /// Appends a record: when this returns, the death of the process does not lose it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be written. Then nothing of it stays in the file, or what stays is
-    /// cut off before anything else is written; every call tries afresh, so it goes on by itself once
-    /// the reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
+    /// `E_UNAVAILABLE` when the record cannot be written. Then nothing of it stays in the file, or the rest
+    /// is cut off before anything else is written; every call tries again, so appends work once the
+    /// reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
     /// Records of more than 128 MiB are refused too. Once `primary.lock` was removed or replaced every call fails
     /// for good, and the record that was being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {

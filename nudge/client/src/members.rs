@@ -10,8 +10,8 @@
 //! it still has members: one of them may have been suspended, and notices late.
 //!
 //! **Start.** A server repeats these two until one succeeds:
-//! 1. [`RuntimeDir::try_lock`]: won, go on as PRIMARY;
-//! 2. `server.pid` names a server that *answers* while the lock is held: go on as PROXY.
+//! 1. [`RuntimeDir::try_lock`]: when the lock is won, go on as PRIMARY;
+//! 2. when `server.pid` names a server that *answers* while the lock is held, go on as PROXY.
 //!
 //! **As PRIMARY**, in this order:
 //! 1. [`RuntimeDir::remove_server_file`];
@@ -27,9 +27,9 @@
 //! session file, and believes it only while `server.pid` names the server that answered: else another server
 //! has won the lock since, and the file may still describe an earlier session.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::lock`]; 1; when [`RuntimeDir::session`] says that the session
-//! was stopped, or is another by now, it ends instead; else 3 with `keep` (it is a member itself, so
-//! the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
+//! **Promotion** of a PROXY: [`RuntimeDir::lock`], then 1. When [`RuntimeDir::session`] says that the session
+//! was stopped, or is another by now, the PROXY ends instead; else it does 3 with `keep` (it is a member itself,
+//! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
 //! [`Member`].
 //!
 //! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, asks 2 again, and when
@@ -40,23 +40,23 @@
 //! session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
-//! **Death** anywhere is an end without the other steps: what stays on the disk is removed by the next
-//! start.
+//! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
+//! disk.
 //!
-//! One limit: a member of a stopped session that sleeps (SIGSTOP) belongs to the next one too until it
-//! wakes up, so that one may outlive its last process.
+//! There is one limit: a suspended member (SIGSTOP) of a stopped session belongs to the next session too until
+//! it wakes up, so that the next session may outlive its last process.
 //!
 //! `tests/tests/protocol.rs` takes these steps in every order.
 //!
 //! # Why it holds
 //!
 //! *Two starters*: one wins `primary.lock`; the other joins after the first has decided. *A PROXY that
-//! saw a PRIMARY answer, and joins only after that has died*: the session goes on if it joins before the
-//! next PRIMARY asks, else a new one has begun and it belongs to that; it has promised nobody anything yet.
-//! *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived with it
-//! for a moment. *A PRIMARY that dies after deciding*: nobody had joined, so the next decides anew, or
-//! there are members, who agree that the session lives. *Two that end at once*: each asks after it has
-//! left, and the one whose lock the other was refused asks after that, or the other still tries.
+//! saw a PRIMARY answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins
+//! before the next PRIMARY asks 2; else a new session has begun, and the PROXY belongs to that. It has not served
+//! anybody yet. *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived at
+//! the same time for a moment. *A PRIMARY that dies after deciding*: either nobody had joined, so the next one
+//! decides anew, or there are members, for whom the session lives. *Two that end at once*: each asks 2 after it has
+//! left; when one is refused the lock because the other holds it, the other asks later, or the first tries again.
 
 use std::fs::{File, TryLockError};
 use std::thread::sleep;
@@ -68,7 +68,7 @@ use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir};
 use crate::session::SessionState;
 
-/// Held shared by all who belong to the session; never removed, so that all lock the same file.
+/// The file that all members of the session lock shared; never removed, so that all lock the same file.
 const LOCK: &str = "members.lock";
 /// Longest wait for `members.lock`. A PRIMARY that decides holds it for microseconds, unless it is stopped
 /// in between.
@@ -83,7 +83,7 @@ const END_TIMEOUT: Duration = Duration::from_millis(20);
 /// process dies.
 ///
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
-/// and whose removal races with the next process of the same pid. The PRIMARY knows who calls it.
+/// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
 pub struct Member(#[allow(dead_code)] File);
 
@@ -93,7 +93,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used, or a PRIMARY that is just deciding keeps it for
-    /// more than five seconds (somebody has stopped it).
+    /// more than five seconds (it is suspended).
     pub fn join(&self) -> Result<Member> {
         let file = self.members()?;
         let deadline = Instant::now() + JOIN_TIMEOUT;

@@ -25,7 +25,7 @@ const MAX_LOG_BYTES: u64 = 1 << 20;
 /// Largest small file that is believed; servers write less.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
-/// The directory one session of servers and their clients share.
+/// The directory that the servers of one session and their clients share.
 ///
 /// A real directory of this user's with mode 0700, checked when it is opened.
 #[derive(Debug, Clone)]
@@ -35,9 +35,9 @@ pub struct RuntimeDir {
 }
 
 impl RuntimeDir {
-    /// Opens the directory given, else the one `NUDGE_RUNTIME_DIR` names, else the usual one
-    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is somebody else's; on Windows
-    /// `%LOCALAPPDATA%\nudge`). It stays missing when it is missing: a question leaves no trace.
+    /// Opens the given directory, else the one that `NUDGE_RUNTIME_DIR` names, else the default one
+    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is another user's; on Windows
+    /// `%LOCALAPPDATA%\nudge`). A missing directory is not created: a mere look leaves no trace.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it is missing, so that no server can be running; and when it is a link, not
@@ -107,8 +107,8 @@ impl RuntimeDir {
         self.path.join(SERVER_FILE)
     }
 
-    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it: a
-    /// failed try is no verdict.
+    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it, so that a
+    /// failed try proves nothing.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
@@ -365,9 +365,9 @@ impl LockWatch {
 /// The contents of `server.pid`. Unknown keys are tolerated, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
-    /// The server's process, for people; nothing is ever decided by it.
+    /// The server's pid, for people; no decision depends on it.
     pub pid: u32,
-    /// Its port on 127.0.0.1.
+    /// The server's port on 127.0.0.1.
     pub port: u16,
     /// The time at which its store was made.
     #[serde(default)]

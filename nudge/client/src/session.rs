@@ -19,7 +19,7 @@ pub struct SessionFile {
     pub id: String,
     /// When the session began, in Unix milliseconds.
     pub created_at: i64,
-    /// The port of its PRIMARY, for the next to take where it can; 0 when there is none yet.
+    /// The port of its PRIMARY, which the next one takes if it is free; 0 when there is none yet.
     #[serde(default)]
     pub port: u16,
     /// The bearer token that callers show; absent when servers ask for none.

@@ -1,4 +1,4 @@
-//! One type for a store in this process and for the machine's running session; the bindings are built on it.
+//! A store in this process or the machine's running session, as one type; the bindings are built on it.
 
 use std::fmt;
 use std::path::Path;
@@ -59,7 +59,7 @@ type Clock = nudge::SystemClock;
 type Clock = nudge::ManualClock;
 
 impl Store {
-    /// An empty store in this process.
+    /// Makes an empty store in this process.
     pub fn new(config: Config) -> Self {
         let clock = Arc::new(clock());
         let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// The best eligible variant of a key, or `None`.
+    /// Returns the best eligible variant of a key, or `None`.
     ///
     /// # Errors
     /// `E_INVALID` for a name that no component or key can have; `E_UNAVAILABLE`.
@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// The best eligible variant of a key, or why there is none.
+    /// Returns the best eligible variant of a key, or an error that says why there is none.
     ///
     /// # Errors
     /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
@@ -182,7 +182,7 @@ impl Service for Store {
             #[cfg(feature = "test-clock")]
             StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
             StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
-            // In JSON-RPC null stands for no params at all.
+            // Other params are refused here: JSON-RPC would take null for no params at all.
             StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
@@ -258,7 +258,7 @@ impl Found {
         })
     }
 
-    /// The value's text: see [`HintValue::text`].
+    /// Returns the value's text, see [`HintValue::text`].
     pub fn text(&self) -> &str {
         self.value().text()
     }

@@ -49,7 +49,7 @@ pub struct Bump {
 /// Result of [`Nudge::bump`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Bumped {
-    /// The hint with its new counts; a secret value is redacted on the wire.
+    /// The hint with its new counts; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
 }

@@ -48,7 +48,7 @@ pub struct Delete {
 pub struct Deleted {
     /// Always true: a missing hint is `E_NOT_FOUND`.
     pub deleted: bool,
-    /// The best of the deleted variants, eligibility ignored; a secret value is redacted on the wire.
+    /// The best of the deleted variants, eligibility ignored; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub previous: Arc<Hint>,
     /// Number of deleted variants.

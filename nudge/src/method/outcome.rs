@@ -31,7 +31,7 @@ pub struct Matched {
     pub matched: Vec<MatchedHint>,
 }
 
-/// A changed hint; a secret value is redacted on the wire.
+/// A changed hint; a secret value is redacted in JSON.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct MatchedHint(#[serde(serialize_with = "redacted")] pub Arc<Hint>);

@@ -91,7 +91,7 @@ pub struct QueryRows {
 /// One hint of a [`QueryRows`].
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRow {
-    /// The hint; a secret value is redacted on the wire.
+    /// The hint; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
     /// The score, 0 to 1; four decimals in JSON.

@@ -53,7 +53,7 @@ pub struct SetHint {
 /// Result of [`Nudge::set`].
 #[derive(Debug, Clone, Serialize)]
 pub struct SetResult {
-    /// The hint as stored; a secret value is redacted on the wire.
+    /// The hint as stored; a secret value is redacted in JSON.
     #[serde(serialize_with = "redacted")]
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.

@@ -50,7 +50,7 @@ pub struct Deletions {
     pub deletions: Vec<Deletion>,
 }
 
-/// One call that deleted hints.
+/// A call that deleted hints.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
     /// The id for [`Undo`].

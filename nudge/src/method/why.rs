@@ -50,7 +50,7 @@ pub struct Whys {
 /// One variant of a [`Whys`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyVariant {
-    /// The hint; a secret value is redacted on the wire.
+    /// The hint; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
     /// The conditions of its scope.

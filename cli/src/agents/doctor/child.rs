@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time to end after stdin has ended; a Nudge server needs less than one second.
 const FAREWELL: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(2);
-/// Most stdout that is read; Nudge writes less.
+/// Largest amount of stdout that is read; Nudge writes less.
 const MAX_BYTES: u64 = 4 << 20;
 /// Length of the end of stderr that is kept.
 const TAIL_BYTES: usize = 4 << 10;

@@ -167,7 +167,7 @@ mod tests {
     fn texts_of_others_are_cut_and_keep_their_secrets() {
         assert_eq!(shown("short"), "short");
         assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
-        // Put together here, so that nothing that looks like a credential stands in the source.
+        // The parts are joined here, so that the source holds nothing that looks like a credential.
         let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
         assert!(!shown(&format!("bad key {token}")).contains(&token));
     }

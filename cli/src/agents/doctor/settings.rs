@@ -185,7 +185,7 @@ impl ClientSettings<'_> {
     pub fn held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
             NotStarted::Missing(_) => install.to_owned(),
-            // `nudge init` keeps an entry with the right command and arguments, so it has to be taken out first.
+            // `nudge init` keeps such an entry or refuses to replace it, so the user has to take it out first.
             NotStarted::Unclear(_) => {
                 format!("look at it in {}, take it out there, then `{}`", file.display(), self.init())
             }

@@ -22,7 +22,7 @@ const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 pub struct Request<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// Absent in a notification; `null` is an id.
+    /// The id; absent in a notification, while `null` is an id.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     /// The name of the method.

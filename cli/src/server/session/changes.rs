@@ -42,7 +42,7 @@ pub enum Touched {
 pub const TOUCHED_CAPACITY: usize = 1024;
 /// Time for which changes are gathered before clients are notified.
 const GATHER: Duration = Duration::from_millis(20);
-/// Batches that may wait for a client that reads slowly.
+/// Largest number of batches that wait for a slow client.
 const BATCH_CAPACITY: usize = 16;
 /// Time for which the PRIMARY holds a PROXY's `nudge.changes` call when nothing changes.
 const WAIT_S: f64 = 5.0;
@@ -201,7 +201,7 @@ pub fn no_params() -> Box<RawValue> {
 pub struct Feed(Option<broadcast::Receiver<Arc<Batch>>>);
 
 impl Feed {
-    /// The next batch; `None` when there will be no more.
+    /// Returns the next batch; `None` when there will be no more.
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),

@@ -35,7 +35,7 @@ const NEXT_PORTS: u16 = 20;
 pub struct ServeSettings {
     /// The directory of the lock, the journal and `server.pid`.
     pub dir: RuntimeDir,
-    /// The port tried first by the first PRIMARY of a session; 0 for any.
+    /// The port that the first PRIMARY of a session tries first; 0 for any.
     pub port: u16,
     /// Further allowed values of `Host`.
     pub allow_host: Vec<String>,

@@ -251,7 +251,7 @@ fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
 fn class_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('[')?;
     let negated = usize::from(body.starts_with('!'));
-    // A `]` that comes first is a member.
+    // A `]` that comes first belongs to the class.
     let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
     text[from..].find(']').map(|at| from + at + 1)
 }
@@ -378,7 +378,7 @@ fn in_class(body: &str, have: char) -> bool {
     let mut found = false;
     while let Some(low) = members.next() {
         let mut ahead = members.clone();
-        // A `-` at either end is a member.
+        // A `-` at either end belongs to the class.
         let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
         if let Some(high) = high {
             members = ahead;
