@@ -98,7 +98,7 @@ fn usage(hint: &Value) -> String {
     out
 }
 
-/// Returns [`age`] in words.
+/// Returns `age` in words.
 pub fn ago(time: &Value) -> String {
     match age(time).as_str() {
         "now" => "just now".into(),
