@@ -96,7 +96,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
     let (mut serving, backend) = match role {
         Role::Primary(primary) => {
             let calls = PrimaryCalls::new(&primary, history);
-            let backend = Arc::new(Backend::here(Arc::clone(&calls.service)));
+            let backend = Arc::new(Backend::here(calls.service()));
             let server = shared.open(*primary, None, calls).await?;
             if people {
                 say(&server.invitation(&settings.dir));
@@ -123,7 +123,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                     feed.abort();
                     history.begin();
                     let calls = PrimaryCalls::new(&primary, history);
-                    backend.promote(Arc::clone(&calls.service));
+                    backend.promote(calls.service());
                     // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
                     let _ = history.touched().send(Touched::Everything);
                     let server = shared.open(*primary, Some(member), calls).await?;
@@ -211,7 +211,7 @@ struct PrimaryServer {
 
 /// The services that answer the methods of a PRIMARY.
 struct PrimaryCalls {
-    service: Arc<dyn Service>,
+    all: Vec<Arc<dyn Service>>,
     proxies: Arc<Proxies>,
 }
 
@@ -232,7 +232,18 @@ impl PrimaryCalls {
         #[cfg(feature = "test-clock")]
         all.push(Arc::new(session::test_clock::TestClock(Arc::clone(&primary.clock))));
         all.extend(primary.sources.services());
-        Self { service: Arc::new(log::Logged(Services::new(all))), proxies }
+        Self { all, proxies }
+    }
+
+    /// All of it.
+    fn service(&self) -> Arc<dyn Service> {
+        Arc::new(log::Logged(Services::new(self.all.clone())))
+    }
+
+    /// All of it, and what exists on HTTP alone.
+    fn with(&self, control: Control) -> Arc<dyn Service> {
+        let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>]);
+        Arc::new(log::Logged(Services::new(all.collect())))
     }
 }
 
@@ -240,7 +251,6 @@ impl Shared<'_> {
     /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
         let Primary { lock, member: joined, listener, token, sources, journal, file, session, .. } = primary;
-        let PrimaryCalls { service, proxies } = calls;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -251,16 +261,16 @@ impl Shared<'_> {
         let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
         let stopped = self.stop.subscribe();
         // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
-        let backend = Arc::new(Backend::here(Arc::clone(&service)));
+        let backend = Arc::new(Backend::here(calls.service()));
         let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
         let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
         let control = Control::new(dir.clone(), Arc::clone(&journal), self.stop.clone());
         let endpoint = http::Endpoint {
             door,
-            service: Arc::new(Services::new(vec![service, Arc::new(control)])),
+            service: calls.with(control),
             history: Arc::clone(self.history),
-            proxies,
+            proxies: calls.proxies,
             mcp,
         };
         if let Err(error) = dir.write_server_file(&lock, &file) {

@@ -1,5 +1,6 @@
-//! What is set: the settings file, then the environment, then flags. One table makes the keys of the file, the
-//! variables, the flags of `nudge serve` and the page `nudge/docs/settings.md`.
+//! The values of the settings, from the settings file, the environment and flags; what comes later in this list counts.
+//! One table makes the keys of the file, the variables, the flags of `nudge serve` and the page
+//! `nudge/docs/settings.md`.
 //!
 //! The file is the user's own, `nudge/config.toml` in the folder that the system has for such files. A project's files
 //! never set anything.
@@ -19,10 +20,10 @@ use crate::sources;
 
 /// Largest settings file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// In `nudge config` and messages.
+/// The name of the settings file, also in messages.
 const FILE: &str = "config.toml";
 
-/// The server's own, before those of the sources.
+/// The settings of the binary itself, before those of the sources.
 static OWN: &[Setting] = &[
     Setting {
         name: "port",
@@ -106,7 +107,7 @@ pub fn file() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nudge").join(FILE))
 }
 
-/// What is set without flags.
+/// The values of all settings, without flags.
 ///
 /// # Errors
 /// `E_INVALID` for a file or a variable that makes no sense: limits and protections must not count as not set.
@@ -114,7 +115,7 @@ pub fn read() -> Result<Values> {
     with(&SettingFlags::default())
 }
 
-/// What is set, with the flags of a command.
+/// The values of all settings, with the flags of a command.
 ///
 /// # Errors
 /// As [`read`].
@@ -125,14 +126,14 @@ pub fn with(flags: &SettingFlags) -> Result<Values> {
     Ok(values)
 }
 
-/// What is set when nobody sets anything.
+/// The default of every setting.
 pub fn defaults() -> Values {
     let mut values = Values::default();
     table().for_each(|setting| values.or_default(setting));
     values
 }
 
-/// What sources keep their files in.
+/// The folder in which sources keep files.
 pub fn data_dir(values: &Values) -> DataDir {
     let given = values.text("data_dir");
     if !given.is_empty() {
@@ -178,7 +179,7 @@ fn read_file(path: &Path) -> Result<Option<String>> {
     let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
     // Looked at before it is opened: a pipe would keep us waiting.
     match path.metadata() {
-        // Nor is there one for a user who may not enter the folder.
+        // A user who may not enter the folder has none either.
         Err(error) if matches!(error.kind(), NotFound | PermissionDenied | NotADirectory) => return Ok(None),
         Err(error) => return Err(unusable(&format!("cannot be read ({error})"))),
         Ok(meta) if !meta.is_file() => return Err(unusable("is not a file")),

@@ -15,12 +15,12 @@ pub fn all() -> &'static [&'static SourceSpec] {
     LIST.get_or_init(|| SOURCES)
 }
 
-/// Takes another list, before anything has asked for it: a binary of the tests has a source more.
+/// Replaces the list, for a binary of the tests that has one source more. Without effect once the list was read.
 pub fn set(list: &'static [&'static SourceSpec]) {
     let _ = LIST.set(list);
 }
 
-/// The source of this name.
+/// The source of this name, if there is one.
 pub fn named(name: &str) -> Option<&'static SourceSpec> {
     all().iter().copied().find(|source| source.name == name)
 }
@@ -30,12 +30,12 @@ pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static R
     all().iter().filter_map(|source| Some((*source, source.resources?)))
 }
 
-/// The rows of every source.
+/// The methods of every source.
 pub fn methods() -> Vec<&'static Method> {
     all().iter().flat_map(|source| (source.methods)()).collect()
 }
 
-/// The row of this name.
+/// The method of this name, if a source has it.
 pub fn method(name: &str) -> Option<&'static Method> {
     methods().into_iter().find(|row| row.name == name)
 }

@@ -31,7 +31,7 @@ pub mod command_line {
 }
 
 pub mod settings {
-    //! The environment variables, their defaults and flags.
+    //! The settings: file, variables, flags and defaults.
     //!
     //! [semantics]: super::semantics
     //!

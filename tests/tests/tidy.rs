@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nudge::{Config, ErrorKind};
+use nudge::ErrorKind;
 
 /// Longest source file.
 const MAX_LINES: usize = 500;
@@ -103,10 +103,36 @@ fn the_pages_list_what_there_is() {
     for kind in ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0) {
         assert!(methods.contains(&format!("| `{}` | {} |", kind.reason(), kind.code())), "{kind:?} is missing");
     }
-    let settings = read("nudge/docs/settings.md");
-    for name in Config::ENV {
-        assert!(settings.contains(&format!("| `{name}` |")), "{name} is missing");
+}
+
+/// The page of the settings, and the comments between which its table stands.
+const SETTINGS: &str = "nudge/docs/settings.md";
+const TABLE_BEGINS: &str = "<!-- settings: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
+const TABLE_ENDS: &str = "<!-- end of settings -->";
+
+/// With `UPDATE=1` the page is written; else it must have the table of the code already.
+#[test]
+fn the_settings_page_has_the_table_of_the_code() {
+    let page = read(SETTINGS);
+    let (before, rest) = page.split_once(TABLE_BEGINS).expect("the comment before the table");
+    let (_, after) = rest.split_once(TABLE_ENDS).expect("the comment after the table");
+    let made = format!("{before}{TABLE_BEGINS}\n\n{}\n{TABLE_ENDS}{after}", settings_table());
+    if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
+        fs::write(root().join(SETTINGS), made).unwrap();
+    } else {
+        assert_eq!(page, made, "{TABLE_BEGINS}");
     }
+}
+
+fn settings_table() -> String {
+    let code = |text: String| if text.is_empty() { text } else { format!("`{text}`") };
+    let rows = nudge_cli::settings::table().map(|setting| {
+        let flag = setting.long().map_or_else(String::new, |long| format!("--{long}"));
+        let cells = [setting.name.into(), setting.variable(), flag, setting.default.into()].map(code);
+        format!("| {} | {} |\n", cells.join(" | "), setting.about.replace('|', "\\|"))
+    });
+    let head = "| key | variable | flag | default | what it sets |\n|---|---|---|---|---|\n";
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
 #[test]
@@ -242,7 +268,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-hints", &["nudge-core"]),
     ("nudge-client", &["nudge-core", "nudge-hints"]),
     ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client"]),
-    ("nudge-c", &["nudge-hints", "nudge-client"]),
+    ("nudge-capi", &["nudge-hints", "nudge-client"]),
     ("nudge-python", &["nudge-hints", "nudge-client"]),
     ("nudge-node", &["nudge-hints", "nudge-client"]),
     ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use nudge::{Caller, Error, Method, Result, Service};
+use nudge::{Caller, Error, Method, Result, Service, Services, unknown_method};
 use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tracing::level_filters::LevelFilter;
@@ -47,10 +47,10 @@ where
     let _ = if for_people { registry.with(format.without_time()).try_init() } else { registry.with(format).try_init() };
 }
 
-/// A service whose calls are logged at debug level.
-pub struct Logged<S>(pub S);
+/// Services whose calls are logged at debug level.
+pub struct Logged(pub Services);
 
-impl<S: Service> Service for Logged<S> {
+impl Service for Logged {
     fn methods(&self) -> Vec<&'static Method> {
         self.0.methods()
     }
@@ -60,16 +60,19 @@ impl<S: Service> Service for Logged<S> {
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let Some((service, row)) = self.0.find(method) else {
+            // Its name is not logged: it may be anything.
+            tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
+            return Err(unknown_method());
+        };
         if !tracing::enabled!(tracing::Level::DEBUG) {
-            return self.0.call_by(caller, method, params);
+            return service.call_by(caller, row.name, params);
         }
         let begun = Instant::now();
-        let result = self.0.call_by(caller, method, params);
-        // A name that is no method's may be anything.
-        let method = self.0.method(method).map_or("an unknown method", |row| row.name);
+        let result = service.call_by(caller, row.name, params);
         let micros = begun.elapsed().as_micros();
         let answer = result.as_ref().map_or_else(Error::reason, |_| "ok");
-        tracing::debug!(method, by = ?caller.name, answer, micros, "call");
+        tracing::debug!(method = row.name, by = ?caller.name, answer, micros, "call");
         result
     }
 }

@@ -18,12 +18,12 @@ use crate::service::Method;
 
 use in_flight::InFlight;
 
-/// Keys of calls remembered, so that a call that is sent again is not made again.
+/// How many keys are remembered; the oldest go first.
 const MAX_KEYS: usize = 1_024;
-/// Bytes of them and their results; beyond that the oldest large results are dropped, never a key. The
-/// last result is kept whatever its size, and so are those about a secret alone.
+/// Most bytes of keys and results together. Beyond that the oldest large results are dropped, never a key. The last
+/// result is kept whatever its size, and so are those about a secret alone.
 const MAX_KEY_BYTES: usize = 4 << 20;
-/// What is not large: so many of them always fit.
+/// A result of this size or less is never dropped: [`MAX_KEYS`] of them fit.
 const SMALL_RESULT: usize = 4 << 10;
 
 /// Makes calls once by key.
@@ -86,7 +86,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Looking for words errs on the safe side; a letter can be written only as itself or with `\u`.
+    /// A call of `method` with these params. Whether they are open is decided by looking for words, which errs on the
+    /// safe side: JSON can write a letter only as itself or with `\u`.
     pub fn new(method: &'static str, params: &str) -> Self {
         let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
         // FNV-1a: it is recorded, and so the same in every process and version.
@@ -109,24 +110,23 @@ impl Call {
 /// What is left of a call that was made, when its result is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// It was about a secret of this version, which a journal has outlived.
+    /// It was about a secret, and another process made it: the journal holds only this version that it led to.
     Lost(u64),
-    /// Its result was large, and is not kept any more. Such a call changes nothing: what stands where a
-    /// set or bump would change something is its answer, any other is refused with this.
+    /// Its result was large, and is not kept any more. The call is not made again: a set or a bump answers with what
+    /// is stored now, any other is refused.
     Dropped,
 }
 
 /// What is known of a call that was made with a key.
 #[derive(Clone)]
 pub struct Known {
-    /// Its result; not known any more of one about a secret that a journal has outlived, or when it was
-    /// large and is dropped.
+    /// Its result. `None` when it was large and is dropped, and for a call about a secret that another process made.
     result: Option<Arc<RawValue>>,
-    /// The same as a record may hold it.
+    /// The result as a record may hold it: without secrets.
     open: Option<Arc<RawValue>>,
     /// The version that a call about a secret alone led to: all that is written of such a call.
     version: Option<u64>,
-    /// What it was, where a record told.
+    /// Which call it was, as [`Call::text`] writes it; `None` where an old record does not say.
     call: Option<Arc<str>>,
 }
 
@@ -148,7 +148,7 @@ impl Known {
         Ok(Self { result: Some(result), open, version, call })
     }
 
-    /// What a record says of it.
+    /// Reads what a record says of a call.
     pub fn restored(done: &Done<'_>) -> Self {
         let result: Option<Arc<RawValue>> = done.result.map(|result| result.to_owned().into());
         Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
@@ -234,7 +234,7 @@ pub struct Done<'a> {
     /// The version of the secret that the result is about, when there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// What it was; absent from records of before it was noted.
+    /// Which call it was; absent from records of older versions.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<std::borrow::Cow<'a, str>>,
 }
@@ -280,7 +280,7 @@ impl Calls {
         self.note(&done.key, Known::restored(done));
     }
 
-    /// Looks at all that is remembered, oldest first.
+    /// Calls `look` with all that is remembered, oldest first.
     pub fn look<T>(&self, look: impl FnOnce(Vec<Done<'_>>) -> T) -> T {
         look(self.keys.lock().iter().collect())
     }

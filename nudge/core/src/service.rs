@@ -34,7 +34,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// Whether a call with these params is to run on the event loop. A method that nobody knows is not.
+    /// Whether a call with these params may run on the event loop. A call of an unknown method may not.
     pub fn is_quick(method: Option<&Method>, params: &str) -> bool {
         match method.map(|method| method.cost) {
             Some(Self::Quick) => true,
@@ -83,8 +83,8 @@ pub struct Method {
 }
 
 impl Method {
-    /// A row that says nothing more: no tool, changes something, takes no context, and is slow until it says
-    /// otherwise.
+    /// A method with the defaults: it is no tool, changes something, takes no context, and is slow. The functions
+    /// below say otherwise.
     pub const fn new(
         name: &'static str,
         title: &'static str,
@@ -174,11 +174,13 @@ pub struct Caller<'a> {
     pub name: &'a str,
     /// Names this one call, so that it is made once however often it is sent.
     pub key: Option<&'a str>,
-    /// Wants to be told, instead of an answer, when `context.env` lacks a name that it depends on.
+    /// Whether the call is to be refused, with the names that are missing, when its answer depends on environment
+    /// variables that `context.env` does not mention.
     pub env: bool,
-    /// What the key is used for; set by [`Table::call`](crate::table::Table::call).
+    /// Which call the key stands for; set by [`Table::call`](crate::table::Table::call).
     pub call: Option<Call>,
-    /// What is left of a call with this key that was made before; set there too.
+    /// What is left of an earlier call with this key whose result is not kept; set by
+    /// [`Table::call`](crate::table::Table::call) too.
     pub made: Option<Made>,
 }
 
@@ -194,7 +196,7 @@ impl<'a> Caller<'a> {
         Self { key, ..self }
     }
 
-    /// The same, with what is left of a call with this key that was made before.
+    /// The same, with what is left of an earlier call with this key.
     #[must_use]
     pub const fn with_made(self, made: Option<Made>) -> Self {
         Self { made, ..self }
@@ -276,6 +278,11 @@ impl Services {
         }
         Self { all, by_name }
     }
+
+    /// The service that answers a name, and its row there.
+    pub fn find(&self, name: &str) -> Option<(&dyn Service, &'static Method)> {
+        self.by_name.get(name).map(|(at, row)| (&*self.all[*at], *row))
+    }
 }
 
 impl Service for Services {
@@ -288,12 +295,12 @@ impl Service for Services {
     }
 
     fn method(&self, name: &str) -> Option<&'static Method> {
-        self.by_name.get(name).map(|(_, row)| *row)
+        self.find(name).map(|(_, row)| row)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (at, row) = *self.by_name.get(method).ok_or_else(unknown_method)?;
-        self.all[at].call_by(caller, row.name, params)
+        let (service, row) = self.find(method).ok_or_else(unknown_method)?;
+        service.call_by(caller, row.name, params)
     }
 }
 

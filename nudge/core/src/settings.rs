@@ -48,7 +48,8 @@ pub struct Setting {
     pub default: &'static str,
     /// How `nudge serve` takes it.
     pub flag: Flag,
-    /// What it does, as a phrase for a table; the flag's help is the same.
+    /// What it sets, as a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
+    /// and the flag's help.
     pub about: &'static str,
 }
 
@@ -115,7 +116,7 @@ pub enum Origin {
     Flag,
 }
 
-/// What every setting is.
+/// The value of every setting, and where it comes from.
 #[derive(Clone, Default)]
 pub struct Values(HashMap<&'static str, Value>);
 
@@ -127,7 +128,7 @@ struct Value {
 }
 
 impl Values {
-    /// Notes what a setting is; a later one counts.
+    /// Sets a value; a later one replaces it.
     ///
     /// # Errors
     /// `E_INVALID` for a text that it cannot have, which names `given_by`.
@@ -137,7 +138,7 @@ impl Values {
         Ok(())
     }
 
-    /// Notes the default of a setting that nobody has said anything of.
+    /// Sets the default of a setting that has no value yet.
     pub fn or_default(&mut self, setting: &Setting) {
         let default = || Value { text: setting.default.into(), origin: Origin::Default, kind: setting.kind };
         self.0.entry(setting.name).or_insert_with(default);
@@ -159,7 +160,7 @@ impl Values {
         switch(self.text(name)).unwrap_or_default()
     }
 
-    /// The values of a [`Kind::List`]; none when nobody says, and an empty one where somebody says so.
+    /// The values of a [`Kind::List`]; none where it is not set.
     pub fn list(&self, name: &str) -> Vec<String> {
         match self.0.get(name) {
             Some(value) if value.origin != Origin::Default || !value.text.is_empty() => {

@@ -33,9 +33,10 @@ use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 #[derive(Debug)]
 pub struct SourceSpec {
     /// One lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
-    /// settings `records.*`, its verbs `nudge records ...`. The hints alone, which were there first, have neither.
+    /// settings `records.*`, its commands `nudge records ...`. The hints alone, which were there first, have no such
+    /// prefix.
     pub name: &'static str,
-    /// The rows that it answers.
+    /// The methods that it answers.
     pub methods: fn() -> Vec<&'static Method>,
     /// Its line of the instructions that every agent reads over MCP; 160 bytes at most.
     pub guide: &'static str,
@@ -43,7 +44,7 @@ pub struct SourceSpec {
     pub settings: &'static [Setting],
     /// What can be read and watched by URI, if anything.
     pub resources: Option<&'static Resources>,
-    /// The method that lists what it has, named where there was no room for all of it.
+    /// The method that lists what it has; hooks name it to the model where there was no room for all of it.
     pub list: &'static str,
     /// Whether [`Source::work`] has anything to do.
     pub works: bool,
@@ -81,9 +82,10 @@ pub struct Resources {
 
 /// An open source.
 pub trait Source: Service {
-    /// What it would tell now, best first. Asked of every source at once, on the way of somebody's prompt: never slow,
-    /// never a model, and who is late is not told. No lock of the asker's is held. At most [`SuggestRequest::limit`]
-    /// offers of [`SuggestRequest::max_bytes`] in all are of use; what those hold back is counted.
+    /// What it would tell now, best first. Every source is asked at once, and somebody's prompt waits: it may not be
+    /// slow or ask a model. What comes after [`SuggestRequest::deadline`] is not told; only the first source that is
+    /// asked is waited for. The asker holds no lock. At most [`SuggestRequest::limit`] offers of
+    /// [`SuggestRequest::max_bytes`] in all are of use; [`Offers::omitted`] counts what these hold back.
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let _ = request;
         Offers::default()
@@ -103,12 +105,13 @@ pub trait Source: Service {
         EnvNames::default()
     }
 
-    /// Whether it has anything, or was asked to: the tools of a source that is not in use are not listed.
+    /// Whether it has anything, or its user has switched it on: the tools of a source that is not in use are not listed.
+    /// Called on the event loop, so it may not wait.
     fn in_use(&self) -> bool {
         true
     }
 
-    /// Its members of `nudge.status`, named after what they count.
+    /// Its members of `nudge.status`, named after what they count. Called on the event loop, so it may not wait.
     fn status(&self) -> Map<String, Value>;
 
     /// Its members of `nudge.stats`.
@@ -116,17 +119,18 @@ pub trait Source: Service {
         Map::new()
     }
 
-    /// A few seconds have passed: what is overdue can be done.
+    /// Does what is overdue, such as dropping what has expired. Called every few seconds, where it may wait.
     fn tick(&self, now: Millis) {
         let _ = now;
     }
 
-    /// Works on a thread of its own until `stop` is set.
+    /// Works until `stop` is set. Called once, on a thread of its own, when the server answers calls.
     fn work(&self, stop: &StopFlag) {
         let _ = stop;
     }
 
-    /// Nothing is acknowledged any more.
+    /// Ends the source: it acknowledges nothing any more. [`work`](Self::work) was told to stop just before, and may
+    /// not have returned yet.
     fn close(&self) {}
 }
 
@@ -140,13 +144,13 @@ pub struct Host<'a> {
     pub data: DataDir,
     /// Whether this process may still acknowledge anything.
     pub fence: Arc<dyn Fence>,
-    /// For a source whose state lives as long as the session.
+    /// Where a source records whose state lives as long as the session.
     pub journal: Arc<dyn Journal>,
-    /// What the source has recorded there, in order. It ends early when the process gives the session up meanwhile.
+    /// What the source has recorded in the journal, in order. It ends early when the process gives the session up.
     pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
-    /// Whom it tells of changes.
+    /// Where it tells of changes.
     pub changes: Arc<dyn ChangeSink>,
-    /// What its settings are.
+    /// The values of all settings; its own are named `SOURCE.*`.
     pub settings: Arc<Values>,
 }
 
@@ -180,10 +184,11 @@ pub trait Journal: Send + Sync {
     /// `E_UNAVAILABLE`; then nothing of it stays.
     fn append(&self, record: &[u8]) -> Result<()>;
 
-    /// Whether the share of this source has grown long, or somebody has shortened the file.
+    /// Whether the source should [begin anew](Self::begin_anew): its share has grown long, or somebody has shortened
+    /// the file.
     fn is_long(&self) -> bool;
 
-    /// Replaces all that this source has recorded. Failing leaves the old in use.
+    /// Replaces all that this source has recorded, and nothing of any other. When that fails, the old records stay.
     fn begin_anew(&self, records: &[Vec<u8>]);
 }
 
@@ -208,7 +213,8 @@ pub struct ChangeEvent {
     /// Which of its resources it touches.
     #[serde(skip)]
     pub touched: Vec<Touch>,
-    /// What else is told: names and short values, without secrets.
+    /// What else is told: names and short values, without secrets. In a source with resources `name` is the resource
+    /// that was touched: by it clients of a PROXY hear which.
     #[serde(flatten)]
     pub detail: Map<String, Value>,
 }
@@ -218,7 +224,7 @@ pub struct ChangeEvent {
 pub struct Touch {
     /// Its name, as in the list of the source's [`Resources`].
     pub resource: Arc<str>,
-    /// Whether it has more or fewer parts than before.
+    /// Whether it has more or fewer parts than before, or is new or gone.
     pub count_changed: bool,
 }
 

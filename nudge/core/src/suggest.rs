@@ -35,11 +35,11 @@ pub use service::SuggestService;
 
 /// Bytes of one answer of `nudge.suggest`, when the caller does not say.
 const DEFAULT_MAX_BYTES: usize = 2_000;
-/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and most lines.
+/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and the most lines it may ask for.
 const DEFAULT_RECALL_BYTES: usize = 4_000;
 const DEFAULT_RECALL_LIMIT: usize = 10;
 const MAX_RECALL_LIMIT: usize = 100;
-/// Longest text looked at for words.
+/// Most bytes of a prompt, command, error, query or name of a client session.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// How long sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
@@ -113,13 +113,13 @@ pub struct Suggest {
     /// What it printed, for `failure`.
     #[serde(default, deserialize_with = "wire::given")]
     pub error: Option<String>,
-    /// The agent's session; a hint is shown to it once.
+    /// The agent's session; it is told each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
     /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
-    /// Most bytes of value text; 2,000 when absent.
+    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
     /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
@@ -205,7 +205,7 @@ impl Outcome {
         Ok((context, self))
     }
 
-    /// What every source is told.
+    /// The same, as every source is told of it.
     pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
         CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context }
     }
@@ -246,7 +246,7 @@ pub struct SuggestRequest {
     pub deadline: Instant,
     /// Most offers that can be told; more are of no use.
     pub limit: usize,
-    /// Most [`Offer::bytes`] that can be told; more are of no use.
+    /// Most [`Offer::bytes`], summed, that can be told; more are of no use.
     pub max_bytes: usize,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
@@ -268,7 +268,7 @@ impl SuggestRequest {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }
 
-    /// Of a recall, which no session remembers; `sources` are those there are.
+    /// The request of a `nudge.recall`, which no session remembers. `sources` names those there are.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range, or a source that is not there.
@@ -287,7 +287,7 @@ impl SuggestRequest {
         Ok(Self {
             moment: Moment::Recall,
             context: params.context.build()?,
-            words: Words::of(&params.query),
+            words: Words::of_query(&params.query),
             text: params.query,
             command: None,
             error: String::new(),
@@ -301,7 +301,7 @@ impl SuggestRequest {
         })
     }
 
-    /// Of a suggestion, to a session that has seen this.
+    /// The request of a `nudge.suggest`, by a client session that was told `seen`.
     fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, seen: Seen) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
@@ -361,7 +361,7 @@ pub struct Offer<I = Item> {
     pub name: String,
     /// What the model reads: one line, guarded, without a secret.
     pub line: String,
-    /// What it takes of the budget.
+    /// How many bytes of the budget it takes.
     pub bytes: usize,
     /// 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
     pub strength: f64,

@@ -63,7 +63,7 @@ pub struct Row<S: 'static> {
 pub struct Table<S: 'static>(pub &'static [&'static Row<S>]);
 
 impl<S: Once> Table<S> {
-    /// What every surface is driven by.
+    /// The methods, in the order in which surfaces list them.
     pub fn methods(&self) -> Vec<&'static Method> {
         self.0.iter().map(|row| &row.method).collect()
     }

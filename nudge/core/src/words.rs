@@ -21,12 +21,18 @@ pub struct Words {
 const MARKS: usize = 1024;
 
 impl Words {
-    /// Those of a prompt or a query: three letters at least, and not too common in English.
+    /// The words of a prompt that have three letters at least, and are not too common in English.
     pub fn of(prompt: &str) -> Self {
-        let words: HashSet<_> = (words(prompt).map(str::to_lowercase))
-            .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 3)
-            .filter(|word| !COMMON.contains(&word.as_str()))
-            .collect();
+        Self::new(all(prompt).filter(|word| !COMMON.contains(&word.as_str())).collect())
+    }
+
+    /// The words of a question that somebody asks on purpose: common ones count where there are no others.
+    pub fn of_query(query: &str) -> Self {
+        let words = Self::of(query);
+        if words.words.is_empty() { Self::new(all(query).collect()) } else { words }
+    }
+
+    fn new(words: HashSet<String>) -> Self {
         let mut marks = [0; MARKS / 64];
         for word in &words {
             let mark = mark(word.as_bytes());
@@ -54,13 +60,19 @@ impl Words {
     }
 }
 
-/// The same for a word in upper and in lower case.
+/// Every word with three letters at least, in lower case.
+fn all(text: &str) -> impl Iterator<Item = String> {
+    let letters = |word: &String| word.chars().filter(|c| c.is_alphabetic()).count();
+    words(text).map(str::to_lowercase).filter(move |word| letters(word) >= 3)
+}
+
+/// The number of a word's bit, which is the same in upper and in lower case.
 fn mark(word: &[u8]) -> usize {
     let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
     (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS
 }
 
-/// What stands between characters that are no letters or digits.
+/// The runs of letters and digits that have three bytes at least.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3)
 }

@@ -40,6 +40,7 @@ pub struct Delete {
     pub variant: Option<String>,
     /// Every variant.
     #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
     pub all: bool,
 }
 

@@ -42,7 +42,12 @@ pub struct GetHint {
     /// The key.
     #[schemars(description = "")]
     pub key: String,
-    /// Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, `files_open` [path]. A condition whose field is missing does not match.
+    /// Where you are. A condition whose field is missing does not match.
+    // For agents; the other tools with a context do not say its fields one by one.
+    #[schemars(
+        description = "Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]. \
+                              A condition whose field is missing does not match."
+    )]
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// This variant only, if it fits; `""` is the unscoped one.

@@ -36,6 +36,15 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.flag("limit", fields.count("limit")?);
             line.switch("all", fields.yes("include_ineligible")?);
         }
+        "nudge.recall" => {
+            line.verb("recall");
+            line.context(fields.take("context"), true)?;
+            line.flag("limit", fields.count("limit")?);
+            line.flag("max-bytes", fields.count("max_bytes")?);
+            line.list("sources", fields.list("sources")?)?;
+            let query = fields.text("query")?.filter(|query| query.len() < MAX_ARG_BYTES)?;
+            line.args.extend(["--".into(), query]);
+        }
         "nudge.bump" => {
             line.verb("bump");
             line.flag("delta", fields.count("delta")?);

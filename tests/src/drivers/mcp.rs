@@ -18,8 +18,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// The methods that are MCP tools.
-const TOOLS: [&str; 8] =
-    ["set_hint", "get_hint", "query", "delete_hint", "list_components", "bump", "export", "import"];
+const TOOLS: [&str; 9] =
+    ["set_hint", "get_hint", "query", "delete_hint", "list_components", "bump", "export", "import", "recall"];
 
 /// The fields of a context that a server infers for its stdio client.
 const CONTEXT_FIELDS: [&str; 5] = ["cwd", "repo", "branch", "os", "env"];
@@ -156,7 +156,7 @@ impl Session {
 /// Adds an explicit null for every context field left out, so that the server infers none
 /// (semantics section 9). A `bump` without context keeps none: with one it would mean another.
 fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
-    if !matches!(verb, "get_hint" | "query" | "bump") {
+    if !matches!(verb, "get_hint" | "query" | "bump" | "recall") {
         return Ok(params.to_owned());
     }
     let Json::Object(mut pairs) = Json::parse(params.get())? else {

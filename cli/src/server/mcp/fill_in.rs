@@ -37,7 +37,7 @@ pub struct ToolCall {
     pub meta: JsonObject,
 }
 
-/// Makes a call, with what `fill_in` knows.
+/// Makes a call, with the context that `fill_in` infers; once more when the PRIMARY names variables that it lacks.
 ///
 /// # Errors
 /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.

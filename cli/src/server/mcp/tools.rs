@@ -20,7 +20,7 @@ pub struct OfferedTools {
     pub list: Vec<Tool>,
     /// By the name of the tool, and by that of the method for clients that know it.
     pub by_name: HashMap<String, ToolMethod>,
-    /// What each source in use says of itself.
+    /// What each source in use adds to the instructions.
     pub guides: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl OfferedTools {
             Ok(told) => serde_json::from_str::<MethodInfos>(told.get())
                 .map(|told| Self::new(told.methods, told.guides))
                 .unwrap_or_default(),
-            // A PRIMARY of before there were sources has hints alone.
+            // An older PRIMARY, of before there were sources, has hints alone.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
                 let hints = sources::all().first();
                 let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();

@@ -12,9 +12,9 @@ use nudge_core::source;
 /// A share of the journal below this is never written anew. What is longer would be felt when the next PRIMARY reads
 /// it: callers wait meanwhile.
 const SHORT_BYTES: u64 = 256 << 10;
-/// How many times as long as after the last time a share may become until it is written anew.
+/// A longer share is written anew once it has so many times the bytes that it had after the last time.
 const GROWTH: u64 = 2;
-/// Length and checksum of a record, about.
+/// Bytes of a record's length and checksum.
 const HEAD_BYTES: u64 = 8;
 /// Between the name of a source and what it recorded.
 const TAG_END: u8 = b'\n';
@@ -42,8 +42,8 @@ enum Keeping {
 #[derive(Default)]
 struct Share {
     bytes: u64,
-    /// How many bytes there were when this process last wrote it anew. What another PRIMARY has left counts from 0: it
-    /// would grow with every PRIMARY that dies before it has doubled.
+    /// How many bytes there were when this process last wrote the share anew; 0 for a share that another PRIMARY has
+    /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
     begun: u64,
     /// Somebody has shortened the file, and what this source had in it may be gone.
     damaged: bool,
@@ -104,7 +104,7 @@ impl SessionJournal {
     }
 }
 
-/// A client that knows of sessions asks the next PRIMARY then.
+/// The refusal of a process that leaves. A client that knows of sessions asks the next PRIMARY then.
 pub fn leaving() -> Error {
     Error::unavailable("The server is ending and changes nothing any more; try again.").with("ending", true)
 }

@@ -13,7 +13,7 @@ use super::history::History;
 use super::journal::{Records, SessionJournal, SourceJournal};
 use crate::sources;
 
-/// Callers wait while a source opens; one that takes longer is named in the log.
+/// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
 const OPEN_MS: u128 = 20;
 
 /// What all sources are opened with.
@@ -30,7 +30,7 @@ pub struct Lent<'a> {
     pub data: DataDir,
     /// What is set.
     pub settings: Arc<Values>,
-    /// Whether the process gives the session up meanwhile.
+    /// Whether the process has given the session up while sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
 
@@ -77,7 +77,7 @@ impl OpenSources {
         Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stop: StopFlag::default() })
     }
 
-    /// Starts the work of those that have any, each on a thread of its own.
+    /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
     pub fn begin_work(&self) {
         for (spec, source) in self.all.iter().filter(|(spec, _)| spec.works) {
             let (source, stop) = (Arc::clone(source), self.stop.clone());
@@ -94,7 +94,7 @@ impl OpenSources {
         std::iter::once(Arc::clone(&self.suggest) as Arc<dyn Service>).chain(each).collect()
     }
 
-    /// Each with its name.
+    /// Every source with its spec.
     pub fn iter(&self) -> impl Iterator<Item = (&'static SourceSpec, &dyn Source)> {
         self.all.iter().map(|(spec, source)| (*spec, &**source))
     }
@@ -104,7 +104,7 @@ impl OpenSources {
         self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
     }
 
-    /// A few seconds have passed.
+    /// Lets every source do what is overdue.
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));

@@ -1,10 +1,10 @@
-//! What is told, as it travels.
+//! The results of `nudge.suggest` and `nudge.recall`, as they travel.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Merged, More, Offer};
-use crate::explain::MatchExplain;
+use crate::explain::{MatchExplain, four_decimals};
 use crate::wire;
 
 /// Result of `nudge.suggest`.
@@ -58,7 +58,7 @@ impl<I> Recalled<I> {
 pub struct HeldBack {
     /// The source.
     pub source: &'static str,
-    /// How many offers.
+    /// How many offers were held back.
     pub count: usize,
 }
 
@@ -74,6 +74,9 @@ pub struct Suggestion<I = Item> {
     pub why: String,
     /// Who offers it.
     pub source: &'static str,
+    /// How strong an offer it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
+    #[serde(serialize_with = "four_decimals")]
+    pub strength: f64,
     /// What it is called.
     pub name: String,
     /// What the model reads.
@@ -84,12 +87,12 @@ pub struct Suggestion<I = Item> {
 
 impl<I> Suggestion<I> {
     pub(super) fn new(source: &'static str, offer: Offer<I>) -> Self {
-        let Offer { name, line, why, explain, more, item, .. } = offer;
-        Self { item, match_explain: explain, why, source, name, line, more }
+        let Offer { name, line, strength, why, explain, more, item, .. } = offer;
+        Self { item, match_explain: explain, why, source, strength, name, line, more }
     }
 }
 
-/// Something as the JSON object it is, for a source's own answer to become part of another.
+/// A thing as its source has it, a JSON object. Its members stand beside those of the [`Suggestion`] around it.
 #[derive(Debug, Clone)]
 pub struct Item(pub Box<RawValue>);
 

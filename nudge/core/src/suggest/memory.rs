@@ -18,13 +18,13 @@ const MAX_SESSIONS: usize = 1024;
 /// What came of suggestions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// What was suggested.
+    /// How many suggestions were made.
     pub suggestions: u64,
-    /// Bytes of it.
+    /// Bytes of the suggestions.
     pub bytes: u64,
     /// Commands that worked and had been suggested to the client session that ran them.
     pub followed: u64,
-    /// Those that failed.
+    /// Commands that failed and had been suggested to it.
     pub failed: u64,
 }
 
@@ -42,10 +42,10 @@ impl Counts {
 pub struct SessionStats {
     /// What it calls itself.
     pub client_session: String,
-    /// What was suggested to it.
+    /// What was suggested to it, and what came of that.
     #[serde(flatten)]
     pub counts: Counts,
-    /// When it was last told something, or told something.
+    /// When it last asked for suggestions, or reported an outcome.
     pub last_active: String,
 }
 
@@ -59,7 +59,7 @@ pub struct Suggester {
 #[derive(Default)]
 struct Memory {
     sessions: HashMap<String, ClientSession>,
-    /// Of suggestions to nobody in particular, and of sessions that are forgotten.
+    /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
     gone: Counts,
 }
 

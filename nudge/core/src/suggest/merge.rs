@@ -10,7 +10,7 @@ use super::{HeldBack, Offer, Offers};
 pub struct Budget {
     /// Most offers.
     pub count: usize,
-    /// Most [`Offer::bytes`].
+    /// Most [`Offer::bytes`], summed.
     pub bytes: usize,
 }
 
@@ -19,7 +19,7 @@ pub struct Budget {
 pub struct Merged<I> {
     /// In the order in which it is told.
     pub chosen: Vec<(&'static str, Offer<I>)>,
-    /// How much of each source is not, where anything is not.
+    /// How many offers of each source were not chosen; a source of which all were is left out.
     pub held_back: Vec<HeldBack>,
 }
 
@@ -35,9 +35,10 @@ struct Queue<I> {
 
 /// Chooses among the offers of all sources, which come in the order of the table.
 ///
-/// First what must be told; then of each source its best, if that is over the source's floor; then by strength. Ties go
-/// to the source that stands first. What one source offers keeps its own order. No source gets more than half of the
-/// bytes while another still has something that fits. What does not fit is passed over, and the next may.
+/// First comes what must be told; then of each source its best, if that has at least the source's floor; then the
+/// stronger one. Ties go to the source that stands first. What one source offers keeps its own order, but for what
+/// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
+/// but for what must be told. What does not fit is passed over, and the next may.
 pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merged<I> {
     let mut queues: Vec<_> = offered.into_iter().map(Queue::new).collect();
     let Budget { mut count, mut bytes } = budget;

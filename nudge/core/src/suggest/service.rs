@@ -21,8 +21,8 @@ use crate::service::{Caller, ContextUse, Method, Service};
 use crate::source::Source;
 use crate::table::{NoParams, Row, Table, answer};
 
-/// Questions that a source may have open; then it is late without being asked, so that one that hangs does not take
-/// a thread for every prompt.
+/// Most requests that one source may be answering at a time. A source with so many counts as late and is not asked, so
+/// that one that hangs does not take a thread for every prompt.
 const MAX_ASKED: usize = 4;
 
 /// The sources of a server, asked together.
@@ -51,11 +51,11 @@ struct Matched {
     matched: Vec<Box<RawValue>>,
 }
 
-/// What the sources offer, and who did not in time.
+/// What the sources offer, and the names of those that did not answer in time.
 type Offered = (Vec<(&'static str, Offers)>, Vec<&'static str>);
 
 impl SuggestService {
-    /// Asks these; `max` is the most that one client session is told in 10 minutes.
+    /// Asks these sources, in this order; `max` is the most offers that one client session is told in 10 minutes.
     pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static str, Arc<dyn Source>)>) -> Self {
         let sources = sources.into_iter().map(|(name, source)| Asked { name, source, open: Arc::default() }).collect();
         Self { suggester: Suggester::new(max), clock, sources }
