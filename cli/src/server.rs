@@ -235,12 +235,12 @@ impl PrimaryCalls {
         Self { all, proxies }
     }
 
-    /// All of it.
+    /// Returns all services as one.
     fn service(&self) -> Arc<dyn Service> {
         Arc::new(log::Logged(Services::new(self.all.clone())))
     }
 
-    /// All of it, and what exists on HTTP alone.
+    /// Returns all services as one, with the one that exists only over HTTP.
     fn with(&self, control: Control) -> Arc<dyn Service> {
         let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>]);
         Arc::new(log::Logged(Services::new(all.collect())))
