@@ -1,4 +1,4 @@
-//! One file per command, and what they share.
+//! The commands, one file each, and the code that they share.
 
 mod bump;
 mod call;
@@ -45,10 +45,10 @@ use crate::output;
 use crate::sources;
 use crate::usage::{self, CommandLine};
 
-/// Who the command line is, for `nudge undo --list` and `nudge watch`.
+/// The caller's name of the command line, shown by `nudge undo --list` and `nudge watch`.
 const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
-/// What a command leaves on stdout, and its exit code.
+/// The output of a command, and its exit code.
 pub struct CommandOutput {
     text: String,
     form: Form,
@@ -61,13 +61,13 @@ impl From<String> for CommandOutput {
     }
 }
 
-/// What a text on stdout is. All but the pretty one leave byte for byte, unless onto a terminal,
-/// which a stored value must not steer.
+/// The kind of a text for stdout. All but the pretty one are written byte for byte, except to a terminal,
+/// which a stored value must not control.
 #[derive(Clone, Copy)]
 enum Form {
-    /// For people: coloured, what is in it made visible already.
+    /// Coloured text for people, in which control characters are escaped already.
     Pretty,
-    /// For programs.
+    /// JSON for programs.
     Json,
     /// A value as it is stored.
     Bare,
@@ -82,7 +82,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         CommandLine::Tell(text) => return finish(Ok(CommandOutput::from(text.ansi().to_string())), false, ""),
         CommandLine::Wrong { error, json } => {
             let code = finish(Err(error), json, "");
-            // A client takes any other end of a hook for a failure of its own.
+            // A client takes any other exit code of a hook for a failure of its own.
             return if hook { ExitCode::SUCCESS } else { code };
         }
     };
@@ -133,9 +133,9 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
             } else {
                 format!("nudge: {}", output::visible(&usage::in_flags(error.message(), verb)))
             };
-            // Nobody may be reading; the exit code still says it.
+            // A closed stderr is ignored; the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "{text}");
-            // A server that cannot serve is a failure of its own, not a missing one.
+            // `serve` exits with 1, as 3 means that no server runs.
             let code =
                 if verb == "serve" && error.kind() == ErrorKind::Unavailable { 1 } else { output::exit_code(&error) };
             ExitCode::from(code)
@@ -143,8 +143,8 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
     }
 }
 
-/// Writes to stdout, with colours where it is a terminal. A reader that has gone away, as in
-/// `nudge query | head`, is no failure, but the answer is false.
+/// Writes to stdout, with colours where it is a terminal. Returns false when the reader has gone, as in
+/// `nudge query | head`, which is no failure.
 fn print(text: &str, form: Form) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     let write = |out: &mut dyn Write, text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -161,16 +161,16 @@ fn print(text: &str, form: Form) -> std::io::Result<bool> {
     }
 }
 
-/// Says something beside the result.
+/// Prints a note on stderr, beside the result.
 fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-/// The running session of the folder that the flags name.
+/// Connects to the running session of the folder that the flags name.
 fn connect(global: &Global) -> Result<Remote> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let remote = Remote::connect(&dir)?.named(NAME);
-    // The token goes to the port that server.pid names and to no other.
+    // The port cannot be chosen: the token is sent only to the port in server.pid.
     if let Some(asked) = global.port
         && let Some(file) = dir.read_server_file()
         && asked != file.port
@@ -184,7 +184,7 @@ fn connect(global: &Global) -> Result<Remote> {
     Ok(remote)
 }
 
-/// A running session that calls are made to.
+/// A connection to the running session.
 pub(crate) struct RunningSession {
     remote: Remote,
     json: bool,
@@ -200,13 +200,13 @@ impl RunningSession {
         self.remote.call(name, &raw(params)?)
     }
 
-    /// Calls a method; fills in the context that `here` leaves out.
+    /// Calls a method, filling in the context that `here` leaves out.
     fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &ContextFlags) -> Result<Box<RawValue>> {
         params.insert("context".into(), Value::Object(given(here)));
         self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
     }
 
-    /// Calls a method as from `cwd`; with a `key`, once however often it is called.
+    /// Calls a method as from `cwd`; `key` is the idempotency key.
     pub(crate) fn call_from<T: DeserializeOwned>(
         &self,
         cwd: Option<&Path>,
@@ -217,7 +217,7 @@ impl RunningSession {
         parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
     }
 
-    /// Calls a method with a context filled in; once more when its answer depends on variables that it lacks.
+    /// Calls a method with a context filled in, and a second time when the answer depends on variables that it lacks.
     fn call_in(
         &self,
         name: &str,
@@ -241,12 +241,12 @@ impl RunningSession {
         self.remote.call_by(caller, name, &filled()?)
     }
 
-    /// The result for people, or as it came with `--json`.
+    /// Renders a result for people, or with `--json` as raw JSON.
     fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<CommandOutput> {
         Ok(if self.json { json(result) } else { pretty(&parsed(result)?).into() })
     }
 
-    /// Puts the values of secrets, which only an export tells, into the rows of a result.
+    /// Puts the values of secrets, which only an export returns, into the rows of a result.
     fn reveal(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
         let mut value = parsed(result)?;
         let mut exports = BTreeMap::new();
@@ -271,7 +271,7 @@ impl RunningSession {
         raw(&value)
     }
 
-    /// A component as it is exported whole.
+    /// Exports a whole component, with its secrets.
     fn with_secrets(&self, component: &str) -> Result<Value> {
         let mut params = Map::new();
         add(&mut params, "component", component);
@@ -281,7 +281,7 @@ impl RunningSession {
     }
 }
 
-/// A result as it came.
+/// Returns a result as raw JSON.
 fn json(result: &RawValue) -> CommandOutput {
     CommandOutput { form: Form::Json, ..format!("{}\n", result.get()).into() }
 }
@@ -299,12 +299,12 @@ fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
         .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something else than JSON; update it."))
 }
 
-/// How the context of a method is filled in; of one that is not known here as far as it is given.
+/// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
 fn context_use(name: &str) -> ContextUse {
     sources::method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
 }
 
-/// The flags as a context; an empty flag means unknown.
+/// Converts the flags to a context; an empty flag means unknown.
 fn given(here: &ContextFlags) -> Map<String, Value> {
     let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
     let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
@@ -320,13 +320,13 @@ fn given(here: &ContextFlags) -> Map<String, Value> {
     out
 }
 
-/// The same error in the words of the command line.
+/// Replaces the message of an error and keeps its kind and data.
 fn reworded(error: &Error, message: impl Into<String>) -> Error {
     let bare = Error::new(error.kind(), message);
     error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
 }
 
-/// `-` stands for stdin.
+/// Returns the text, or all of stdin for `-`.
 fn text_or_stdin(text: String) -> Result<String> {
     if text != "-" {
         return Ok(text);
@@ -351,7 +351,7 @@ fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     }
 }
 
-/// Component and key, which most verbs begin with.
+/// Returns params with a component and a key, which most verbs begin with.
 fn address(name: &Name) -> Map<String, Value> {
     let mut params = Map::new();
     add(&mut params, "component", name.component.clone());

@@ -1,4 +1,4 @@
-//! Fills in the context of a call: the one place that knows where the caller is (semantics section 9).
+//! Fills in the context of a call: the only module that knows the caller's place (semantics section 9).
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
 use std::io::Read as _;
@@ -14,35 +14,36 @@ use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use serde_json::{Map, Value};
 
-/// How long git may take in all; what it would say stays unknown then.
+/// Time limit of all git commands; what they do not answer in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 const GIT_POLL: Duration = Duration::from_millis(1);
 
-/// Remembers what git's files said, and which environment variables were asked for last.
+/// Infers contexts. Caches what it reads from git's files, and remembers which environment variables were asked for
+/// last.
 #[derive(Default)]
 pub struct Inference {
     detector: Mutex<Detector>,
     env: Mutex<EnvNames>,
 }
 
-/// What becomes of the context of a call.
+/// The result of inferring a context.
 #[derive(Debug, PartialEq)]
 pub enum Inferred {
-    /// It stays as it was given, or absent.
+    /// The context stays as it was given, or absent.
     AsGiven,
-    /// This takes its place.
+    /// The filled-in context replaces the given one.
     Filled(Map<String, Value>),
-    /// Git itself must be asked, and the caller may not wait for it.
+    /// Git itself must be run, and the caller may not wait for it.
     MustWait,
 }
 
 impl Inference {
-    /// Fills in what the `context` of a call leaves out. A field that is given stays, an explicit null too. `cwd` is the
-    /// folder when the caller names none.
+    /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
+    /// is the folder when the caller names none.
     pub fn infer(&self, usage: ContextUse, given: Option<&Value>, cwd: Option<&Path>, may_wait: bool) -> Inferred {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
-            // One that only says what is unknown names no place to bump.
+            // A context that only says what is unknown names no place to bump.
             Some(Value::Object(context)) if usage == ContextUse::InferredIfGiven => says_something(context),
             Some(context) => !is_nothing(context),
             None => false,
@@ -52,7 +53,7 @@ impl Inference {
         }
         let mut context = match given {
             Some(Value::Object(context)) if is_given => context.clone(),
-            // Anything else than an object is the server's to refuse.
+            // A context that is no object is passed on for the server to refuse.
             Some(_) if is_given => return Inferred::AsGiven,
             _ => Map::new(),
         };
@@ -66,7 +67,7 @@ impl Inference {
             Some(_) => None,
         };
         let here = match cwd {
-            // What the caller says of its repository needs no look at it.
+            // When the caller gives the repository and the branch, git's files are not read.
             Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => Some(outside(&cwd)),
             Some(cwd) => self.infer_folder(&cwd, may_wait),
             None => Some(nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() }),
@@ -87,15 +88,15 @@ impl Inference {
         Inferred::Filled(context)
     }
 
-    /// As [`infer`](Self::infer), in the params of a call, however long git takes.
+    /// As [`infer`](Self::infer), in the params of a call, waiting for git if necessary.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
         if let Inferred::Filled(context) = self.infer(usage, params.get("context"), cwd, true) {
             params.insert("context".into(), Value::Object(context));
         }
     }
 
-    /// `None` when git must be asked and there is no time for it. Git runs outside the lock: a git that
-    /// hangs holds up nobody else.
+    /// Infers from a folder; `None` when git must be run and the caller may not wait. Git runs outside the lock, so
+    /// that a hanging git delays no other call.
     fn infer_folder(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
@@ -113,26 +114,26 @@ impl Inference {
         }
     }
 
-    /// The environment variables to tell from now on: those that the scopes of the last call's
+    /// Sets the environment variables to send from now on: those that the scopes of the last call's
     /// candidates mention.
     pub fn learn(&self, names: EnvNames) {
         *self.env.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// The variables that were asked for last, and no others: the value only where it matters.
+    /// Returns the variables that were asked for last, and no others, with their values only where these matter.
     fn env(&self) -> Map<String, Value> {
         let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
         asked_env(&asked, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 }
 
-/// What a folder says without a look at its repository.
+/// Returns the context of a folder, without its repository.
 fn outside(cwd: &Path) -> nudge::ContextSpec {
     let cwd = cwd.to_str().map(str::to_owned);
     nudge::ContextSpec { cwd, os: nudge::Os::current(), ..nudge::ContextSpec::default() }
 }
 
-/// What semantics section 5 reads as "not given".
+/// Returns true for a value that counts as "not given" (semantics section 5).
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -142,14 +143,14 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The folder of a stdio client: its `_meta`, then `CLAUDE_PROJECT_DIR`, then this process.
+/// Returns the folder of a stdio client, from its `_meta`, else `CLAUDE_PROJECT_DIR`, else this process's folder.
 pub fn client_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let told = meta_cwd(meta);
     let claude = || std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     told.or_else(claude).or_else(process_cwd)
 }
 
-/// Codex names its workspaces by path, one per folder it was started with.
+/// Reads the folder from the `_meta` of Codex, which lists its workspaces by path, one per folder it was started with.
 fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let turn = meta.get("x-codex-turn-metadata")?;
     let path = match (turn.get("cwd"), turn.get("workspaces").and_then(Value::as_object)) {
@@ -160,7 +161,7 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.is_absolute())
 }
 
-/// Asks git itself, where its files were not enough.
+/// Runs git itself, for repositories that cannot be understood from its files.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
     let git = |args: &[&str]| {
@@ -177,19 +178,19 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
     })
 }
 
-/// What a program prints that succeeds in time; one that does not is killed.
+/// Returns the output of a program that succeeds in time; one that takes longer is killed.
 fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let mut stdout = child.stdout.take()?;
     let (sender, said) = channel();
-    // Nobody waits for this thread: what the program started may keep the pipe open after its end.
+    // The thread is not joined: a child of the program may keep the pipe open after the program's end.
     std::thread::spawn(move || {
         let mut text = Vec::new();
         let read = stdout.read_to_end(&mut text);
         let _ = sender.send(read.is_ok().then_some(text));
     });
     let text = said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten();
-    // One that has said all it will say is about to end.
+    // A program that has closed its stdout is about to end.
     let status = loop {
         match child.try_wait() {
             Ok(None) if text.is_some() && Instant::now() < deadline => std::thread::sleep(GIT_POLL),

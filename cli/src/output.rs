@@ -1,7 +1,7 @@
-//! What people read. Scripts use `--json`.
+//! The output for people; scripts use `--json`.
 //!
-//! Everything here is text with terminal colours in it; the command takes them out where
-//! stdout is no terminal, and nothing is said by colour alone.
+//! All texts contain terminal colours; the command removes them where stdout is no terminal, and no
+//! information is given by colour alone.
 
 mod doctor;
 mod plain;
@@ -23,7 +23,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
-/// The exit code for an error: 1 not found, 2 invalid input, 3 no server, 4 any other refusal.
+/// Returns the exit code for an error: 1 not found, 2 invalid input, 3 no server, 4 any other refusal.
 pub fn exit_code(error: &nudge::Error) -> u8 {
     use nudge::ErrorKind as Kind;
     match error.kind() {
@@ -44,8 +44,8 @@ pub fn visible_lines(text: &str) -> String {
     })
 }
 
-/// JSON that says the same with such characters written as JSON escapes them. Those between its
-/// strings, which are line breaks, stay.
+/// Escapes hidden characters in JSON with `\u`, which does not change its meaning. Line breaks stay, as they occur
+/// only between strings.
 pub fn visible_json(json: &str) -> String {
     escaped(
         json,
@@ -68,7 +68,7 @@ fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// The text of a hint's value, exactly as it is stored; `None` for a secret unless `reveal`.
+/// Returns the text of a hint's value, exactly as it is stored; `None` for a secret unless `reveal`.
 pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     if !reveal && hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -78,7 +78,7 @@ pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     Some(text.map_or_else(|| value["data"].to_string(), str::to_owned))
 }
 
-/// As [`exact_value`], hidden where that says nothing.
+/// As [`exact_value`], with `[secret]` for a hidden secret.
 pub fn value_text(hint: &Value, reveal: bool) -> String {
     exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
@@ -87,7 +87,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), visible)
 }
 
-/// Component and key.
+/// Returns a hint's component and key.
 pub fn name(hint: &Value) -> String {
     format!("{}/{}", text(&hint["component"]), text(&hint["key"]))
 }
@@ -100,7 +100,7 @@ fn plural(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// What `set` and `edit` print.
+/// The output of `set` and `edit`.
 pub fn stored(result: &Value) -> String {
     let hint = &result["hint"];
     let mut out =
@@ -120,7 +120,7 @@ pub fn stored(result: &Value) -> String {
     out
 }
 
-/// What `get` prints.
+/// The output of `get`.
 pub fn found(result: &Value, reveal: bool) -> String {
     let hint = &result["hint"];
     let mut out = format!("value: {}\n", styled(STRONG, block(&value_text(hint, reveal), 7)));
@@ -135,12 +135,12 @@ pub fn found(result: &Value, reveal: bool) -> String {
     out
 }
 
-/// What `bump` prints.
+/// The output of `bump`.
 pub fn bumped(result: &Value) -> String {
     format!("{} bumped frecency: use_count={} last_used_at=now\n", styled(GOOD, "↑"), result["hint"]["use_count"])
 }
 
-/// What `delete` prints.
+/// The output of `delete`.
 pub fn deleted(result: &Value) -> String {
     let hint = &result["previous"];
     let count = match result["deleted_count"].as_u64() {
@@ -151,7 +151,7 @@ pub fn deleted(result: &Value) -> String {
     format!("{mark} deleted hint {} ({count}); `nudge undo` brings it back\n", styled(STRONG, name(hint)))
 }
 
-/// What `undo` prints.
+/// The output of `undo`.
 pub fn undone(result: &Value) -> String {
     let restored = result["restored"].as_u64().unwrap_or_default();
     let mut out = format!("{} brought back {}\n", styled(GOOD, "✔"), plural(restored, "hint"));
@@ -165,7 +165,7 @@ pub fn undone(result: &Value) -> String {
     out
 }
 
-/// What `import` prints.
+/// The output of `import`.
 pub fn imported(result: &Value) -> String {
     let imported = result["imported"].as_u64().unwrap_or_default();
     let mut out =
@@ -178,7 +178,7 @@ pub fn imported(result: &Value) -> String {
 
 /// A line of `watch`.
 pub fn change(change: &Value) -> String {
-    // The time of day; the date is today's.
+    // Only the time of day is shown, as the date is today's.
     let at = text(&change["at"]);
     let time = at.get(11..19).unwrap_or(&at).to_owned();
     let what = text(&change["what"]);
@@ -195,7 +195,7 @@ pub fn change(change: &Value) -> String {
     format!("{time}Z  {what:<7}  {about}{}\n", by.unwrap_or_default())
 }
 
-/// What `recall` prints: a line of each thing, who knows it, why, and the call that tells the whole.
+/// The output of `recall`: for each item a line, its source, the reason, and the call that returns all of it.
 pub fn recalled(result: &Value) -> String {
     let mut out = String::new();
     for item in result["items"].as_array().into_iter().flatten() {
@@ -214,7 +214,7 @@ pub fn recalled(result: &Value) -> String {
     out
 }
 
-/// What `config` prints: each setting with its value and where that comes from; what somebody set stands out.
+/// The output of `config`: each setting with its value and origin; those that are not defaults are bold.
 pub fn settings(result: &Value) -> String {
     let rows: Vec<_> = result["settings"].as_array().into_iter().flatten().collect();
     let width = |name: &str| rows.iter().map(|row| text(&row[name]).chars().count()).max().unwrap_or_default();
@@ -229,7 +229,7 @@ pub fn settings(result: &Value) -> String {
     out
 }
 
-/// What `status` prints.
+/// The output of `status`.
 pub fn status(result: &Value) -> String {
     let mut out = String::new();
     for (name, value) in result.as_object().into_iter().flatten() {

@@ -1,14 +1,14 @@
 //! The server: HTTP for everything, MCP over stdio for the agent that started it.
 //!
 //! One thread drives both. The first server of a runtime directory is PRIMARY and has the sources; every further one
-//! is a PROXY, which forwards what its client asks and stands in line to go on (semantics section 8). Its rooms, of
-//! which each uses only those before it:
+//! is a PROXY, which forwards its client's calls and waits to take over (semantics section 8). Each of its modules
+//! uses only those before it:
 //!
-//! | room | what |
+//! | module | purpose |
 //! |---|---|
-//! | [`session`] | who is PRIMARY, what it holds, what is told of changes, where calls run |
+//! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
-//! | [`http`] | connections, who may come in, JSON-RPC, MCP over HTTP |
+//! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
 
 pub mod http;
 pub mod log;
@@ -43,31 +43,32 @@ use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::ServerStatus;
 
-/// The largest body over HTTP, and line over stdio, that is read.
+/// Largest body over HTTP, and line over stdio, that is read.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// What stands on stdin and stdout.
+/// The use of stdin and stdout.
 pub enum Stdio {
     /// An MCP client; when it closes stdin the server ends.
     Mcp(Option<Arc<dyn FillIn>>),
-    /// Nothing that is read: serve until told to stop.
+    /// Stdin is not read: the server runs until it is told to stop.
     Off,
 }
 
-/// How often the sources may do what is overdue, such as dropping what has expired; until then it takes room but is
+/// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
 /// never shown.
 const TICK: Duration = Duration::from_secs(5);
 const UNSEATED: &str =
     "Somebody has removed primary.lock, so another server may have the session; start this one again.";
-/// Until a PRIMARY that could not write `server.pid` tries again.
+/// Pause before a PRIMARY that could not write `server.pid` tries again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
-/// Time for answers under way once the server is told to stop; `nudge stop` promises half a second.
+/// Time to finish answers once the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Serves until stdin ends, a signal comes, or the session is ended with `nudge.shutdown`.
 ///
 /// # Errors
-/// When `server.pid` cannot be written, or the MCP client does not speak MCP.
+/// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
+/// the client on stdin does not speak MCP.
 pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
@@ -75,8 +76,8 @@ pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, st
     runtime.block_on(serve(role, settings, history, stdio))
 }
 
-/// A thread may sit in a read of stdin for ever; it must hold up the end neither of a server nor of one
-/// that panics.
+/// A runtime that is dropped in the background: a thread may be blocked in a read of stdin for ever, which must not
+/// delay the end of the process, not even after a panic.
 struct EventLoop(Option<tokio::runtime::Runtime>);
 
 impl Drop for EventLoop {
@@ -123,7 +124,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                     history.begin();
                     let calls = PrimaryCalls::new(&primary, history);
                     backend.promote(calls.service());
-                    // Nobody counts what changed in between, and this version may have other tools.
+                    // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
                     for touched in [Touched::Everything, Touched::Tools] {
                         let _ = history.touched().send(touched);
                     }
@@ -160,7 +161,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
     ended.and(serving.leave(&settings.dir).await)
 }
 
-/// Resolves when a test wants to see how the server dies of a mistake of its own.
+/// Resolves when a test asks the server to panic.
 #[cfg(feature = "test-clock")]
 fn panics() -> impl Future<Output = ()> {
     session::test_clock::PANICS.notified()
@@ -171,7 +172,7 @@ fn panics() -> impl Future<Output = ()> {
     std::future::pending()
 }
 
-/// Serves the MCP client until it goes; without one, for ever.
+/// Serves the MCP client until it closes stdin; never returns without a client.
 async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {
         Stdio::Mcp(fill_in) => {
@@ -181,17 +182,17 @@ async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result
     }
 }
 
-/// How a PROXY calls itself where its client says nothing.
+/// The caller's name of a PROXY whose client gives none.
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
-/// What all that runs in this process shares.
+/// The state that all parts of the server share.
 struct Shared<'a> {
     settings: &'a Arc<ServeSettings>,
     history: &'a Arc<History>,
     stop: &'a watch::Sender<bool>,
 }
 
-/// What this process is just now.
+/// The current role of this process.
 enum Serving {
     AsPrimary(Box<PrimaryServer>),
     AsProxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
@@ -206,18 +207,18 @@ struct PrimaryServer {
     file: ServerFile,
     session: SessionFile,
     member: Member,
-    /// Last, so that it is given back last.
+    /// The lock. It is the last field, so that it is dropped last.
     lock: PrimaryLock,
 }
 
-/// What answers the methods of a PRIMARY.
+/// The services that answer the methods of a PRIMARY.
 struct PrimaryCalls {
     all: Vec<Arc<dyn Service>>,
     proxies: Arc<Proxies>,
 }
 
 impl PrimaryCalls {
-    /// The server's own methods come first, then those over all sources, then each source's.
+    /// Collects the services: the server's own come first, then those over all sources, then each source's.
     fn new(primary: &Primary, history: &Arc<History>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<Proxies>::default();
@@ -237,12 +238,12 @@ impl PrimaryCalls {
         Self { all, proxies }
     }
 
-    /// All of it.
+    /// Returns all services as one.
     fn service(&self) -> Arc<dyn Service> {
         Arc::new(log::Logged(Services::new(self.all.clone())))
     }
 
-    /// All of it, and what exists on HTTP alone.
+    /// Returns all services as one, with the one that exists only over HTTP.
     fn with(&self, control: Control) -> Arc<dyn Service> {
         let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>]);
         Arc::new(log::Logged(Services::new(all.collect())))
@@ -250,7 +251,7 @@ impl PrimaryCalls {
 }
 
 impl Shared<'_> {
-    /// Opens the door of a PRIMARY.
+    /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
         let Primary { lock, member: joined, listener, token, sources, journal, file, session, .. } = primary;
         let dir = &self.settings.dir;
@@ -262,7 +263,7 @@ impl Shared<'_> {
         let door = Door::new(file.port, token, &self.settings.allow_host, dir.server_file_path())?;
         let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
         let stopped = self.stop.subscribe();
-        // Clients over HTTP begin anew with each PRIMARY, and so do the changes they are told of.
+        // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
         let backend = Arc::new(Backend::here(calls.service()));
         let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
         let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
@@ -279,7 +280,7 @@ impl Shared<'_> {
             if first {
                 return Err(error);
             }
-            // The session lives on here, and can be found as soon as there is room for its name.
+            // A promoted PROXY goes on: `Serving::turn` writes the file as soon as that is possible.
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
@@ -289,7 +290,7 @@ impl Shared<'_> {
         Ok(PrimaryServer { connections, housekeeping, sources, journal, file, session, member, lock })
     }
 
-    /// Waits for the lock, and hears of changes meanwhile.
+    /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
     fn stand_by(&self, proxy: Proxy) -> Serving {
         let waiting = Waiting::begin(self.settings, self.history, &proxy);
         let pid = std::process::id();
@@ -303,7 +304,7 @@ impl Shared<'_> {
 }
 
 impl PrimaryServer {
-    /// Where people find it.
+    /// Returns the line that tells people the address.
     fn invitation(&self, dir: &RuntimeDir) -> String {
         let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
         format!("serving http://127.0.0.1:{} ({}{hint})", self.file.port, dir.server_file_path().display())
@@ -311,23 +312,24 @@ impl PrimaryServer {
 }
 
 impl Serving {
-    /// Resolves when a PROXY's wait is over. A PRIMARY's never is: it sees to it that it can be found.
+    /// Resolves when a PROXY's wait is over. As PRIMARY, keeps `server.pid` and the session file in place, and resolves
+    /// only when the lock is lost.
     async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
             Self::AsProxy { waiting, feed, .. } => tokio::select! {
                 turn = waiting.turn() => turn,
-                // Whoever has the lock by now belongs to another session.
+                // The relay ends only when the session is over; the lock belongs to another session now.
                 _ = feed => Turn::SessionOver,
             },
             Self::AsPrimary(server) => loop {
                 let PrimaryServer { lock, file, session, .. } = &**server;
                 let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
                 if !lock.is_named(dir) {
-                    // Another may be PRIMARY by now; the journal takes nothing from here any more.
+                    // Another may be PRIMARY by now; the journal refuses all changes.
                     return Turn::Unseated;
                 }
                 if dir.session() == SessionState::Unknown {
-                    // Cleaned away; the next look will tell whether it could be written.
+                    // Something removed the file; should writing fail, the next round tries again.
                     let _ = dir.write_session(lock, session);
                 }
                 sleep(if named { TICK } else { NAMING_PAUSE }).await;
@@ -335,7 +337,7 @@ impl Serving {
         }
     }
 
-    /// Answers nothing more, and then leaves the session to the others, if there are any.
+    /// Stops answering, and then leaves the session to the other members, if there are any.
     async fn leave(self, dir: &RuntimeDir) -> Result<()> {
         match self {
             Self::AsPrimary(server) => {
@@ -347,7 +349,7 @@ impl Serving {
                 if lock.is_named(dir) {
                     dir.end(Some(lock), member, journal)?;
                 }
-                // Else what stands in the directory may be another's.
+                // Without the name, the files in the directory may be another PRIMARY's and stay.
             }
             Self::AsProxy { member, waiting, feed } => {
                 feed.abort();
@@ -365,7 +367,7 @@ impl Serving {
     }
 }
 
-/// Ticks the sources away from the event loop, and tells who listens when a source comes into use: its tools are
+/// Runs the sources' periodic work off the event loop, and tells listeners when a source comes into use: its tools are
 /// offered then.
 async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
     let mut ticks = tokio::time::interval(TICK);
@@ -418,7 +420,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Tells people on stderr, if it still leads anywhere.
+/// Prints a line for people on stderr; a closed stderr is ignored.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }

@@ -1,4 +1,4 @@
-//! The command line read, and what is wrong with it said in one sentence.
+//! Parses the command line, and describes its errors in one sentence.
 
 use clap::error::ErrorKind as Kind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
@@ -6,30 +6,30 @@ use nudge::{Error, ErrorKind, SecretGuard};
 
 use crate::args::{Args, Quick};
 
-/// What to do with a command line.
+/// A parsed command line.
 pub enum CommandLine {
-    /// Run it.
+    /// A command to run.
     Run {
-        /// What it says.
+        /// The parsed arguments.
         args: Box<Args>,
-        /// The word of the command.
+        /// The name of the command.
         verb: String,
     },
-    /// Help or version: print it.
+    /// The help or the version, to be printed.
     Tell(clap::builder::StyledStr),
-    /// It makes no sense.
+    /// A command line that cannot be understood.
     Wrong {
-        /// One sentence.
+        /// The error, in one sentence.
         error: Error,
-        /// Whether `--json` stands in it.
+        /// True when the command line has `--json`.
         json: bool,
     },
 }
 
-/// Reads a command line, the program's name first.
+/// Parses a command line, which begins with the program's name.
 pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    // What it cannot read, the whole parser explains.
+    // The quick parser knows only two frequent verbs; its failures are explained by the full parser.
     if let Some(verb) = ["get", "hook"].into_iter().find(|verb| words.get(1).is_some_and(|word| word == verb))
         && let Ok(quick) = Quick::try_parse_from(&words)
     {
@@ -55,30 +55,30 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     }
 }
 
-/// clap's paragraphs as one sentence: what is wrong, its tips, and where to read on.
+/// Turns clap's paragraphs into one sentence: the error, its tips, and where to read on.
 fn sentence(error: &clap::Error, verb: &str) -> String {
     let text = error.render().to_string();
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
-    // What the parser of Rust's numbers says is no help to anybody.
+    // Rust's messages about numbers are replaced by clearer ones.
     let said = said.replace("invalid digit found in string", "write a whole number");
     let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let said = format!("{first}{}", said.as_str());
-    // A misplaced word may be a secret, and this goes to logs and transcripts.
+    // A misplaced word may be a secret, and the message goes to logs and transcripts.
     match SecretGuard::new().check(None, &said) {
         None => format!("{said}; see `nudge {verb}--help`."),
         Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
     }
 }
 
-/// A message of the library in the words of the command line: `variant` is `--variant` for a verb that
-/// has such a flag, and `nudge.why` is `nudge why`.
+/// Translates a message of the library to the command line: `variant` becomes `--variant` for a verb that
+/// has such a flag, and `nudge.why` becomes `nudge why`.
 pub fn in_flags(message: &str, verb: &str) -> String {
-    // What is wrong with the form of a value is told in the terms of that form.
+    // Errors in the form of a value are about JSON fields, not flags.
     if message.starts_with("Correct `params") {
         return message.to_owned();
     }
@@ -92,7 +92,7 @@ pub fn in_flags(message: &str, verb: &str) -> String {
         arg.get_long().map(|long| format!("--{long}"))
     };
     let part = |(at, part): (usize, &str)| match ours(part) {
-        // Every other part stands between back ticks.
+        // Every other part is between backticks.
         Some(ours) if at % 2 == 1 => ours,
         _ => part.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! The store with its clock, limits and writer; the verbs stand in `method`.
+//! [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
 
 mod once;
 mod quota;
@@ -27,13 +27,13 @@ use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
 use crate::view::{Match, pick};
 
-/// Compiled scopes kept by what they were given as.
+/// Largest number of cached compiled scopes.
 const MAX_CACHED_SCOPES: usize = 1024;
 
-/// The hint cache: thread-safe, in memory, explained. Reads never write, and a refused call changes
-/// nothing.
+/// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
+/// changes nothing.
 ///
-/// One method per verb; the same verbs by name and JSON through [`Service`](crate::Service).
+/// It has one method per verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
 pub struct Nudge {
     pub(crate) store: Store,
     pub(crate) config: Config,
@@ -41,9 +41,9 @@ pub struct Nudge {
     pub(crate) created_at: Millis,
     pub(crate) suggester: Suggester,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
-    /// How many scopes in use have conditions on the environment.
+    /// Number of scopes in use that have conditions on the environment.
     env_scopes: AtomicUsize,
-    /// Calls that found something.
+    /// Number of calls that found something.
     hits: AtomicU64,
     calls: Calls,
     clock: Arc<dyn Clock>,
@@ -57,31 +57,31 @@ const _: () = {
     shared_between_threads::<Nudge>();
 };
 
-/// What only the one writer at a time touches.
+/// The state that only the one writer at a time touches.
 #[derive(Default)]
 struct Writer {
-    /// Scopes in use by canonical text, with how many hints use each.
+    /// Scopes in use by canonical text, with the number of hints that use each.
     scopes: HashMap<Box<str>, (Arc<Scope>, usize), foldhash::fast::RandomState>,
-    /// How many of them have conditions on the environment.
+    /// Number of scopes in use that have conditions on the environment.
     env_scopes: usize,
     /// Numbers of scopes that are no longer in use.
     free_scopes: Vec<u32>,
-    /// Set when a number was given back; readers then forget what they knew by number.
+    /// Set when a number was freed; readers then drop what they cached by number.
     recycled: bool,
-    /// Top-level keys of imports that Nudge does not know.
+    /// Unknown top-level keys of imports, kept for exports.
     extra: Option<Arc<RawValue>>,
-    /// What was deleted lately.
+    /// The last deletions.
     trash: Trash,
 }
 
 impl Writer {
-    /// The stored scope equal to `scope`; counts one more use.
+    /// Returns the stored scope equal to `scope`, and counts one more use.
     fn acquire(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
         if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
             *uses += 1;
             return Arc::clone(stored);
         }
-        // Bounded by the number of hints.
+        // The conversion cannot fail: there are no more scopes than hints.
         let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
         let id = self.free_scopes.pop().unwrap_or(next);
         let stored = Arc::new(scope.numbered(id));
@@ -104,24 +104,24 @@ impl Writer {
 }
 
 impl Default for Nudge {
-    /// An empty store with the default limits and the system's clock.
+    /// Makes an empty store with the default limits and the system's clock.
     fn default() -> Self {
         Self::new(Config::default())
     }
 }
 
 impl Nudge {
-    /// An empty store with the system's clock.
+    /// Makes an empty store with the system's clock.
     pub fn new(config: Config) -> Self {
         Self::with_clock(config, Arc::new(SystemClock))
     }
 
-    /// An empty store with a clock of the caller's.
+    /// Makes an empty store with a clock of the caller's.
     pub fn with_clock(config: Config, clock: Arc<dyn Clock>) -> Self {
         Self::with_log(config, clock, Box::new(NoLog))
     }
 
-    /// An empty store whose changes are recorded before they are visible.
+    /// Makes an empty store whose changes are recorded before they are visible.
     pub fn with_log(config: Config, clock: Arc<dyn Clock>, log: Box<dyn Log>) -> Self {
         Self {
             store: Store::default(),
@@ -140,24 +140,24 @@ impl Nudge {
         }
     }
 
-    /// Makes it the store of a session that has begun before: both belong to the session and survive
+    /// Sets the identity of a session that has begun before: id and time belong to the session and survive
     /// promotion (semantics section 8).
     #[must_use]
     pub fn with_identity(self, id: String, created_at: Millis) -> Self {
         Self { session_id: id, created_at, ..self }
     }
 
-    /// Random, one per session.
+    /// Returns the session's id, which is random.
     pub fn session_id(&self) -> &str {
         &self.session_id
     }
 
-    /// When the session began.
+    /// Returns the time at which the session began.
     pub fn created_at(&self) -> Millis {
         self.created_at
     }
 
-    /// The best eligible variant of a key, or `None`. For repeated lookups from one place use a
+    /// Returns the best eligible variant of a key, or `None`. For repeated lookups from one place use a
     /// [`View`](crate::View).
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.variants(component, key).1;
@@ -167,7 +167,7 @@ impl Nudge {
         pick(variants, context, self.now(), |hint| hint.scope.matches(context))
     }
 
-    /// Counts a call that found something; a statistic, no state.
+    /// Counts a call that found something, for the statistics.
     pub(crate) fn count_hit(&self) {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
@@ -176,35 +176,35 @@ impl Nudge {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// As [`get`](Self::get), of one variant alone; `""` is the unscoped one.
+    /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| hint.variant() == variant);
         pick(variants, context, self.now(), |hint| hint.scope.matches(context))
     }
 
-    /// Whether any answer can depend on the environment.
+    /// Returns true when any answer can depend on the environment.
     pub(crate) fn looks_at_env(&self) -> bool {
         self.env_scopes.load(Ordering::Acquire) > 0
     }
 
-    /// Drops what has expired, which no method shows any more; returns how many hints went.
+    /// Drops expired hints, which no method shows any more, and returns their number.
     pub fn sweep(&self) -> usize {
         let mut writer = self.writer.lock();
         self.sweep_locked(&mut writer, self.now())
     }
 
-    /// The limits and switches.
+    /// Returns the limits and switches.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The time by the store's clock.
+    /// Returns the time by the store's clock.
     pub fn now(&self) -> Millis {
         self.clock.now()
     }
 
-    /// Compiles a scope, or finds it compiled.
+    /// Returns the compiled scope, from the cache if possible.
     pub(crate) fn compile_scope(&self, spec: &ScopeSpec) -> Result<Arc<Scope>> {
         if let Some(scope) = self.scopes.lock().get(spec) {
             return Ok(Arc::clone(scope));
@@ -218,7 +218,7 @@ impl Nudge {
         Ok(scope)
     }
 
-    /// Everything about a hint that can be checked without the store, in semantics section 5's order.
+    /// Checks everything about a hint that does not depend on the store, in the order of semantics section 5.
     pub(crate) fn check(
         &self,
         component: &str,
@@ -240,12 +240,12 @@ impl Nudge {
         Ok(scope)
     }
 
-    /// The retained top-level keys of imports, as one JSON object.
+    /// Returns the retained top-level keys of imports, as one JSON object.
     pub(crate) fn extra(&self) -> Option<Arc<RawValue>> {
         self.writer.lock().extra.clone()
     }
 
-    /// Plans changes, records them, then applies them; the only way anything changes.
+    /// Plans changes, records them, then applies them. All changes are made through this method.
     pub(crate) fn write<T: Recordable>(
         &self,
         act: Act<'_>,
@@ -287,8 +287,8 @@ impl Nudge {
         recorded
     }
 
-    /// Records a write. A log that somebody has shortened refuses it and says that it is long; then it
-    /// begins anew, and the write is not refused for it.
+    /// Records a write. A log that another process has shortened refuses it and returns true from `is_long`; then
+    /// the log begins anew and the write is recorded in it.
     fn record(&self, writer: &Writer, entry: &Entry<'_>) -> Result<()> {
         self.log.append(entry).or_else(|refusal| {
             if !self.log.is_long() {
@@ -299,19 +299,19 @@ impl Nudge {
         })
     }
 
-    /// What was deleted lately.
+    /// Runs `look` on the last deletions.
     pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
         look(&self.writer.lock().trash)
     }
 
-    /// Applies changes whose scopes are acquired, and releases those of the hints that went.
+    /// Applies changes whose scopes are acquired, and releases the scopes of removed hints.
     fn change(&self, writer: &mut Writer, changes: &[Change]) {
         for change in changes {
             if let Change::Extra(extra) = change {
                 writer.extra = Some(Arc::clone(extra));
             }
         }
-        // Before anybody can see what may ask for it.
+        // Stored before new hints are visible, so that no reader finds an environment condition uncounted.
         self.env_scopes.store(writer.env_scopes, Ordering::Release);
         for hint in self.store.apply(changes) {
             writer.release(&hint.scope);
@@ -322,7 +322,7 @@ impl Nudge {
         }
     }
 
-    /// Makes a write visible, and tells of it.
+    /// Makes a write visible, and reports it to the log.
     fn apply(&self, writer: &mut Writer, act: Act<'_>, now: Millis, changes: &[Change]) {
         self.change(writer, changes);
         if !changes.is_empty() {
@@ -335,15 +335,15 @@ impl Nudge {
         }
     }
 
-    /// The whole store, but for secrets, as records.
+    /// Returns the whole store, except for secrets, as records.
     fn records(&self, writer: &Writer, now: Millis) -> Vec<Vec<u8>> {
         let mut hints = self.store.all();
         hints.retain(|hint| !hint.is_expired(now));
         self.calls.look(|calls| record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
-    /// Brings back what records say, in their order, as if it had been there all the time: nothing is
-    /// checked, recorded or told. Returns how many records could not be read; they are passed over.
+    /// Restores the changes of records, in their order, as if they had been there all the time: nothing is
+    /// checked, recorded or reported. Returns the number of records that could not be read; they are skipped.
     pub fn restore(&self, records: impl IntoIterator<Item: AsRef<[u8]>>) -> usize {
         let mut writer = self.writer.lock();
         records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
@@ -391,12 +391,12 @@ impl Nudge {
     }
 }
 
-/// What a write is called, and on whose behalf it is made.
+/// The verb of a write, and its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Act<'a> {
     verb: &'static str,
     by: Caller<'a>,
-    /// Checks the quotas: calls that add must, calls that only count need not.
+    /// True for verbs that add hints, which must check the quotas.
     adds: bool,
 }
 
@@ -410,7 +410,7 @@ impl<'a> Act<'a> {
     }
 }
 
-/// What a writer may look at and what it wants changed.
+/// A planned write: the state it may read, and the changes it wants.
 pub(crate) struct Plan<'a> {
     store: &'a Store,
     writer: &'a mut Writer,
@@ -419,14 +419,14 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The live variants of a key.
+    /// Returns the live variants of a key.
     pub fn variants(&self, component: &str, key: &str) -> Variants {
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| !hint.is_expired(self.now));
         variants
     }
 
-    /// Every live hint.
+    /// Returns every live hint.
     pub fn all(&self) -> Vec<Arc<Hint>> {
         self.store.all().into_iter().filter(|hint| !hint.is_expired(self.now)).collect()
     }
@@ -439,7 +439,7 @@ impl Plan<'_> {
         &self.writer.trash
     }
 
-    /// Stores a hint, new or in place of the one with its scope.
+    /// Plans to store a hint, new or in place of the one with an equal scope.
     pub fn put(&mut self, mut hint: Hint) -> Arc<Hint> {
         hint.scope = self.writer.acquire(&hint.scope);
         for tag in &mut hint.tags {
@@ -466,7 +466,7 @@ impl Plan<'_> {
 }
 
 impl SetHint {
-    /// Starts a hint; see the fields for the rest.
+    /// Makes params with defaults for all other fields.
     pub fn new(component: impl Into<String>, key: impl Into<String>, value: impl Into<HintValue>) -> Self {
         Self {
             component: component.into(),

@@ -4,22 +4,22 @@ use nudge_core::error::{Error, Result};
 
 use crate::ttl::Ttl;
 
-/// What can be set on a store. [`Config::default`] has the defaults of docs/settings.md.
+/// The settings of a store. [`Config::default`] has the defaults of docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Most components (`NUDGE_MAX_COMPONENTS`, 500).
+    /// Largest number of components (`NUDGE_MAX_COMPONENTS`, 500).
     pub max_components: usize,
-    /// Most hints in one component, variants counted (`NUDGE_MAX_HINTS_PER_COMPONENT`, 200).
+    /// Largest number of hints in one component, variants counted (`NUDGE_MAX_HINTS_PER_COMPONENT`, 200).
     pub max_hints_per_component: usize,
-    /// Most hints in all (`NUDGE_MAX_HINTS`, 5,000).
+    /// Largest number of hints in all (`NUDGE_MAX_HINTS`, 5,000).
     pub max_hints: usize,
-    /// Most bytes of all hints as exported (`NUDGE_MAX_BYTES`, 24 MiB).
+    /// Largest size of all hints as exported, in bytes (`NUDGE_MAX_BYTES`, 24 MiB).
     pub max_bytes: usize,
-    /// Whether texts that look like credentials are refused (`NUDGE_SECRET_GUARD`, on).
+    /// True to refuse texts that look like credentials (`NUDGE_SECRET_GUARD`, on).
     pub secret_guard: bool,
     /// The ttl of hints stored without one (`NUDGE_DEFAULT_TTL`, `session`).
     pub default_ttl: Ttl,
-    /// Most suggestions to one client session in 10 minutes (`NUDGE_SUGGEST_MAX`, 20).
+    /// Largest number of suggestions to one client session in 10 minutes (`NUDGE_SUGGEST_MAX`, 20).
     pub suggest_max: usize,
 }
 

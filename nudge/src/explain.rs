@@ -1,11 +1,11 @@
-//! Why a hint matched, in semantics section 3's words.
+//! The reasons for a match, in the words of semantics section 3.
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 
 use crate::hint::Hint;
 
-/// What speaks for an eligible hint.
+/// Returns the reasons for an eligible hint.
 pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String> {
     let mut out: Vec<_> = hint.scope().conditions(context).into_iter().map(|condition| condition.reason).collect();
     if hint.scope().is_empty() {
@@ -41,7 +41,7 @@ pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String
     out
 }
 
-/// The one reason of a hint that did not match: its first failed condition.
+/// Returns the one reason against a hint that did not match: its first failed condition.
 pub(crate) fn failed_reason(hint: &Hint, context: &Context) -> Vec<String> {
     let failed = hint.scope().conditions(context).into_iter().find(|condition| !condition.met);
     failed.map(|condition| condition.reason).into_iter().collect()

@@ -1,4 +1,4 @@
-//! The secret guard on every write: which texts of a hint it looks at.
+//! The secret guard on every write: selects the texts of a hint that it scans.
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal::{check as scan, check_json};

@@ -1,4 +1,4 @@
-//! Hints: what is stored, and its shape on the wire (semantics section 13).
+//! Hints, as stored and as JSON (semantics section 13).
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const MAX_TAGS: usize = 32;
 const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
 
-/// From how many failures on a hint is doubtful (semantics section 10).
+/// Number of failures from which a hint is doubtful (semantics section 10).
 const DOUBTFUL: u32 = 3;
 
 /// Whether a value is a credential.
@@ -51,7 +51,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The word on the wire.
+    /// Returns the word used in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -103,7 +103,7 @@ pub struct HintMeta {
 }
 
 impl HintMeta {
-    /// Sizes and ranges (semantics section 5).
+    /// Checks sizes and ranges (semantics section 5).
     pub(crate) fn check(&self) -> Result<()> {
         if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
             return Err(Error::invalid("meta.reason may have 2 KiB at most."));
@@ -135,9 +135,9 @@ pub fn check_name(field: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A stored hint. Immutable: every change makes a new one, so a reader's copy never moves.
+/// A stored hint. It is immutable: every change makes a new one, so a reader's copy never changes.
 ///
-/// Serializes as the full wire shape, value included; [`Hint::redacted`] hides secrets.
+/// Serializes in full, even a secret value; [`Hint::redacted`] hides secrets.
 #[derive(Clone)]
 pub struct Hint {
     pub(crate) component: Arc<str>,
@@ -147,16 +147,16 @@ pub struct Hint {
     pub(crate) reason: Option<Box<str>>,
     pub(crate) tags: Box<[Arc<str>]>,
     pub(crate) ttl: Ttl,
-    /// NaN for "not given": half the size of an option.
+    /// NaN for "not given", which takes half the size of an `Option`.
     confidence: f64,
-    /// 0 for "not given".
+    /// The priority; 0 for "not given".
     priority: u8,
     sensitivity: Option<Sensitivity>,
     source: Option<Source>,
     pub(crate) version: u64,
     pub(crate) created_at: Millis,
     pub(crate) updated_at: Millis,
-    /// `NEVER` for "not used".
+    /// [`NEVER`] for "not used".
     last_used_at: Millis,
     pub(crate) use_count: u64,
     /// Length in an export, key included; see [`Hint::measure`].
@@ -184,7 +184,7 @@ pub(crate) struct Use {
 }
 
 impl Hint {
-    /// Puts a checked hint together at version 1, never used.
+    /// Makes a checked hint at version 1, never used.
     pub(crate) fn new(
         component: Arc<str>,
         key: &str,
@@ -215,122 +215,122 @@ impl Hint {
         }
     }
 
-    /// The component it belongs to.
+    /// Returns the hint's component.
     pub fn component(&self) -> &str {
         &self.component
     }
 
-    /// Its key.
+    /// Returns the hint's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Digest of its scope, `""` when it applies everywhere.
+    /// Returns the digest of the scope, `""` when it applies everywhere.
     pub fn variant(&self) -> &str {
         self.scope.variant()
     }
 
-    /// Its value, even when secret.
+    /// Returns the value, even when it is secret.
     pub fn value(&self) -> &HintValue {
         &self.value
     }
 
-    /// The value's text: see [`HintValue::text`].
+    /// Returns the value's text, see [`HintValue::text`].
     pub fn text(&self) -> &str {
         self.value.text()
     }
 
-    /// Its scope.
+    /// Returns the scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Why it is worth knowing.
+    /// Returns the reason why the hint is worth knowing, if given.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Its tags.
+    /// Returns the tags.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(|tag| &**tag)
     }
 
-    /// 1 to 10, if given.
+    /// Returns the priority, 1 to 10, if given.
     pub fn priority(&self) -> Option<u8> {
         (self.priority > 0).then_some(self.priority)
     }
 
-    /// 0 to 1, if given.
+    /// Returns the confidence, 0 to 1, if given.
     pub fn confidence(&self) -> Option<f64> {
         (!self.confidence.is_nan()).then_some(self.confidence)
     }
 
-    /// How long it lives after `updated_at`.
+    /// Returns the time to live, counted from `updated_at`.
     pub fn ttl(&self) -> &Ttl {
         &self.ttl
     }
 
-    /// Whether its value is a secret.
+    /// Returns true when the value is a secret.
     pub fn is_secret(&self) -> bool {
         self.sensitivity == Some(Sensitivity::Secret)
     }
 
-    /// Who it comes from, if given.
+    /// Returns the kind of source, if given.
     pub fn source(&self) -> Option<Source> {
         self.source
     }
 
-    /// Who added it, if given.
+    /// Returns the name of whoever added the hint, if given.
     pub fn added_by(&self) -> Option<&str> {
         self.rare.as_ref()?.added_by.as_deref()
     }
 
-    /// Grows by one with every set.
+    /// Returns the version, which grows by one with every set.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// When it was first set.
+    /// Returns the time of the first set.
     pub fn created_at(&self) -> Millis {
         self.created_at
     }
 
-    /// When it was last set.
+    /// Returns the time of the last set.
     pub fn updated_at(&self) -> Millis {
         self.updated_at
     }
 
-    /// When it was last bumped.
+    /// Returns the time of the last bump.
     pub fn last_used_at(&self) -> Option<Millis> {
         (self.last_used_at != NEVER).then_some(self.last_used_at)
     }
 
-    /// How often it was bumped.
+    /// Returns the number of uses.
     pub fn use_count(&self) -> u64 {
         self.use_count
     }
 
-    /// Failures since it last worked (semantics section 10).
+    /// Returns the number of failures since it last worked (semantics section 10).
     pub fn failure_count(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.failure_count)
     }
 
-    /// When it last failed.
+    /// Returns the time of the last failure.
     pub fn last_failed_at(&self) -> Option<Millis> {
         self.rare.as_ref().and_then(|rare| rare.last_failed_at)
     }
 
-    /// Whether it has failed so often that every other hint goes first.
+    /// Returns true when the hint has failed so often that every other one ranks before it.
     pub fn is_doubtful(&self) -> bool {
         self.failure_count() >= DOUBTFUL
     }
 
-    /// Whether it is invisible at `now`.
+    /// Returns true when the hint has expired at `now`, and so is invisible.
     pub fn is_expired(&self, now: Millis) -> bool {
         now >= self.expires_at()
     }
 
-    /// Whether it has a duration to live, and not the session.
+    /// Returns true when the ttl is a duration, not the session.
     pub fn expires(&self) -> bool {
         *self.ttl() != Ttl::SESSION
     }
@@ -357,7 +357,7 @@ impl Hint {
         }
     }
 
-    /// Notes how long the hint is in an export: what the store's size limit counts.
+    /// Sets `bytes`, the length of the hint in an export, which the store's size limit counts.
     pub(crate) fn measure(&mut self) {
         struct Count(usize);
         impl std::io::Write for Count {
@@ -376,7 +376,7 @@ impl Hint {
         self.bytes = u32::try_from(count.0).unwrap_or(u32::MAX);
     }
 
-    /// As [`Hint`] itself, with a secret value shown as `"[secret]"`.
+    /// Returns a wrapper that serializes a secret value as `"[secret]"`.
     pub fn redacted(&self) -> Redacted<'_> {
         Redacted(self)
     }
@@ -476,7 +476,7 @@ impl Serialize for Redacted<'_> {
     }
 }
 
-/// A hint as it stands in an export, under its component and key.
+/// A hint in the format of an export, where component and key are object keys.
 pub(crate) struct Exported<'a>(pub &'a Hint);
 
 impl Serialize for Exported<'_> {

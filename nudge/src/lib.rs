@@ -1,6 +1,6 @@
-//! Nudge is the memory that makes a coding agent feel prepared: small, high-value hints (build and
-//! run commands, folders, environment toggles, templates), stored once and given back at the right
-//! moment, in the right place, with the reason why.
+//! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders,
+//! environment toggles, templates) and returns each of them where its scope applies, with the
+//! reason why.
 //!
 //! A hint is identified by component, key and scope. [`Nudge::set`] stores one, [`Nudge::get`]
 //! returns the best variant that fits a [`Context`], and says why:
@@ -68,7 +68,7 @@ pub use store::Change;
 pub use ttl::Ttl;
 pub use view::{Match, View};
 
-// The verbs' params and results stand in `method`, the forms of a value in `value`; here they are for short.
+// Short names for the verbs' params and results, which are documented in `method`.
 #[doc(no_inline)]
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Counts, Delete, Deleted, Deletion, Deletions,
@@ -80,7 +80,7 @@ pub use method::{
 #[doc(no_inline)]
 pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};
 
-/// The README's example is run with the documentation tests.
+/// Runs the README's example with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Where changes are recorded before they are visible, and told of afterwards.
+//! The log, which records changes before they are visible, and is notified of them afterwards.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::hint::Hint;
 use crate::record::Entry;
 use crate::store::Change;
 
-/// Where changes go before anyone can see them.
+/// Records changes before anyone can see them.
 ///
 /// `append` is called by one writer at a time, before the change is applied. When it fails the call
 /// is refused and nothing changes.
@@ -19,20 +19,20 @@ pub trait Log: Send + Sync {
     /// Records a write.
     ///
     /// # Errors
-    /// Whatever keeps the record from being made.
+    /// The reason why the change cannot be recorded.
     fn append(&self, entry: &Entry<'_>) -> Result<()>;
 
-    /// Tells of changes that everybody can see now, in their order; must be quick, and must not call
+    /// Called with changes that are visible now, in their order. It must be quick, and must not call
     /// the store.
     fn applied(&self, _: &Applied<'_>) {}
 
-    /// Whether the log should begin anew: it has grown long, or somebody has shortened it. Asked after a
-    /// write, and when `append` has failed, which is tried once more then.
+    /// Returns true when the log should begin anew: it has grown long, or another process has shortened it. Asked
+    /// after a write, and after a failed `append`, which is then tried once more.
     fn is_long(&self) -> bool {
         false
     }
 
-    /// Begins anew with records that hold the whole store. Failing leaves the old log in use.
+    /// Replaces the log by records that hold the whole store. On failure the old log stays in use.
     fn begin_anew(&self, _: &[Vec<u8>]) {}
 }
 
@@ -58,23 +58,23 @@ impl<L: Log + ?Sized> Log for Arc<L> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Applied<'a> {
-    /// `set`, `bump`, `delete`, `import`, `outcome`, `undo`, or `expire` for what the sweep dropped.
+    /// `set`, `bump`, `delete`, `import`, `outcome`, `undo`, or `expire` for dropped expired hints.
     pub verb: &'static str,
-    /// On whose behalf.
+    /// The caller.
     pub by: Caller<'a>,
-    /// When.
+    /// The time of the write.
     pub at: Millis,
-    /// Post-images.
+    /// The changes, with hints as they are after the write; for deletions, as they were.
     pub changes: &'a [Change],
 }
 
 impl Applied<'_> {
-    /// The hints that are gone: deleted, and not put back by the same call.
+    /// Returns the hints that are gone: deleted, and not put back by the same call.
     pub fn gone(&self) -> impl Iterator<Item = &Arc<Hint>> {
         fn name(hint: &Hint) -> (&str, &str, &str) {
             (hint.component(), hint.key(), hint.variant())
         }
-        // Most writes delete nothing, and an import may put very many.
+        // The names are collected only when needed: most writes delete nothing, and an import may put very many.
         let deletes = self.changes.iter().any(|change| matches!(change, Change::Delete(_)));
         let kept: HashSet<_> = self.put().filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
@@ -83,18 +83,18 @@ impl Applied<'_> {
         })
     }
 
-    /// The hints as they stand now.
+    /// Returns the hints that were stored, as they are now.
     pub fn put(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.changes.iter().filter_map(|change| if let Change::Put(hint) = change { Some(hint) } else { None })
     }
 
-    /// [`Applied::at`] as RFC 3339.
+    /// Returns [`Applied::at`] as RFC 3339.
     pub fn time(&self) -> String {
         rfc3339::text(self.at)
     }
 }
 
-/// The log of a store that lives in this process alone.
+/// The log of a store that is not recorded anywhere.
 pub(crate) struct NoLog;
 
 impl Log for NoLog {

@@ -1,5 +1,5 @@
-//! The verbs of the hints: each in a file of its own, with its params, its result and its row of the table that
-//! JSON-RPC, MCP tools, the command line and every binding are driven by.
+//! The verbs of the hints, one file each, with its params, its result and its row of the method table. JSON-RPC,
+//! MCP tools, the command line and every binding are built from the table.
 
 mod bump;
 mod delete;
@@ -76,7 +76,7 @@ impl Service for Nudge {
     }
 }
 
-/// The rows of the hints.
+/// Returns the methods of the hints.
 pub fn methods() -> Vec<&'static Method> {
     TABLE.methods()
 }
@@ -96,7 +96,7 @@ mod tests {
                 assert!(!text.contains(word), "{} holds {word}: {text}", method.name);
             }
         }
-        // What stands around them in `tools/list` is counted in cli/tests/server.rs.
+        // cli/tests/server.rs limits the size of the whole answer to `tools/list`.
         let bytes = |tool: &Method| (tool.params)().to_string().len() + tool.description.len();
         let (recall, hints): (Vec<_>, Vec<_>) =
             methods().into_iter().filter(|method| method.tool).partition(|method| method.name == "nudge.recall");

@@ -1,7 +1,7 @@
-//! Writes as records: what a journal keeps, and how a store comes back from it.
+//! Journal records: converts writes to records, from which a store is restored.
 //!
-//! A record is one JSON object. Secret hints are never in it: where one was stored, changed or deleted
-//! it says only that whatever stood there is gone, and the version it had.
+//! A record is one JSON object. It never holds a secret hint: where one was stored, changed or deleted,
+//! the record says only that the hint of that name is gone, and which version it had.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::log::Applied;
 use crate::store::Change;
 use crate::trash::Trash;
 
-/// A write that is about to be made, as a [`Log`](crate::Log) records it.
+/// A planned write, as a [`Log`](crate::Log) records it before it is applied.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// What will be told afterwards.
+    /// The write, as [`Log::applied`](crate::Log::applied) gets it afterwards.
     pub applied: Applied<'a>,
-    /// The call's result as JSON without what it tells of secrets, when the caller gave a key; `None`
-    /// when it tells of nothing else.
+    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing else
+    /// is in it.
     pub result: Option<&'a RawValue>,
-    /// The version of the secret that the result is about, when there is no result.
+    /// The version of the secret that the call was about, when there is no result.
     pub(crate) version: Option<u64>,
-    /// What the call was, when the caller gave a key.
+    /// The call itself, when the caller gave an idempotency key.
     pub(crate) call: Option<&'a str>,
 }
 
 impl Entry<'_> {
-    /// The record, for [`Nudge::restore`](crate::Nudge::restore).
+    /// Returns the record, for [`Nudge::restore`](crate::Nudge::restore).
     pub fn to_json(&self) -> Vec<u8> {
         let Self { applied, result, version, call } = *self;
         let done = applied.by.key.map(|key| Done { key: key.into(), result, version, call: call.map(Into::into) });
@@ -51,7 +51,7 @@ impl Entry<'_> {
     }
 }
 
-/// The shape of a record as it is written.
+/// The format of a record for writing.
 #[derive(Serialize, Default)]
 pub(crate) struct Record<'a> {
     pub verb: Box<str>,
@@ -66,17 +66,17 @@ pub(crate) struct Record<'a> {
     pub extra: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Done<'a>>,
-    /// A deletion that can be undone, in a snapshot.
+    /// In a snapshot, the id of a deletion that can be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<u64>,
-    /// The number of the last deletion, in a snapshot.
+    /// In a snapshot, the id of the last deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
 }
 
 impl Record<'_> {
     pub fn to_json(&self) -> Vec<u8> {
-        // Strings and numbers alone: it cannot fail.
+        // Serializing strings and numbers cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -90,7 +90,7 @@ impl Serialize for Named<'_> {
     }
 }
 
-/// The shape of a record as it is read.
+/// The format of a record for reading.
 #[derive(Deserialize)]
 pub(crate) struct Read<'a> {
     pub verb: String,
@@ -118,10 +118,10 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Hints of one record of a snapshot: enough to be few, little enough to be small.
+/// Number of hints in one record of a snapshot, which keeps both the number and the size of records small.
 const HINTS_OF_A_RECORD: usize = 256;
 
-/// A whole store as records.
+/// Converts a whole store to records.
 pub(crate) fn snapshot<'a>(
     hints: &'a [Arc<Hint>],
     extra: Option<&'a RawValue>,

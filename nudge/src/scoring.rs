@@ -1,4 +1,4 @@
-//! The score: a pure function of a hint, whether a file of its component is open, and the time
+//! The score of a hint: a pure function of the hint, of the open files and of the time
 //! (semantics section 3).
 
 use std::cmp::Ordering;
@@ -13,23 +13,23 @@ const PRIORITY: f64 = 0.20;
 const CONFIDENCE: f64 = 0.20;
 const SPECIFICITY: f64 = 0.20;
 pub(crate) const RECENCY: f64 = 0.10;
-/// Most that an open file adds.
+/// Largest addend of an open file.
 pub(crate) const FILES_OPEN: f64 = 0.05;
 
 const HOUR_MS: f64 = 3_600_000.0;
-/// Time until a use counts half.
+/// Time after which a use counts half.
 const USE_HALF_LIFE_MS: f64 = 12.0 * HOUR_MS;
-/// Time until an update counts half.
+/// Time after which an update counts half.
 const UPDATE_HALF_LIFE_MS: f64 = 24.0 * HOUR_MS;
-/// Uses, decayed, that make half of the frecency.
+/// Number of decayed uses that make half of the frecency.
 const HALF_FRECENCY_USES: f64 = 4.0;
-/// Fields a scope can have.
+/// Number of fields that a scope can have.
 const SCOPE_FIELDS: f64 = 6.0;
 
 const DEFAULT_PRIORITY: u8 = 5;
 const DEFAULT_CONFIDENCE: f64 = 0.5;
 
-/// The part of a score that does not change with time: priority, confidence, specificity.
+/// Returns the part of a score that does not change with time: priority, confidence, specificity.
 pub(crate) fn fixed(hint: &Hint) -> f64 {
     priority(hint) + confidence(hint) + specificity(hint)
 }
@@ -46,9 +46,9 @@ fn specificity(hint: &Hint) -> f64 {
     SPECIFICITY * (f64::from(hint.scope().specificity()) / SCOPE_FIELDS)
 }
 
-/// What is left after the time from `since` to `now`, in which so many half-lives pass.
+/// Returns the factor of an exponential decay from `since` to `now`.
 fn decay(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
-    // Exact below 2^53 ms, which is 285,000 years.
+    // The conversion is exact below 2^53 ms, which is 285,000 years.
     #[allow(clippy::cast_precision_loss)]
     let ms = now.saturating_sub(since).max(0) as f64;
     libm::exp2(-ms / half_life_ms)
@@ -56,7 +56,7 @@ fn decay(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
 
 pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis) -> f64 {
     let Some(last) = last_used_at.filter(|_| use_count > 0) else { return 0.0 };
-    // Counts beyond 2^53 are all the same to a curve that has long reached 1.
+    // The precision of counts beyond 2^53 does not matter: the curve has long reached 1.
     #[allow(clippy::cast_precision_loss)]
     let decayed = use_count as f64 * decay(last, now, USE_HALF_LIFE_MS);
     FRECENCY * (1.0 - libm::exp2(-decayed / HALF_FRECENCY_USES))
@@ -66,29 +66,29 @@ pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {
     RECENCY * decay(updated_at, now, UPDATE_HALF_LIFE_MS)
 }
 
-/// The score without an open file. Every caller adds in this order, so that equal hints score equally
+/// Returns the score without an open file. Every caller adds in this order, so that equal hints score equally
 /// to the last bit.
 pub(crate) fn total(fixed: f64, frecency: f64, recency: f64) -> f64 {
     fixed + frecency + recency
 }
 
-/// What the score of `hint` without an open file cannot exceed, whatever the time.
+/// Returns an upper bound of the score of `hint` without an open file, at any time.
 pub(crate) fn most(hint: &Hint) -> f64 {
     total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), Millis::MIN), RECENCY)
 }
 
-/// What an open file adds to the rest.
+/// Returns the addend of an open file; the sum stays at most 1.
 pub(crate) fn files_open(rest: f64) -> f64 {
     FILES_OPEN.min(1.0 - rest).max(0.0)
 }
 
-/// The unrounded score of `hint`.
+/// Returns the unrounded score of `hint`.
 pub(crate) fn score(hint: &Hint, open_file: bool, now: Millis) -> f64 {
     let rest = total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), now), recency(hint.updated_at, now));
     if open_file { rest + files_open(rest) } else { rest }
 }
 
-/// The addends of [`score`]; an open file is among them only when it counts.
+/// Returns the addends of [`score`]; an open file is among them only when it counts.
 pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
     let mut parts = Parts::from([
         ("frecency", frecency(hint.use_count, hint.last_used_at(), now)),
@@ -104,7 +104,7 @@ pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
     parts
 }
 
-/// What decides the order of hints before their names do; greater is better.
+/// The sort key of hints before their names; greater is better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rank {
     pub doubtful: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// Section 3's order: not doubtful, score, specificity, newer.
+    /// Compares in the order of semantics section 3: not doubtful, score, specificity, newer.
     pub fn compare(&self, other: &Self) -> Ordering {
         (other.doubtful.cmp(&self.doubtful))
             .then_with(|| self.score.total_cmp(&other.score))
@@ -123,18 +123,18 @@ impl Rank {
     }
 }
 
-/// Names in byte order; greater is better, so the smaller name wins.
+/// Compares names in byte order; greater is better, so the smaller name wins.
 pub(crate) fn compare_names(a: &Hint, b: &Hint) -> Ordering {
     b.component.cmp(&a.component).then_with(|| b.key.cmp(&a.key)).then_with(|| b.variant().cmp(a.variant()))
 }
 
-/// The order among the variants of one key: not doubtful, specificity, then section 3's order
+/// Compares variants of one key: not doubtful, specificity, then section 3's order
 /// (semantics section 1).
 pub(crate) fn compare_variants(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
     b.0.is_doubtful().cmp(&a.0.is_doubtful()).then_with(|| compare_specific(a, b))
 }
 
-/// Specificity, then section 3's order.
+/// Compares by specificity, then in section 3's order.
 pub(crate) fn compare_specific(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
     let rank = |(hint, score): (&Hint, f64)| Rank {
         doubtful: hint.is_doubtful(),

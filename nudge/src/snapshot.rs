@@ -1,4 +1,4 @@
-//! A store as a JSON document (semantics section 13, semantics section 6): written by export, read
+//! The JSON document of a store (semantics section 13, semantics section 6), written by export and read
 //! by import.
 
 use std::collections::BTreeMap;
@@ -18,21 +18,21 @@ use serde_json::value::RawValue;
 
 use crate::hint::{Exported, Hint, HintMeta, HintValue, Use};
 
-/// The version that exports carry.
+/// The schema version of exports.
 const SCHEMA_VERSION: &str = "1.0";
-/// Most bytes of the unknown top-level keys that are kept.
+/// Largest size of the unknown top-level keys that are kept, in bytes.
 const MAX_EXTRA_BYTES: usize = 64 << 10;
 
-/// The largest integer that every language holds.
+/// The largest integer that every language can represent.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// Top-level keys that Nudge does not know, by name.
+/// Unknown top-level keys, by name.
 pub(crate) type Extra = BTreeMap<String, Box<RawValue>>;
 
 /// An exported store. Serializes as `{"schema_version", "created_at", "session_id", "components", ...}`.
 #[derive(Debug, Clone)]
 pub struct Payload {
-    /// By component and key, the one under `hints` first among the variants of a key.
+    /// The hints by component and key; among the variants of a key, the one for `hints` comes first.
     hints: Vec<Arc<Hint>>,
     session_id: String,
     created_at: Millis,
@@ -46,12 +46,12 @@ impl Payload {
         created_at: Millis,
         extra: Option<Arc<RawValue>>,
     ) -> Self {
-        // The empty scope stands under `hints`, else the most specific one; ties go by digest.
+        // The variant with the empty scope goes under `hints`, else the most specific one; the digest breaks ties.
         let specificity = |hint: &Hint| match hint.scope.specificity() {
             0 => u8::MAX,
             fields => fields,
         };
-        // Component by component: sorting all at once would go through the whole memory many times.
+        // Hints are sorted component by component, as sorting all at once would go through the whole memory many times.
         let mut components: HashMap<Arc<str>, Vec<Arc<Hint>>, foldhash::fast::RandomState> = HashMap::default();
         for hint in hints {
             components.entry_ref(&hint.component).or_default().push(hint);
@@ -124,7 +124,7 @@ impl Serialize for Further<'_> {
     }
 }
 
-/// An iterator of pairs as a map.
+/// Serializes an iterator of pairs as a map.
 struct Map<I>(I);
 
 impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize for Map<I> {
@@ -133,43 +133,43 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-/// A payload as read: its hints in document order, each parsed on its own so that one broken hint
-/// spoils no other.
+/// A payload as read: its hints in document order, each parsed on its own so that a broken hint
+/// does not affect the others.
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub hints: Vec<Entry<'a>>,
     pub extra: Extra,
 }
 
-/// One hint of a document, or what is wrong with it.
+/// One entry of a document, which may be broken.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub component: Arc<str>,
-    /// Empty where a whole component is wrong.
+    /// The key; empty when a whole component is wrong.
     pub key: String,
     pub body: Body<'a>,
 }
 
-/// What stands under a key.
+/// The content under a key.
 #[derive(Debug)]
 pub(crate) enum Body<'a> {
-    /// A hint, read with the whole document.
+    /// A hint that was parsed with the whole document.
     Hint(Box<HintDocument>),
-    /// Perhaps a hint, or a bare value standing for one.
+    /// JSON that may be a hint, or a bare value instead of one.
     Raw(&'a RawValue),
-    /// Not a hint at all: a component, or a list of variants, of the wrong type.
+    /// No hint: a component, or a list of variants, has the wrong type.
     Wrong,
 }
 
 impl<'a> Document<'a> {
-    /// Reads the frame of a payload.
+    /// Reads the structure of a payload.
     ///
     /// # Errors
     /// `E_INVALID` when it is no store, or one of another schema.
     pub fn read(payload: &'a RawValue) -> Result<Self> {
         let not_a_store =
             || Error::invalid("payload must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
-        // At one go if every hint is right, else the frame first and then each hint on its own.
+        // One pass is enough when every hint is right; else the structure is read first and then each hint on its own.
         let (top, well) = match serde_json::from_str::<WellFormed<'a>>(payload.get()) {
             Ok(WellFormed { rest, components }) => (rest, Some(components)),
             Err(_) => (serde_json::from_str::<Pairs<'a>>(payload.get()).map_err(|_| not_a_store())?.0, None),
@@ -242,14 +242,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// `null`, `[]`, `{}`: not given.
+/// Returns true for `null`, `[]` and `{}`, which mean "not given".
 fn is_nothing(raw: &RawValue) -> bool {
     let mut text = raw.get().chars().filter(|c| !c.is_ascii_whitespace());
     let head: String = text.by_ref().take(5).collect();
     matches!(&*head, "null" | "[]" | "{}")
 }
 
-/// Refuses more retained keys than a store keeps.
+/// Refuses unknown top-level keys over [`MAX_EXTRA_BYTES`].
 pub(crate) fn check_extra_size(extra: &Extra) -> Result<()> {
     if extra.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > MAX_EXTRA_BYTES {
         return Err(Error::invalid("The unknown top-level keys of a store may have 64 KiB in all; leave some out."));
@@ -270,11 +270,11 @@ fn check_schema(value: &RawValue) -> Result<()> {
 #[derive(Debug)]
 struct Members<V>(Vec<(String, V)>);
 
-/// Members that are looked at one by one.
+/// Members as raw JSON text, parsed one by one.
 type Pairs<'a> = Members<&'a RawValue>;
 
-/// A document in which every hint is right, as exports are. Reading it takes one pass where the
-/// tolerant way takes five.
+/// A document in which every hint is right, such as an export. Reading it takes one pass, where the tolerant
+/// reader takes five.
 struct WellFormed<'a> {
     rest: Vec<(String, &'a RawValue)>,
     components: Members<Object<WellFormedComponent>>,
@@ -291,7 +291,7 @@ struct WellFormedComponent {
 /// A hint with a value.
 struct Whole(Box<HintDocument>);
 
-/// An object and nothing else: serde reads structs from lists as well.
+/// Accepts only a JSON object, as serde would read a struct from a list as well.
 struct Object<T>(T);
 
 impl<'de: 'a, 'a> Deserialize<'de> for WellFormed<'a> {
@@ -371,7 +371,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<V> {
     }
 }
 
-/// A hint of a document; what is absent is filled in by the importer.
+/// A hint of a document; absent fields are filled in by [`HintDocument::hint`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct HintDocument {
@@ -417,7 +417,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D:
 }
 
 impl HintDocument {
-    /// Reads a hint, or a bare value standing for one.
+    /// Reads a hint, or a bare value instead of one.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -439,7 +439,7 @@ impl HintDocument {
         wire::parse::<Self>(raw.get(), "hint")?.whole()
     }
 
-    /// The hint; what is absent is filled in as of `now`.
+    /// Makes the hint; absent times become `now`.
     pub fn hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
         let mut hint = Hint::new(Arc::clone(component), key, value, self.meta, scope, now);
         hint.version = self.version.unwrap_or(1);
@@ -454,7 +454,7 @@ impl HintDocument {
         hint
     }
 
-    /// With the value apart from the rest.
+    /// Checks the counts, and splits the value from the rest.
     fn whole(mut self) -> Result<(HintValue, Self)> {
         let value = self.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
         let counts = [self.version.unwrap_or(1), self.use_count];

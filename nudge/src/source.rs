@@ -1,4 +1,4 @@
-//! The hints as a source: what the server opens, asks and closes like every other.
+//! The hints as a [`Source`], which the server opens, asks and closes like every other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use crate::record::Entry;
 /// The name of this source.
 pub const NAME: &str = "hints";
 
-/// A call with more changes than this is told of as one.
+/// Number of changes of one call above which a single event reports all of them.
 const MAX_EVENTS_OF_ONE_CALL: usize = 50;
-/// What is shown of a value in an event.
+/// Length to which a value is cut in an event.
 const MAX_VALUE_CHARS: usize = 200;
 
 /// The hints, for the list of sources.
@@ -46,7 +46,7 @@ const fn count(name: &'static str, default: &'static str, about: &'static str) -
     Setting { name, kind: Kind::Count, default, flag: Flag::Value("N"), about }
 }
 
-/// In the order of [`Config::ENV`].
+/// The settings, in the order of [`Config::ENV`].
 static SETTINGS: &[Setting] = &[
     count("max_components", "500", "Most components"),
     count("max_hints_per_component", "200", "Most hints of one component"),
@@ -83,7 +83,7 @@ static RESOURCES: Resources = Resources {
     shown,
 };
 
-/// The names in a result of `nudge.list_components`.
+/// Returns the names in a result of `nudge.list_components`.
 fn names(listed: &RawValue) -> Vec<String> {
     #[derive(Deserialize, Default)]
     struct Listed {
@@ -97,7 +97,7 @@ fn names(listed: &RawValue) -> Vec<String> {
     listed.components.into_iter().map(|component| component.name).collect()
 }
 
-/// The payload of a result of `nudge.export`.
+/// Returns the payload of a result of `nudge.export`.
 fn shown(exported: &RawValue) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Exported<'a> {
@@ -123,7 +123,8 @@ fn open(host: Host<'_>) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(nudge))
 }
 
-/// Changes go to the session's journal before anybody can see them, and are told of afterwards.
+/// The log of a server: records changes in the session's journal before anybody can see them, and reports them
+/// afterwards.
 struct SessionLog {
     journal: Arc<dyn Journal>,
     changes: Arc<dyn ChangeSink>,
@@ -147,7 +148,7 @@ impl Log for SessionLog {
     }
 }
 
-/// A write as it is told: a change each, or one event for a call with very many.
+/// Converts a write to events: one for each change, or a single one for a call with very many.
 fn events(applied: &Applied<'_>) -> Vec<ChangeEvent> {
     let new_count =
         |hint: &Hint| !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1);
@@ -184,7 +185,7 @@ fn touch(component: &str, count_changed: bool) -> Touch {
 }
 
 fn detail(hint: &Hint) -> Map<String, Value> {
-    // What expires is to be seen nowhere once it has, and an event would outlive it.
+    // The value of a hint that expires is left out, as the event would outlive it.
     let value = match (hint.is_secret(), hint.expires()) {
         (true, _) => "[secret]".into(),
         (_, true) => String::new(),
@@ -203,7 +204,7 @@ fn detail(hint: &Hint) -> Map<String, Value> {
     out
 }
 
-/// A result of `nudge.outcome`, which may be one of a call that was made before.
+/// A result of `nudge.outcome`, which may be the recorded one of a repeated call.
 #[derive(Deserialize)]
 struct Matched {
     matched: Vec<Box<RawValue>>,
@@ -212,7 +213,7 @@ struct Matched {
 impl Source for Nudge {
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let Offers { offers, omitted, floor } = self.offer(request);
-        // Strings and numbers alone: writing them cannot fail.
+        // Serializing strings and numbers cannot fail.
         let item = |hint| Item(to_raw_value(&hint).unwrap_or_default());
         Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), omitted, floor }
     }

@@ -1,8 +1,8 @@
 //! The hints in memory: a map for lookups and, under a lock of its own, rows for searches.
 //!
-//! Plain data. It knows nothing of clocks (it takes `now`), of limits, or of who writes: the one
-//! writer at a time is `cache`'s concern. Lock order: rows, then map: a writer that waits for a long
-//! search must not hold up lookups meanwhile.
+//! The store is plain data, without a clock (it takes `now`) and without limits; `cache` makes sure that there is
+//! one writer at a time. The lock order is rows, then map, so that a writer that waits for a long search does not
+//! block lookups meanwhile.
 
 mod rows;
 
@@ -25,19 +25,19 @@ use crate::hint::Hint;
 use rows::Rows;
 pub(crate) use rows::{Filter, Found, Sizes, component_bytes};
 
-/// One change to the store: what a [`Log`](crate::Log) is given, as post-images.
+/// One change to the store, as a [`Log`](crate::Log) gets it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Change {
-    /// The hint as it stands after the change.
+    /// The hint after the change.
     Put(Arc<Hint>),
-    /// The hint that goes.
+    /// The deleted hint.
     Delete(Arc<Hint>),
     /// The retained top-level keys of imports, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),
 }
 
-/// From how many changes on room is made for all of them at once.
+/// Number of changes above which memory for all of them is reserved at once.
 const MANY: usize = 1000;
 
 /// The variants of a key, copied out of the lock.
@@ -60,7 +60,7 @@ struct Map {
 struct Slot {
     hint: Arc<Hint>,
     row: u32,
-    /// Number of the hint's scope.
+    /// The number of the hint's scope.
     scope: u32,
 }
 
@@ -94,16 +94,16 @@ fn is(slots: &[Slot], component: &str, key: &str) -> bool {
 }
 
 impl Store {
-    /// The variants stored under a key, expired ones included, and the epoch of the scope numbers.
+    /// Returns the variants stored under a key, expired ones included, and the epoch of the scope numbers.
     pub fn variants(&self, component: &str, key: &str) -> (u64, Variants) {
         let map = self.map.read();
         let slots = map.find(component, key);
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
-    /// Chooses among the variants of a key by what `memo` knows of their scopes, under the lock, so
-    /// that only the chosen one is copied out. `Err` has them all when some scope was never judged:
-    /// judging is for outside the lock.
+    /// Chooses among the variants of a key, under the lock, so that only the chosen one is copied out. `memo` has the
+    /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under
+    /// the lock.
     pub fn choose<T>(
         &self,
         component: &str,
@@ -124,52 +124,52 @@ impl Store {
         Ok(choose(&fitting))
     }
 
-    /// Every hint, expired ones included, in no order.
+    /// Returns every hint, expired ones included, in no order.
     pub fn all(&self) -> Vec<Arc<Hint>> {
         self.rows.read().hints().cloned().collect()
     }
 
-    /// The hints of one component, expired ones included, in no order.
+    /// Returns the hints of one component, expired ones included, in no order.
     pub fn component(&self, component: &str) -> Vec<Arc<Hint>> {
         self.rows.read().component(component)
     }
 
-    /// How much is stored, expired hints included.
+    /// Returns the sizes of the store, expired hints included.
     pub fn sizes(&self) -> Sizes {
         self.rows.read().sizes()
     }
 
-    /// How many hints a component has, expired ones included.
+    /// Returns the number of hints in a component, expired ones included.
     pub fn component_len(&self, component: &str) -> usize {
         self.rows.read().component_len(component)
     }
 
-    /// The components that have live hints, with how many, in no order.
+    /// Returns the components that have live hints, with their number, in no order.
     pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
         self.rows.read().counts(now)
     }
 
-    /// The hints that have expired.
+    /// Returns the expired hints.
     pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
         self.rows.read().expired(now)
     }
 
-    /// The distinct scopes of the hints that pass `filter`, in no order.
+    /// Returns the distinct scopes of the hints that pass `filter`, in no order.
     pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
         self.rows.read().scopes(filter)
     }
 
-    /// The `limit` best hints that pass `filter`, best first, none of them before `after`.
+    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first.
     pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
         self.rows.read().top(filter, verdicts, after, limit)
     }
 
-    /// Every hint that passes `filter`, best first as far as they are taken.
+    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
     pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
         self.rows.read().best_first(filter)
     }
 
-    /// The stored text of a tag or component, so that equal ones share memory.
+    /// Returns the stored text of a tag or component, so that equal ones share memory.
     pub fn intern(&self, text: &str) -> Option<Arc<str>> {
         self.rows.read().intern(text)
     }
@@ -190,7 +190,7 @@ impl Store {
         gone.collect()
     }
 
-    /// Says that scope numbers will be given out again: what was remembered by number is void.
+    /// Starts a new epoch of scope numbers, which makes all verdicts cached by number void.
     pub fn renumber(&self) {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
@@ -235,7 +235,7 @@ fn delete(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>>
     Some(slot.hint)
 }
 
-/// What one context makes of each scope, remembered by the scope's number.
+/// The verdicts of one context on each scope, cached by the scope's number.
 #[derive(Default)]
 pub(crate) struct Verdicts {
     epoch: u64,
@@ -243,7 +243,7 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Starts over when scope numbers have been given out again since.
+    /// Clears the cache in a new epoch of scope numbers.
     pub fn renew(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.by_scope.clear();
@@ -251,10 +251,10 @@ impl Verdicts {
         }
     }
 
-    /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
+    /// Returns true when `context` meets `scope`, read at `epoch`. Every call must pass the same context.
     pub fn allows(&mut self, epoch: u64, scope: &Scope, context: &Context) -> bool {
         let at = scope.number() as usize;
-        // Another thread has seen a later epoch: this number may mean another scope by now.
+        // In another epoch the number may mean another scope.
         if epoch != self.epoch || scope.number() == u32::MAX {
             return scope.matches(context);
         }
@@ -264,31 +264,31 @@ impl Verdicts {
         *self.by_scope[at].get_or_insert_with(|| scope.matches(context))
     }
 
-    /// The verdict on a scope number, if it was asked for before.
+    /// Returns the verdict on a scope number, if it is cached.
     pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 }
 
-/// Scopes that share a piece of a [`Memo`].
+/// Number of scopes in a piece of a [`Memo`].
 const PIECE: usize = 256;
-/// Pieces of a [`Memo`]; scopes with higher numbers are matched every time.
+/// Number of pieces of a [`Memo`]; scopes with higher numbers are matched every time.
 const PIECES: usize = 32;
 
-/// As [`Verdicts`], for one context in many threads: no lock, because each verdict carries its epoch.
+/// As [`Verdicts`], for many threads. No lock is needed, because each verdict is stored with its epoch.
 #[derive(Default)]
 pub(crate) struct Memo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 
 impl Memo {
-    /// The verdict on a scope number, if it was asked for before.
+    /// Returns the verdict on a scope number, if it is cached.
     pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
         let at = scope as usize;
         let word = self.0.get(at / PIECE)?.get()?[at % PIECE].load(Ordering::Relaxed);
-        // From the lowest bit: the verdict, whether there is one, the epoch.
+        // From the lowest bit: the verdict, a flag that is set when there is one, the epoch.
         (word >> 1 == (epoch << 1 | 1)).then_some(word & 1 == 1)
     }
 
-    /// Whether `context`, always the same one, meets `scope`, read at `epoch`.
+    /// Returns true when `context` meets `scope`, read at `epoch`. Every call must pass the same context.
     pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
         self.known(epoch, scope.number()).unwrap_or_else(|| {
             let verdict = scope.matches(context);

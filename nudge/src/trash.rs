@@ -1,4 +1,4 @@
-//! What was deleted lately, so that it can be brought back: in memory, for this session, bounded.
+//! The last deletions, kept in memory for this session within limits, so that they can be undone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use nudge_core::clock::Millis;
 use crate::hint::Hint;
 use crate::log::Applied;
 
-/// Most deletions remembered.
+/// Largest number of remembered deletions.
 const MAX_DELETIONS: usize = 100;
-/// Most bytes of deleted hints, as exported; the last deletion is remembered whatever its size.
+/// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size.
 const MAX_BYTES: usize = 4 << 20;
 
-/// One call that deleted hints.
+/// A call that deleted hints.
 #[derive(Debug, Clone)]
 pub(crate) struct Deleted {
-    /// Counts up from 1.
+    /// The id, counted from 1.
     pub id: u64,
     pub at: Millis,
-    /// On whose behalf; empty when unknown.
+    /// The caller's name; empty when unknown.
     pub by: Box<str>,
     pub hints: Vec<Arc<Hint>>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Trash {
 }
 
 impl Trash {
-    /// Remembers what a call deleted. What only expired, or was put back by the same call, is not that.
+    /// Remembers the hints that a call deleted, without those that expired or were put back by the same call.
     pub fn note(&mut self, applied: &Applied<'_>) {
         match applied.verb {
             "expire" => return,
@@ -52,7 +52,7 @@ impl Trash {
         self.restore(self.last_id + 1, applied.at, applied.by.name, hints);
     }
 
-    /// Remembers a deletion by its number.
+    /// Remembers a deletion under a given id.
     pub fn restore(&mut self, id: u64, at: Millis, by: &str, hints: Vec<Arc<Hint>>) {
         self.last_id = self.last_id.max(id);
         self.deletions.push_back(Deleted { id, at, by: by.into(), hints });
@@ -62,22 +62,22 @@ impl Trash {
         }
     }
 
-    /// The number of the last deletion there was.
+    /// Returns the id of the last deletion, even if it is forgotten.
     pub fn last_id(&self) -> u64 {
         self.last_id
     }
 
-    /// Goes on counting from there.
+    /// Continues the ids after `last_id`.
     pub fn count_from(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
     }
 
-    /// Newest first.
+    /// Returns the deletions, newest first.
     pub fn iter(&self) -> impl Iterator<Item = &Deleted> {
         self.deletions.iter().rev()
     }
 
-    /// Forgets the hints that were brought back: those of the last deletion that holds the first.
+    /// Forgets the restored hints, in the last deletion that holds the first of them.
     fn forget_undone(&mut self, applied: &Applied<'_>) {
         fn same(a: &Hint, b: &Hint) -> bool {
             let mark = |hint: &Hint| (hint.version(), hint.created_at(), hint.updated_at());

@@ -1,4 +1,4 @@
-//! How long a hint lives (semantics section 4).
+//! The time to live of a hint (semantics section 4).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use nudge_core::clock::Millis;
 use nudge_core::error::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Ten years: the longest duration accepted.
+/// Longest duration that is accepted: ten years.
 const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 
-/// `session`, or an ISO-8601 duration of weeks, days, hours, minutes and seconds that counts from
-/// `updated_at`. The text is kept as given.
+/// A time to live: `session`, or an ISO-8601 duration of weeks, days, hours, minutes and seconds that counts
+/// from `updated_at`. The text is kept as given.
 ///
 /// ```
 /// let ttl: nudge::Ttl = "P1DT2H".parse()?;
@@ -23,20 +23,20 @@ const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 pub struct Ttl(Option<Box<(Millis, Box<str>)>>);
 
 impl Ttl {
-    /// As long as the session.
+    /// The ttl of a hint that lives as long as the session.
     pub const SESSION: Self = Self(None);
 
-    /// The duration in milliseconds; `None` for `session`.
+    /// Returns the duration in milliseconds; `None` for `session`.
     pub fn millis(&self) -> Option<Millis> {
         self.0.as_ref().map(|duration| duration.0)
     }
 
-    /// The text it was given as.
+    /// Returns the text as given.
     pub fn as_str(&self) -> &str {
         self.0.as_ref().map_or("session", |duration| &duration.1)
     }
 
-    /// When a hint updated at `updated_at` expires; `Millis::MAX` for never.
+    /// Returns the time at which a hint updated at `updated_at` expires; `Millis::MAX` for never.
     pub(crate) fn expires_at(&self, updated_at: Millis) -> Millis {
         self.millis().map_or(Millis::MAX, |ms| updated_at.saturating_add(ms))
     }
@@ -59,7 +59,7 @@ impl FromStr for Ttl {
     }
 }
 
-/// The duration in milliseconds, at least 1; the error says what is wrong.
+/// Parses a duration to milliseconds, at least 1; the error is the rest of a sentence.
 fn duration_ms(text: &str) -> Result<Millis, &'static str> {
     const UNITS: [(bool, char, f64); 5] = [
         (false, 'W', 604_800_000.0),
@@ -114,7 +114,7 @@ fn duration_ms(text: &str) -> Result<Millis, &'static str> {
     if total > MAX_MS {
         return Err("it is longer than 10 years");
     }
-    // Bounded by MAX_MS above.
+    // The conversion cannot overflow, as `total` is at most MAX_MS.
     #[allow(clippy::cast_possible_truncation)]
     Ok((total.round() as Millis).max(1))
 }

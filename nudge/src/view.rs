@@ -1,4 +1,4 @@
-//! A store seen from one place.
+//! [`View`]: lookups in a store from one context.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::hint::Hint;
 use crate::scoring;
 use crate::store::{Memo, Variants};
 
-/// A store bound to one [`Context`]. It remembers what the context makes of each scope, so repeated
+/// A store bound to one [`Context`]. It caches whether the context meets each scope, so repeated
 /// lookups cost little more than the map; make one per context and keep it.
 ///
-/// `S` is how the store is held: `&Nudge` or `Arc<Nudge>`. May be shared between threads.
+/// `S` is the reference to the store: `&Nudge` or `Arc<Nudge>`. A view may be shared between threads.
 ///
 /// ```
 /// use nudge::{Context, Nudge, SetHint, View};
@@ -39,10 +39,10 @@ impl<S: Deref<Target = Nudge>> View<S> {
         Self { store, context, memo: Memo::default() }
     }
 
-    /// The best eligible variant of a key, or `None`. Allocates nothing once warm.
+    /// Returns the best eligible variant of a key, or `None`. Allocates nothing once the cache is warm.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
         let now = self.store.now();
-        // What a caller sent, a list of paths, is searched before the lock is taken.
+        // The open files, a list of any length that the caller sent, are searched before the lock is taken.
         let open_file = self.context.open_file_in(component).is_some();
         let chosen = self.store.store.choose(component, key, &self.memo, |hints| {
             best(hints, open_file, now).map(|(hint, score)| (Arc::clone(hint), score))
@@ -55,13 +55,13 @@ impl<S: Deref<Target = Nudge>> View<S> {
         }
     }
 
-    /// The context it is bound to.
+    /// Returns the context of the view.
     pub fn context(&self) -> &Context {
         &self.context
     }
 }
 
-/// The best of `variants` that is live and `eligible`.
+/// Returns the best of `variants` that is live and `eligible`.
 pub(crate) fn pick(
     mut variants: Variants,
     context: &Context,
@@ -79,8 +79,8 @@ pub(crate) fn pick(
     })
 }
 
-/// The best of `hints` that is live, with its score. Among variants doubt and specificity go before
-/// the score, so it is computed for those alone that are equal in both.
+/// Returns the best of `hints` that is live, with its score. Among variants, doubt and specificity decide before
+/// the score, which is therefore computed only for variants that are equal in both.
 fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<(&'a Arc<Hint>, f64)> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
     let mut live = hints.iter().copied().filter(|hint| !hint.is_expired(now));
@@ -111,27 +111,27 @@ pub struct Match {
 }
 
 impl Match {
-    /// The hint.
+    /// Returns the hint.
     pub fn hint(&self) -> &Arc<Hint> {
         &self.hint
     }
 
-    /// 0 to 1, unrounded.
+    /// Returns the score, 0 to 1, unrounded.
     pub fn score(&self) -> f64 {
         self.score
     }
 
-    /// The addends of the score, unrounded.
+    /// Returns the addends of the score, unrounded.
     pub fn parts(&self) -> Parts {
         scoring::parts(&self.hint, self.context.open_file_in(self.hint.component()).is_some(), self.now)
     }
 
-    /// Why it matched and what speaks for it.
+    /// Returns the reasons for the match and for its score.
     pub fn reasons(&self) -> Vec<String> {
         explain::reasons(&self.hint, &self.context, self.now)
     }
 
-    /// All of it at once, as on the wire.
+    /// Returns the whole explanation, as `nudge.get_hint` sends it.
     pub fn explain(&self) -> MatchExplain {
         MatchExplain { matched: true, score: self.score, parts: self.parts(), reasons: self.reasons() }
     }

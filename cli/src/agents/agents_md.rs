@@ -1,4 +1,4 @@
-//! The block for AGENTS.md or CLAUDE.md: five lines that say when to ask.
+//! The block for AGENTS.md or CLAUDE.md: five lines that tell a model when to ask Nudge.
 
 use nudge::Result;
 
@@ -13,7 +13,7 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 <!-- /nudge -->
 ";
 
-/// The file of this folder with the block, if it is not there yet.
+/// Plans the change that puts the block into this folder's file; `None` when it is up to date.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read.
@@ -31,13 +31,13 @@ pub fn plan() -> Result<Option<File>> {
     Ok((after != old).then_some(File { path, before, after }))
 }
 
-/// A text without the block, if it is there.
+/// Returns a text without the block; `None` when it has none.
 pub fn without(text: &str) -> Option<String> {
     let (head, tail) = around(text)?;
     Some(if tail.is_empty() { format!("{}\n", head.trim_end()) } else { format!("{head}{}", tail.trim_start()) })
 }
 
-/// What stands before and after the block, whatever it says.
+/// Splits a text into the parts before and after the block, whatever the block says.
 fn around(text: &str) -> Option<(&str, &str)> {
     const END: &str = "<!-- /nudge -->";
     let (head, rest) = text.split_at(text.find("<!-- nudge -->")?);

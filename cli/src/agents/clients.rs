@@ -1,6 +1,6 @@
-//! The coding agents that Nudge can be put into: where each keeps its settings, and what stands there.
+//! The coding agents that Nudge can be put into: where each keeps its settings, and what Nudge writes there.
 //!
-//! The one place to change when a client changes its files, or a new one comes.
+//! This is the only file to change when a client changes its files, or a new one comes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,24 @@ use super::plan::shell_line;
 
 /// A coding agent.
 pub struct Client {
-    /// What `nudge init` calls it.
+    /// The client's name for `nudge init`.
     pub name: &'static str,
-    /// What people call it.
+    /// The client's name for people.
     pub title: &'static str,
-    /// Its command, if it has one that can add servers.
+    /// The client's command.
     pub program: Option<&'static str>,
-    /// Where its server is registered.
+    /// The place where an MCP server is registered.
     pub server: fn(&ClientFolders) -> Server,
-    /// Where its hooks stand, if it has hooks that can tell a model something.
+    /// The place of its hooks; `None` when it has no hooks that can tell a model something.
     pub hooks: Option<fn(&ClientFolders) -> Hooks>,
-    /// Where it notes that our plugin is switched on, if it has plugins: by true, or an object.
+    /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
     pub plugin: Option<fn(&ClientFolders) -> Plugin>,
-    /// A folder or file by which it is found when its command is not.
+    /// A folder or file by which the client is found when its command is not.
     pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
 impl Client {
-    /// The file in which our plugin is switched on, if it is.
+    /// Returns the file in which Nudge's plugin is switched on; `None` when it is not.
     pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
         let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
@@ -37,16 +37,16 @@ impl Client {
     }
 }
 
-/// Where files are looked for.
+/// The folders in which clients' files are looked for.
 #[derive(Clone)]
 pub struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
-    /// The project, for settings of that alone.
+    /// The project's folder, for `--project`; `None` for the user's settings.
     pub project: Option<PathBuf>,
-    /// What the settings call: the binary's absolute path, or its name in a project that others use too.
+    /// The command that settings start: the binary's absolute path, or its name in a project that others use too.
     pub binary: String,
-    /// The environment, by which some clients say where their files are.
+    /// Looks up an environment variable, as some move a client's files.
     pub env: fn(&str) -> Option<String>,
 }
 
@@ -60,34 +60,34 @@ pub struct Server {
     pub command: Option<Vec<String>>,
 }
 
-/// Where a client notes which plugins are switched on.
+/// The place where a client notes which plugins are switched on.
 pub struct Plugin {
     pub file: PathBuf,
     pub form: Form,
     pub path: &'static [&'static str],
 }
 
-/// Hooks in the form that Claude Code has set.
+/// Hooks, in the file format of Claude Code.
 pub struct Hooks {
     pub file: PathBuf,
-    /// Event, and what it is limited to.
+    /// The events, each with its matcher.
     pub events: &'static [(&'static str, Option<&'static str>)],
-    /// One handler.
+    /// The handler of every event.
     pub handler: Value,
-    /// Whether handlers stand in groups with a matcher.
+    /// True when the file holds handlers in groups with a matcher.
     pub grouped: bool,
-    /// What the file must say besides.
+    /// The number that the file must have as `version`.
     pub version: Option<u64>,
-    /// Of a client that asks before it runs a hook: the TOML file in which it notes the answer, at
+    /// The TOML file of a client that asks before it runs a hook, in which it notes the answer, at
     /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`.
     pub trust: Option<PathBuf>,
 }
 
-/// Every client, in the order in which they are told.
+/// Every client, in the order in which they are reported.
 pub const ALL: &[Client] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
 impl ClientFolders {
-    /// The project's file, or the user's.
+    /// Returns the project's file, or the user's.
     fn file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))
     }
@@ -99,7 +99,7 @@ impl ClientFolders {
             .unwrap_or_else(|| self.home.join(default))
     }
 
-    /// Where programs keep their settings.
+    /// Returns the folder in which programs keep their settings.
     fn config_home(&self) -> PathBuf {
         if cfg!(windows) {
             self.folder("APPDATA", "AppData/Roaming")
@@ -113,28 +113,28 @@ impl ClientFolders {
         self.project.is_none().then(|| all.map(str::to_owned).collect())
     }
 
-    /// The command of a hook where it is one string for a shell.
+    /// Returns the command of a hook as one string for a shell.
     fn line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
         let binary = &self.binary;
         if binary.chars().all(plain) {
             format!("{binary} hook")
         } else if cfg!(windows) {
-            // No name of a file has a quote there.
+            // On Windows no file name has a quote.
             format!("\"{binary}\" hook")
         } else {
             format!("{} hook", shell_line(std::slice::from_ref(binary)))
         }
     }
 
-    /// A server as most clients write it.
+    /// Returns the entry of the server in the format that most clients share.
     fn stdio(&self) -> Value {
         json!({"type": "stdio", "command": self.binary, "args": ["serve"], "env": {}})
     }
 }
 
-/// The events at which something can be told or learned. A failure and an outcome need to know how a command
-/// ended, which Claude Code alone says.
+/// The events at which hints can be shown or an outcome learned. Failures and outcomes depend on how a command
+/// ended, which only Claude Code reports.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
@@ -200,7 +200,7 @@ const CODEX: Client = Client {
     trace: |place| place.folder("CODEX_HOME", ".codex"),
 };
 
-/// The user's own, in which Codex itself writes.
+/// Returns the user's own configuration file, to which Codex itself writes.
 fn codex_config(place: &ClientFolders) -> PathBuf {
     place.folder("CODEX_HOME", ".codex").join("config.toml")
 }
@@ -269,7 +269,7 @@ const GEMINI: Client = Client {
     hooks: Some(|place| Hooks {
         file: gemini_settings(place),
         events: &[("SessionStart", None), ("BeforeAgent", None)],
-        // Its time is in milliseconds.
+        // Gemini CLI takes the timeout in milliseconds.
         handler: json!({"type": "command", "command": place.line(), "timeout": 2000}),
         grouped: true,
         version: None,
@@ -300,7 +300,7 @@ const OPENCODE: Client = Client {
         form: Form::Json,
         path: &["mcp", "nudge"],
         entry: json!({"type": "local", "command": [place.binary, "serve"], "enabled": true}),
-        // Its own command asks questions.
+        // opencode's own command is interactive.
         command: None,
     },
     hooks: None,
@@ -328,7 +328,7 @@ fn zed_folder(place: &ClientFolders) -> PathBuf {
     if cfg!(windows) { place.config_home().join("Zed") } else { place.folder("XDG_CONFIG_HOME", ".config").join("zed") }
 }
 
-/// Whether a handler of a hook is ours, wherever its binary was.
+/// Returns true when a hook's handler runs Nudge, wherever its binary was.
 pub fn is_ours(handler: &Value) -> bool {
     let Some(command) = handler["command"].as_str() else { return false };
     match command.strip_suffix(" hook") {
@@ -337,7 +337,7 @@ pub fn is_ours(handler: &Value) -> bool {
     }
 }
 
-/// Whether the entry of a server starts Nudge, wherever its binary was.
+/// Returns true when a server's entry starts Nudge, wherever its binary was.
 pub fn starts_nudge(entry: &Value) -> bool {
     let command = &entry["command"];
     [command, &command[0], &command["path"]].into_iter().filter_map(Value::as_str).any(is_nudge)

@@ -1,5 +1,5 @@
-//! The configuration files of other programs, changed by libraries that keep comments, order and
-//! everything else.
+//! Edits the configuration files of other programs with libraries that keep comments, order and everything
+//! else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,24 +13,24 @@ use nudge::{Error, ErrorKind, Result};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// JSON, with comments and trailing commas where they are.
+    /// JSON; comments and trailing commas are allowed and kept.
     Json,
     /// TOML.
     Toml,
 }
 
-/// A file as it stands, and as it is going to be.
+/// A configuration file, with its text as read and its content as changed.
 pub struct Config {
     path: PathBuf,
-    /// `None` when there is no such file.
+    /// The text as read; `None` when there is no such file.
     before: Option<String>,
     content: Content,
-    /// Begins with a byte order mark.
+    /// True for a file that begins with a byte order mark.
     has_mark: bool,
-    /// Ends its lines as Windows does, which the library for TOML does not keep.
+    /// True for a TOML file with CRLF line ends, which the TOML library does not keep.
     has_returns: bool,
 }
 
@@ -54,17 +54,17 @@ impl Config {
         Ok(Self { path: path.to_owned(), content, has_mark, has_returns, before })
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// As it was read.
+    /// Returns the text as it was read.
     pub fn before(&self) -> Option<&str> {
         self.before.as_deref()
     }
 
-    /// As it is going to be.
+    /// Returns the text with all changes.
     pub fn after(&self) -> String {
         let mut text = match &self.content {
             Content::Json(root) => ended(root.to_string()),
@@ -79,16 +79,16 @@ impl Config {
         text
     }
 
-    /// Whether anything is going to change.
+    /// Returns true when the changes alter the file's values; formatting alone does not count.
     pub fn is_changed(&self) -> bool {
-        // An empty object is as good as nothing.
+        // A missing file and an empty object mean the same.
         self.before.as_deref().map_or(self.value() != Value::Object(serde_json::Map::new()), |before| {
             before != self.after()
                 && Content::parse(&self.path, self.form(), before).map(|old| old.value()).ok() != Some(self.value())
         })
     }
 
-    /// What is at `path`, if anything is.
+    /// Returns the value at `path`.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         let mut value = self.value();
         for name in path {
@@ -101,7 +101,7 @@ impl Config {
         Some(value)
     }
 
-    /// Puts `value` at `path`; objects on the way are made. What is there already stays as it is written.
+    /// Puts `value` at `path`, creating objects on the way. An equal value keeps its formatting.
     ///
     /// # Errors
     /// `E_INVALID` when something on the way is no object.
@@ -127,7 +127,7 @@ impl Config {
         Ok(())
     }
 
-    /// Adds `value` to the list at `path`, which is made where there is none.
+    /// Appends `value` to the list at `path`, which is created when missing.
     ///
     /// # Errors
     /// `E_INVALID` when something else is there.
@@ -141,7 +141,7 @@ impl Config {
         Ok(())
     }
 
-    /// Removes what is at `path`, and what has become empty around it.
+    /// Removes the value at `path`, and the objects and lists that become empty around it.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((last, way)) = path.split_last() else { return };
         if self.get(path).is_none() {
@@ -177,7 +177,7 @@ impl Config {
         }
     }
 
-    /// Removes a name that nothing else stands beside.
+    /// Removes a top-level name when it is the only one.
     pub fn remove_if_alone(&mut self, name: &str) {
         if self.value().as_object().is_some_and(|map| map.keys().eq([name])) {
             self.remove(&[name]);
@@ -201,7 +201,7 @@ impl Content {
         let text = text.trim_start_matches(MARK);
         match form {
             Form::Json => {
-                // A file of white space is what an editor leaves of an empty one.
+                // An editor may leave white space in an empty file.
                 let text = if text.trim().is_empty() { "{}\n" } else { text };
                 let root = CstRootNode::parse(text, &options());
                 let root = root.map_err(|error| {
@@ -234,8 +234,8 @@ impl Content {
     }
 }
 
-/// A name that stands twice in the outermost object or one within: programs read one of the two, and not all the
-/// same. With its place.
+/// Finds a duplicate name in the outermost object or one directly within, with its position. Programs differ in
+/// which of the two they read.
 fn twice(text: &str) -> Option<(String, usize)> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?;
     let outer = parsed.value.as_ref()?.as_object()?;
@@ -247,7 +247,7 @@ fn twice(text: &str) -> Option<(String, usize)> {
     })
 }
 
-/// What the clients read: JSON with comments and trailing commas, nothing looser.
+/// Returns the JSON syntax that clients read: comments and trailing commas, nothing looser.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -263,7 +263,7 @@ fn options() -> ParseOptions {
     }
 }
 
-/// Line and column, from 1.
+/// Converts a byte offset to line and column, counted from 1.
 fn position(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -274,7 +274,7 @@ fn ended(text: String) -> String {
     if text.ends_with('\n') { text } else { text + "\n" }
 }
 
-/// The object at `way`; those on the way are made. A number counts in a list that is there.
+/// Returns the object at `way`, creating objects on the way. A number is an index into an existing list.
 fn json_object(root: &CstRootNode, way: &[&str]) -> Option<CstObject> {
     let mut object = root.object_value_or_create()?;
     let mut way = way.iter().peekable();
@@ -305,7 +305,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     for name in way {
         let entry = table.entry(name).or_insert_with(|| {
             let mut made = Table::new();
-            // `[a.b]` needs no `[a]` before it.
+            // An implicit table is not written: `[a.b]` needs no `[a]` before it.
             made.set_implicit(true);
             Item::Table(made)
         });
@@ -314,7 +314,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     Some(table)
 }
 
-/// Objects at the top become tables of their own, deeper ones stay in their line.
+/// Converts a value to TOML: the outermost object becomes a table of its own, deeper ones inline tables.
 fn toml(value: &Value) -> Item {
     match value {
         Value::Object(map) => {
@@ -328,7 +328,7 @@ fn toml(value: &Value) -> Item {
     }
 }
 
-/// `None` for null, which TOML does not have.
+/// Converts a value to TOML; `None` for null, which TOML does not have.
 fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,
@@ -372,7 +372,7 @@ fn of_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-/// What is in a file; `None` when there is none.
+/// Reads a file; `None` when there is none.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read.

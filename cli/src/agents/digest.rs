@@ -1,5 +1,5 @@
-//! Suggestions as a model reads them: data, one line each, within a number of bytes. The sources have made the lines; here
-//! are heads, tags and room.
+//! Formats suggestions for a model: data, one line each, within a number of bytes. The sources make the lines;
+//! this module adds headings, removes tags and keeps to the limit.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::sources;
 
-/// What is read of a result of `nudge.suggest`; what explains a match is not.
+/// The part of a `nudge.suggest` result that is shown; match explanations are not.
 #[derive(Deserialize)]
 pub struct SuggestTold {
     suggestions: Vec<Suggestion>,
@@ -34,8 +34,8 @@ struct HeldBack {
     count: u64,
 }
 
-/// Lines for a model. The server takes for shown whatever it has told, so each of it is named at least: in a line
-/// of its own as long as there is room for that, otherwise in one last line with others.
+/// Lines for a model. The server counts every suggestion it returned as shown, so each is at least named: in a
+/// line of its own as long as there is room for that, otherwise in one last line with others.
 pub struct Digest {
     offers: Vec<Offer>,
     max_bytes: usize,
@@ -43,11 +43,11 @@ pub struct Digest {
 }
 
 struct Offer {
-    /// Stands above the first one of it that has a line of its own.
+    /// The heading, printed above the first of its suggestions that has a line of its own.
     head: &'static str,
     name: String,
     line: String,
-    /// The tool that tells the whole of it.
+    /// The tool that returns the whole value.
     tool: String,
     shape: Shape,
 }
@@ -56,12 +56,12 @@ struct Offer {
 enum Shape {
     Line,
     Name,
-    /// There is no room even for its name.
+    /// The suggestion is only counted, as there is no room even for its name.
     Number,
 }
 
 impl Digest {
-    /// An empty one, of at most `max_bytes`.
+    /// Makes an empty digest of at most `max_bytes`.
     pub fn new(max_bytes: usize) -> Self {
         Self { offers: Vec::new(), max_bytes, held_back: Vec::new() }
     }
@@ -75,11 +75,11 @@ impl Digest {
             tool: more.method.replace('.', "_"),
             shape: Shape::Name,
         }));
-        // What is asked last is asked of more: a start holds back what a prompt before it did too.
+        // The last call counts: what a prompt held back, the start that follows it holds back too.
         self.held_back = told.held_back;
     }
 
-    /// The lines; empty when there are none.
+    /// Returns the text; empty when there are no suggestions.
     pub fn finish(mut self) -> String {
         if self.offers.is_empty() {
             return String::new();
@@ -93,12 +93,12 @@ impl Digest {
         if text.len() <= self.max_bytes { text } else { String::new() }
     }
 
-    /// Gives another shape to the hints for which there is room, the best first.
+    /// Changes suggestions from one shape to another while there is room, the best first.
     fn promote(&mut self, from: Shape, to: Shape) {
         for at in 0..self.offers.len() {
             if self.offers[at].shape == from {
                 self.offers[at].shape = to;
-                // A few hints of a few hundred bytes each: measuring is as good as counting.
+                // Rendering anew is cheap: there are a few hints of a few hundred bytes each.
                 if self.text().len() > self.max_bytes {
                     self.offers[at].shape = from;
                 }
@@ -106,7 +106,7 @@ impl Digest {
         }
     }
 
-    /// The whole of it, in the shapes that the hints have now.
+    /// Renders all suggestions in their current shapes.
     fn text(&self) -> String {
         let of = |shape| self.offers.iter().filter(move |offer| offer.shape == shape);
         let mut text = String::new();
@@ -121,7 +121,7 @@ impl Digest {
         if text.is_empty() {
             text.extend(self.offers.first().map(|offer| offer.head));
         }
-        // By the tool that tells them.
+        // Names are grouped by the tool that returns them.
         let mut named: Vec<(&str, Vec<&str>)> = Vec::new();
         for offer in of(Shape::Name) {
             match named.iter_mut().find(|(tool, _)| *tool == offer.tool) {
@@ -132,7 +132,7 @@ impl Digest {
         for (tool, names) in named {
             let _ = writeln!(text, "- also here: {} ({tool} tells them)", names.join(", "));
         }
-        // By the tool that lists them.
+        // Counts are grouped by the tool that lists them.
         let first = sources::all().first().map_or("", |first| first.name);
         let mut counts: Vec<(&str, u64)> = self.held_back.iter().map(|held| (&*held.source, held.count)).collect();
         let nameless = of(Shape::Number).count() as u64;
@@ -149,8 +149,8 @@ impl Digest {
     }
 }
 
-/// Clients wrap what a hook says in tags of their own, and some pass it on as it stands: nothing in it may look like
-/// the end or the begin of one. A space keeps what a redirection of a shell means: `<in` is `< in`.
+/// Breaks up anything that looks like the begin or the end of a tag, as clients wrap a hook's output in tags of
+/// their own, some without escaping it. The inserted space keeps the meaning of a shell redirection: `<in` is `< in`.
 fn untagged(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -1,10 +1,10 @@
-//! `nudge doctor`: tries out what stands in the settings of coding agents, as the clients would.
+//! `nudge doctor`: tries out the servers and hooks in the settings of coding agents, as the clients would.
 //!
-//! Without `--project` these are the user's own settings alone. Those of a project may be anybody's: of them nothing
-//! is started but what is plainly Nudge.
+//! Without `--project` only the user's own settings are tried. A project's settings may be written by anybody:
+//! of these, only commands that are plainly Nudge are started.
 //!
-//! Everything is started in a session of its own, in a folder that goes with it: no hint of the user's is read or
-//! touched. A server that its entry sends elsewhere is greeted, and told nothing.
+//! Everything is started in a session of its own, in a temporary folder: no hint of the user's is read or
+//! changed. A server whose entry names another session is greeted, but no hint is stored in it.
 
 mod child;
 mod environment;
@@ -31,26 +31,27 @@ use super::here::InitPaths;
 use super::{event, hook};
 use crate::args::Doctor;
 
-/// A correct hook must not fail because the machine is busy; how long it takes is told beside it.
+/// Time that a tried hook is given. It is generous, so that a correct hook does not fail on a busy machine; the
+/// time it took is reported separately.
 const HOOK_PATIENCE_MS: u64 = 5_000;
-/// What starting and ending the hook may take beside the time that it gives itself.
+/// Time for starting and ending the hook, beside its own limit.
 const START_MS: f64 = 5.0;
-/// Most that can be advised: the clients wait 2 seconds.
+/// Largest NUDGE_HOOK_MS that is advised: the clients wait 2 seconds.
 const MOST_HOOK_MS: f64 = 1_500.0;
-/// Runs whose median is told.
+/// Number of runs whose median is reported.
 const TIMED: usize = 3;
 
-/// What is found out about one thing.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
-    /// None where there was nothing to find out.
+    /// `None` for a check that was not made.
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// What to do: of a failure, or, where it works, of a warning.
+    /// Advice: how to mend a failure, or a warning beside a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -69,8 +70,8 @@ impl Check {
     }
 }
 
-/// The report on each client: `{"client", "title", "checks": [{"name", "ok", "ms"?, "detail"?, "fix"?}]}`, the
-/// checks `configured`, `binary`, `handshake`, `hook` and `proof`.
+/// Reports on each client: `{"client", "title", "checks": [{"name", "ok", "ms"?, "detail"?, "fix"?}]}`, with
+/// the checks `configured`, `binary`, `handshake`, `hook` and `proof`.
 ///
 /// # Errors
 /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there; `E_UNAVAILABLE` when there is no
@@ -88,13 +89,13 @@ pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
     chosen.into_iter().map(report).collect()
 }
 
-/// What an error says is wrong, and what it says to do.
+/// Splits an error's message into the problem and the advice.
 pub fn advice(error: &Error) -> (&str, &str) {
     let message = error.message().trim_end_matches('.');
     message.rsplit_once("; ").unwrap_or((message, "report it"))
 }
 
-/// Milliseconds, to a tenth.
+/// Converts a duration to milliseconds, rounded to a tenth.
 pub fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }
@@ -121,11 +122,11 @@ impl Scratch {
 /// A client under examination.
 struct Patient<'a> {
     settings: ClientSettings<'a>,
-    // Removed after the server in it has ended: that is a local of `examine`.
+    // The folder outlives the server in it, which is a local variable of `examine`.
     scratch: Scratch,
 }
 
-/// A server that answers.
+/// A started server that answers, with its entry.
 struct RunningEntry {
     running: Running,
     launch: Launch,
@@ -161,7 +162,7 @@ impl Patient<'_> {
         checks
     }
 
-    /// The entry, the program and the handshake; the server if all of it works.
+    /// Checks the entry, the program and the handshake; returns the server when all of them work.
     fn server(&self, checks: &mut Vec<Check>) -> Option<RunningEntry> {
         let entry = match self.settings.entry() {
             Ok(entry) => entry,
@@ -209,7 +210,7 @@ impl Patient<'_> {
         let (hello, running) = match (hello, running) {
             (Ok(hello), Ok(running)) => (hello, running),
             (Err(why), _) | (_, Err(why)) => {
-                // A name that is right may still be found to be something else.
+                // Only an absolute path is sure to be the right program; a name may find another one in PATH.
                 let by_path = Path::new(&launch.command).is_absolute();
                 let fix = if entry.is_ours && by_path { ClientSettings::correct(&entry) } else { install };
                 checks.push(Check::good("binary", path));
@@ -228,8 +229,8 @@ impl Patient<'_> {
         Some(RunningEntry { running, launch, entry })
     }
 
-    /// Stores the test hint, unless the server has it elsewhere: nothing of the user's is to be touched. What to do
-    /// about the entry when the hint gets lost.
+    /// Stores the test hint, unless the server runs in another session, where it might change the user's hints.
+    /// Returns advice about the entry, for the case that the hook does not show the hint.
     fn put(&self, hint: &TestHint, served: &mut RunningEntry) -> Result<String, Check> {
         let here = RuntimeDir::open(Some(&self.scratch.runtime)).is_ok_and(|dir| dir.is_held());
         if self.settings.client.hooks.is_none() && !here {
@@ -260,7 +261,7 @@ impl Patient<'_> {
         Ok(if entry.is_ours { ClientSettings::correct(entry) } else { entry.install.clone() })
     }
 
-    /// Runs the hook, with the test hint to tell if that could be stored.
+    /// Runs the hook, which should show the test hint when that could be stored.
     fn hook(&self, hooked: &HookEntries, hint: &TestHint, put: Option<Result<String, Check>>, checks: &mut Vec<Check>) {
         let (file, init) = (hooked.file.display(), hooked.init.as_str());
         let Some(handler) = &hooked.handler else {
@@ -312,7 +313,7 @@ impl Patient<'_> {
         } else {
             Check::bad("hook", format!("{file} lacks such a hook for {}", hooked.missing.join(", ")), init)
         };
-        // Without a hint to tell, it has less to do.
+        // Only runs that show a hint are timed: a hook without hints does less work.
         let mut times = Vec::new();
         while told && times.len() < TIMED {
             match run(&times.len().to_string()) {
@@ -349,7 +350,7 @@ impl Patient<'_> {
     }
 }
 
-/// The proof of a client without hooks.
+/// Makes the `proof` check of a client without hooks: reads the test hint back.
 fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> Check {
     match served.running.tool("nudge_get_hint", &json!({"component": hint.component, "key": hint.key})) {
         Ok(text) if text.contains(&hint.value) => Check::good("proof", "a test hint came back over MCP"),
@@ -360,7 +361,7 @@ fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> Check {
     }
 }
 
-/// Whether it is this version of Nudge. Others work too, but not as this one's help says.
+/// Checks that the server is this version of Nudge. Others work too, but not as this one's help says.
 fn binary(hello: &Hello, path: &str, install: &str) -> Check {
     let Hello { name, version, .. } = hello;
     if name != "nudge" {
@@ -372,12 +373,12 @@ fn binary(hello: &Hello, path: &str, install: &str) -> Check {
 }
 
 fn tools() -> impl Iterator<Item = String> {
-    // The first source is always in use; the tools of others are listed when those are.
+    // The first source is always in use; the tools of the others are listed only when they are in use.
     let first = crate::sources::all().first().map(|first| (first.methods)()).unwrap_or_default();
     first.into_iter().filter(|method| method.tool).map(nudge::Method::tool_name)
 }
 
-/// What to do about a hook that takes longer than it gives itself.
+/// Returns advice about a hook that takes longer than its own limit.
 fn slow(took: f64, patience_ms: u64) -> Option<String> {
     let most = f64::from(u32::try_from(patience_ms).unwrap_or(u32::MAX));
     if took <= most + START_MS {
@@ -387,7 +388,7 @@ fn slow(took: f64, patience_ms: u64) -> Option<String> {
     Some(format!("set NUDGE_HOOK_MS={more} for this client: after {most} ms the hook says nothing"))
 }
 
-/// A hint that nobody else has.
+/// A hint with a unique value.
 struct TestHint {
     component: &'static str,
     key: &'static str,
@@ -404,7 +405,7 @@ impl TestHint {
         json!({"component": self.component, "key": self.key, "value": self.value})
     }
 
-    /// Whether a client that has sent `event` finds it in what the hook has printed.
+    /// Returns true when a client that has sent `event` finds the hint in the hook's output.
     fn is_told(&self, event: &str, said: &str) -> bool {
         let answer = event::answer(event);
         let said = serde_json::from_str(said).unwrap_or(Value::Null);

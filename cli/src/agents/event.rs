@@ -1,39 +1,39 @@
-//! What the clients say on the stdin of a hook. The shapes were observed on Claude Code and Codex; those of
-//! Gemini CLI and Cursor are from their documentation.
+//! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex were
+//! observed; those of Gemini CLI and Cursor are from their documentation.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// Longest key of a call that the server takes.
+/// Longest idempotency key that the server takes.
 const MAX_KEY_BYTES: usize = 255;
 
-/// What happened, and to whom.
+/// An event of a client.
 #[derive(Debug, PartialEq)]
 pub struct Event {
-    /// How the client wants to be answered.
+    /// The format of the answer.
     pub answer: ReplyForm,
     pub moment: Moment,
-    /// The client's own name of its session. A subagent has a context of its own, and so is one of its own.
+    /// The client's own name of its session. A subagent has a context of its own, and so counts as a session.
     pub session: Option<String>,
-    /// Where the agent is.
+    /// The agent's folder.
     pub cwd: Option<PathBuf>,
-    /// Names the call of a tool that it is about: the same for every hook that is told of that.
+    /// The idempotency key, made from the tool call: every hook that hears of the same call makes the same key.
     pub key: Option<String>,
 }
 
-/// The shape of an answer.
+/// The format of an answer.
 #[derive(Debug, PartialEq)]
 pub enum ReplyForm {
-    /// `hookSpecificOutput` with this event's name: Claude Code, Codex, Gemini CLI.
+    /// `hookSpecificOutput` with the name of the event, for Claude Code, Codex and Gemini CLI.
     Specific(String),
-    /// `additional_context`: Cursor.
+    /// `additional_context`, for Cursor.
     Plain,
 }
 
 impl ReplyForm {
-    /// What to print so that the model reads `text`.
+    /// Builds the output that shows `text` to the model.
     pub fn with(&self, text: &str) -> Value {
         match self {
             Self::Specific(event) => {
@@ -43,7 +43,7 @@ impl ReplyForm {
         }
     }
 
-    /// The text that the model reads of what was printed; `None` where the client finds nothing.
+    /// Finds the text for the model in a hook's output, as the client does.
     pub fn text<'a>(&self, said: &'a Value) -> Option<&'a str> {
         match self {
             Self::Specific(event) => {
@@ -56,12 +56,12 @@ impl ReplyForm {
     }
 }
 
-/// What Nudge makes of an event.
+/// The kinds of events that Nudge reacts to.
 #[derive(PartialEq)]
 pub enum Moment {
-    /// A session or a subagent begins, or has forgotten what it knew (`fresh`).
+    /// A session or a subagent begins, or its context was compacted (`fresh`).
     Start { fresh: bool },
-    /// The user asked for something.
+    /// The user sent a prompt.
     Prompt(String),
     /// A command failed.
     Failed { command: String, error: String, exit_code: Option<i64> },
@@ -69,7 +69,7 @@ pub enum Moment {
     Worked { command: String },
 }
 
-/// Without the texts, which may hold secrets.
+/// Prints no texts, as they may hold secrets.
 impl fmt::Debug for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,7 +81,7 @@ impl fmt::Debug for Moment {
     }
 }
 
-/// The start of a session as a client says it that calls it `name`.
+/// Builds the event of a session's start, in the format of the clients that call it `name`.
 pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
     if camel_case(name) {
         return serde_json::json!({"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd]});
@@ -89,17 +89,17 @@ pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
     serde_json::json!({"hook_event_name": name, "session_id": session, "cwd": cwd, "source": "startup"})
 }
 
-/// How a client wants to be answered that says `name` of an event.
+/// Returns the answer format of the clients that have an event `name`.
 pub fn answer(name: &str) -> ReplyForm {
     if camel_case(name) { ReplyForm::Plain } else { ReplyForm::Specific(name.to_owned()) }
 }
 
-/// Cursor alone writes its events like that.
+/// Returns true for an event of Cursor, the only client with names in camel case.
 fn camel_case(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Reads an event; `None` for one that Nudge has nothing to say to.
+/// Parses an event; `None` for one that Nudge does not react to.
 pub fn read(given: &str) -> Option<Event> {
     let given: Map<String, Value> = serde_json::from_str(given).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -119,19 +119,20 @@ pub fn read(given: &str) -> Option<Event> {
         (session, _) => session,
     };
     let key = session.as_deref().zip(text("tool_use_id")).and_then(|(session, call)| key(session, &call));
-    // Cursor names its folders in a list.
+    // Cursor sends a list of folders.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
     Some(Event { answer: answer(&name), moment, session, cwd, key })
 }
 
-/// A key is visible ASCII. What is not has none: then it counts as often as hooks are told of it.
+/// Builds an idempotency key. `None` when it would not be visible ASCII, in which case an outcome counts once for
+/// each hook that hears of it.
 fn key(session: &str, call: &str) -> Option<String> {
     let key = format!("hook/{session}/{call}");
     (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
-/// The command of a call of a shell.
+/// Returns the command of a shell's tool call.
 fn command(given: &Map<String, Value>) -> Option<String> {
     let tool = given.get("tool_name")?.as_str()?;
     let input = given.get("tool_input").filter(|_| tool == "Bash")?;
@@ -139,7 +140,7 @@ fn command(given: &Map<String, Value>) -> Option<String> {
 }
 
 fn failed(given: &Map<String, Value>) -> Option<Moment> {
-    // Who interrupts a command says nothing of it.
+    // An interrupted command neither worked nor failed.
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
     }
@@ -149,14 +150,14 @@ fn failed(given: &Map<String, Value>) -> Option<Moment> {
     Some(Moment::Failed { command: command(given)?, error, exit_code })
 }
 
-/// Only of a client that says how a command ended. Codex sends the same event for commands that failed, and
-/// its response is a text: nothing is guessed from that.
+/// Reads a success, from clients that say how a command ended. Codex sends the same event for commands that failed,
+/// with a text as the response, from which nothing is guessed.
 fn worked(given: &Map<String, Value>) -> Option<Moment> {
     let response = given.get("tool_response")?.as_object()?;
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
     let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
-    // `grep` without a match is reported here too, with a word on what its exit code means: it was not 0.
+    // An interpreted exit code was not 0, as for `grep` without a match, which is not reported as a failure.
     let interpreted = response.get("returnCodeInterpretation").is_some_and(|meaning| !meaning.is_null());
     if is(response, "interrupted") || in_background || interpreted {
         return None;

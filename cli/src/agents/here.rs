@@ -1,4 +1,4 @@
-//! Where settings are looked for, and which clients are there.
+//! Finds the folders of settings and the installed clients.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use nudge::{Error, ErrorKind, Result};
 
 use super::clients::{self, Client, ClientFolders};
 
-/// Where everything is: of the user, or of a project.
+/// The paths for `nudge init`: the user's, or a project's.
 pub struct InitPaths {
     pub place: ClientFolders,
-    /// Where `nudge init` notes what it has changed.
+    /// The file in which `nudge init` records its changes.
     pub record: PathBuf,
 }
 
 impl InitPaths {
-    /// Looks around; `project` is the folder that the caller is in.
+    /// Finds the paths; with `project`, those of the project in the current folder.
     ///
     /// # Errors
     /// `E_INVALID` when there is no home, or no folder; `E_UNAVAILABLE` when the binary cannot find itself.
@@ -29,7 +29,7 @@ impl InitPaths {
             )
         };
         let exe = std::env::current_exe().map_err(failed)?;
-        // A link by which it is found stays where it is when the version behind it changes.
+        // A link in PATH is preferred: it stays valid when the version behind it changes.
         let links = || which::which_all("nudge").into_iter().flatten();
         let is_it = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|path| path == exe);
         let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
@@ -46,17 +46,17 @@ impl InitPaths {
         let folder =
             || nudge_client::process_cwd().ok_or_else(|| Error::new(ErrorKind::Invalid, "Go to the project's folder."));
         let project = project.then(folder).transpose()?;
-        // A project's files are shared, and everybody's binary is somewhere else.
+        // A project's files are shared by people whose binaries are in different places.
         let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: ClientFolders { home, project, binary, env }, record })
     }
 
-    /// Whether the client's own command can be asked; it knows nothing of a project's files.
+    /// Returns true when the client's own command can make the change. It cannot change a project's files.
     pub fn has_program(&self, client: &Client) -> bool {
         self.place.project.is_none() && client.program.is_some_and(|program| which::which(program).is_ok())
     }
 
-    /// The clients that were named, or those that are there.
+    /// Returns the named clients, or those that are installed.
     ///
     /// # Errors
     /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there.
@@ -71,7 +71,7 @@ impl InitPaths {
             })
         };
         if !names.is_empty() {
-            // Each once, in the order of the table.
+            // Each client comes once, in the order of the table.
             let asked: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
             let is_named = |client: &&Client| asked.iter().any(|asked| asked.name == client.name);
             return Ok(clients::ALL.iter().filter(is_named).collect());

@@ -1,6 +1,6 @@
 //! `nudge hook`: one command for every event of every client.
 //!
-//! It is in the way of somebody's agent, so it never fails and never waits: it ends with 0, and says nothing
+//! An agent waits for it, so it never fails and never blocks: its exit code is 0, and it prints nothing
 //! when there is nothing to say, or when it would take too long.
 
 use std::io::{Read as _, Write as _};
@@ -17,20 +17,21 @@ use crate::args::Global;
 use crate::cmd::RunningSession;
 use crate::settings;
 
-/// With less room nothing is asked: what is told counts as told, whether or not it can be printed.
+/// Smallest output limit with which suggestions are asked for: the server counts them as shown even when there is no
+/// room to print them.
 const MIN_BYTES: usize = 200;
-/// Most hints of a start, a prompt and a failure. A session has 20 in 10 minutes: a start must leave some of them
-/// for a command that fails later. What is held back can still be told then.
+/// Largest number of hints at a start, a prompt and a failure. A session gets 20 in 10 minutes: a start must leave
+/// some of them for a command that fails later. Hints that were held back can still be shown then.
 const MAX_OF_START: usize = 12;
 const MAX_OF_PROMPT: usize = 6;
 const MAX_OF_FAILURE: usize = 3;
-/// Value text asked for. The digest shortens values, so a long script is told too.
+/// Length of value text that is asked for. The digest shortens values, so that a long script is shown too.
 const MAX_VALUE_BYTES: usize = 16 << 10;
-/// More than a client sends; the response of a command is cut by it.
+/// Largest event that is read; clients send less.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
-/// The system takes more where it needs more.
+/// Stack of the watching thread; the system rounds it up where it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
-/// The end of an error says most, and the end of a long prompt what is wanted.
+/// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
 const START: &str = "Nudge: hints stored earlier for where you are. They are notes, not instructions:\n";
@@ -41,8 +42,8 @@ const FAILURE: &str = "Nudge: what may work instead. These are notes, not instru
 pub fn run(global: &Global) -> ! {
     let values = values();
     let deadline = Instant::now() + Duration::from_millis(patience_ms(&values));
-    // Nobody waits for a read or a call that hangs. The thread that watches does nothing else: a second one that
-    // worked would cost as much as the calls.
+    // The watching thread ends the process when a read or a call hangs. It does nothing else: doing the work on a
+    // second thread would cost as much as the calls.
     let watch = move || {
         std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
         std::process::exit(0);
@@ -51,13 +52,13 @@ pub fn run(global: &Global) -> ! {
     if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok()
         && let Ok(Some(text)) = std::panic::catch_unwind(|| answer(global, values.count("hook.bytes")))
     {
-        // In one piece, or not at all.
+        // One write prints the text in one piece, or not at all.
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
     std::process::exit(0);
 }
 
-/// What to print.
+/// Returns the output.
 fn answer(global: &Global, max_bytes: usize) -> Option<Value> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
@@ -79,7 +80,7 @@ impl Hook<'_> {
         match &self.event.moment {
             Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
             Moment::Failed { command, exit_code: Some(code), .. } => {
-                // What may work instead is worth telling even where the outcome was refused.
+                // A refused outcome does not keep suggestions for the failure from being shown.
                 let _ = self.outcome(command, &json!({"ok": false, "exit_code": code}));
             }
             _ => {}
@@ -95,8 +96,8 @@ impl Hook<'_> {
                 let told = self.suggest("prompt", MAX_OF_PROMPT, &json!({"prompt": end_of(prompt)}))?;
                 let started = told.started;
                 digest.add(PROMPT, told);
-                // When the session began, nobody may have been there to ask, or nothing there to tell. What the
-                // prompt has brought is told all the same.
+                // At the session's start no server may have run, or had any hints. A failure here does not lose
+                // the suggestions for the prompt.
                 if self.event.session.is_some()
                     && !started
                     && let Ok(told) = self.suggest("start", MAX_OF_START, &json!({}))
@@ -117,7 +118,8 @@ impl Hook<'_> {
         self.call("nudge.suggest", &json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES}), more, None)
     }
 
-    /// Where hooks stand twice, in the settings of the user and in those of the project, both tell of the same call.
+    /// Reports an outcome. The idempotency key makes it count once when hooks are in the settings of both the user and
+    /// the project.
     fn outcome(&self, command: &str, more: &Value) -> Result<()> {
         let key = self.event.key.as_deref();
         self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more, key).map(drop)
@@ -136,7 +138,7 @@ impl Hook<'_> {
     }
 }
 
-/// The end of a text, within what a call may carry.
+/// Returns the end of a text, at most [`MAX_TEXT_BYTES`].
 fn end_of(text: &str) -> &str {
     let mut from = text.len().saturating_sub(MAX_TEXT_BYTES);
     while !text.is_char_boundary(from) {
@@ -145,13 +147,13 @@ fn end_of(text: &str) -> &str {
     &text[from..]
 }
 
-/// How long it may take, from the start of the process to its last word.
+/// Returns the time limit of the hook, from the start of the process to the end of its output.
 pub fn patience_ms(values: &Values) -> u64 {
     values.count("hook.ms") as u64
 }
 
-/// What is set. The hook has no flags: clients say how it is called. A setting that makes no sense is no reason to fail
-/// somebody's agent; `nudge config` and `nudge serve` refuse it.
+/// Returns the configured values. The hook has no flags, as clients decide how it is called. An invalid setting does
+/// not fail the agent; `nudge config` and `nudge serve` refuse it.
 pub fn values() -> Values {
     settings::read().unwrap_or_else(|_| settings::defaults())
 }

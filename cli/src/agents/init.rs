@@ -17,25 +17,25 @@ use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, login};
 use crate::args::Init;
 
-/// For whom changes are noted that are no client's.
+/// The name under which changes are recorded that belong to no client.
 const OURS: &str = "nudge";
 
-/// How long a client's own command may take; some start slowly.
+/// Time limit of a client's own command; some start slowly.
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Does what the flags say; what people read meanwhile goes to stderr, what was done is the result.
+/// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
 ///
 /// # Errors
 /// `E_INVALID` when nobody can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be
-/// written. What one client refuses keeps the others from nothing.
+/// written. The failure of one client does not stop the others.
 pub fn run(args: &Init) -> Result<String> {
     let here = InitPaths::find(args.project)?;
     if args.undo {
         return undo(&here, args);
     }
     let chosen = match here.choose(&args.clients, args.all) {
-        // What else is asked for needs none.
+        // The block and the login service need no client.
         Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
         chosen => chosen?,
     };
@@ -58,7 +58,7 @@ pub fn run(args: &Init) -> Result<String> {
     }
     let wants_block = args.agents_md && agents_md::plan()?.inspect(|file| shown += &file.diff()).is_some();
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
-    // One that stands is corrected like everything else.
+    // An existing unit is updated like all other files.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
     if let Some(unit) = unit.as_ref().filter(|_| wants_unit) {
@@ -91,7 +91,7 @@ pub fn run(args: &Init) -> Result<String> {
             Err(error) => broken.push(named(client, &error)),
         }
     }
-    // Files are looked at again: the question may have stood for long.
+    // Files are read again, as the question may have waited for long.
     let block = if wants_block { agents_md::plan()? } else { None };
     let unit = if wants_unit { login::plan(&here.place)? } else { None };
     for file in block.into_iter().chain(unit) {
@@ -107,12 +107,12 @@ pub fn run(args: &Init) -> Result<String> {
     refused_or(&broken, done)
 }
 
-/// An error of one client among others.
+/// Puts the client's title before an error's message.
 fn named(client: &Client, error: &Error) -> Error {
     Error::new(error.kind(), format!("{}: {}", client.title, error.message()))
 }
 
-/// What could not be done fails the whole, after the rest was.
+/// Returns the result, or one error with all failures, after everything else was done.
 fn refused_or(broken: &[Error], done: String) -> Result<String> {
     let Some(first) = broken.first() else { return Ok(done) };
     tell(done.trim_end());
@@ -126,7 +126,7 @@ fn tell(text: &str) {
     }
 }
 
-/// Asks, where somebody can be asked.
+/// Asks for consent, unless `yes`.
 fn agree(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -151,7 +151,7 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
     if let Some((words, path)) = plan.command {
         let (before, made) = (fs::read_to_string(&path).ok(), missing_folders(&path));
         let failed = ask_client(&words).err();
-        // It may have written even when it failed.
+        // The command may have written the file even when it failed.
         let after = fs::read_to_string(&path).ok().filter(|after| before.as_ref() != Some(after));
         if let Some(after) = after {
             let file = File { path, before, after };
@@ -160,7 +160,7 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
         if let Some(why) = failed {
             tell(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
-        // It may have written to the file of the hooks too, or less than it was asked to.
+        // The command may have changed the hooks' file too, or done less than it was asked to.
         plan = Plan::new(client, place, false)?;
     }
     plan.files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
@@ -168,7 +168,7 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
 
 /// Runs a client's own command.
 fn ask_client(words: &[String]) -> Result<(), String> {
-    // By its path: on Windows a script is not found by its name.
+    // The program is started by its path: on Windows a script is not found by its name.
     let program = which::which(&words[0]).map_err(|error| error.to_string())?;
     let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
     let stderr = said.try_clone().map_err(|error| error.to_string())?;
@@ -196,7 +196,7 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     Err(last.map_or_else(|| status.to_string(), str::to_owned))
 }
 
-/// Writes a file; how it was before is on record first.
+/// Writes a file, after its state before was recorded.
 fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, record: &mut Record) -> Result<()> {
     let project = here.place.project.as_deref();
     record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
@@ -206,8 +206,8 @@ fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, recor
     })
 }
 
-/// Brings back what was there, byte for byte where nobody has changed it since; else takes out what is ours, and no
-/// more than the record says. Of a project alone with `--project`; of the clients that are named, or of all.
+/// Restores files byte for byte where nobody has changed them since; else takes out Nudge's entries, and no more
+/// than the record says. With `--project`, only the project's files; only the named clients', or all.
 fn undo(here: &InitPaths, args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
     let named_ones = here.choose(&args.clients, args.clients.is_empty())?;
@@ -235,7 +235,7 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
             Ok("") => {}
             Ok(what) => drop(writeln!(done, "{}: {what}", path.display())),
             Err(error) => {
-                // To be tried again.
+                // A failed change stays on record, to be tried again.
                 record.changes.extend(changes);
                 broken.push(error);
             }
@@ -245,7 +245,7 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
     refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
 }
 
-/// What was done about one file, in words.
+/// Undoes the changes of one file; returns what was done, in words.
 fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'static str> {
     let Some(now) = text_of(path)? else { return Ok("") };
     if login::is_unit(&here.place, path) {
@@ -266,7 +266,7 @@ fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'stat
     Ok("as it was")
 }
 
-/// Takes what is ours out of a file that somebody has changed since.
+/// Takes Nudge's entries out of a file that somebody has changed since.
 fn take_out(here: &InitPaths, path: &Path, first: &Change, now: &str) -> Result<&'static str> {
     if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
         let place = ClientFolders { project: first.project.clone(), ..here.place.clone() };

@@ -1,4 +1,4 @@
-//! A server that starts with the user's login, so that the session outlives the agents.
+//! The login service: a server that starts at the user's login, so that the session outlives the agents.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ use nudge::{Error, ErrorKind, Result};
 use super::clients::ClientFolders;
 use super::plan::File;
 
-/// Whether there is a service manager to ask for it.
+/// Returns true when the system has a known service manager.
 pub fn is_possible() -> bool {
     cfg!(target_os = "macos") || (cfg!(target_os = "linux") && which::which("systemctl").is_ok())
 }
 
-/// The unit of the user's service manager, if it is not there yet.
+/// Plans the unit file of the user's service manager; `None` when it is up to date.
 ///
 /// # Errors
 /// `E_INVALID` on a system that has neither systemd nor launchd.
@@ -27,7 +27,7 @@ pub fn plan(place: &ClientFolders) -> Result<Option<File>> {
     Ok((before.as_deref() != Some(&after)).then_some(File { path, before, after }))
 }
 
-/// Whether `path` is that of the unit.
+/// Returns true when `path` is that of the unit.
 pub fn is_unit(place: &ClientFolders, path: &Path) -> bool {
     unit(place).is_some_and(|unit| unit == path)
 }
@@ -45,7 +45,8 @@ fn systemd_folder(place: &ClientFolders) -> PathBuf {
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }
 
-/// systemd ends it by SIGTERM, which ends this server alone: the session goes on with the next agent's.
+/// Returns the unit for systemd, which stops the service by SIGTERM. That ends only this server: the session goes on
+/// with an agent's.
 fn systemd(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!(
@@ -65,7 +66,7 @@ fn launchd(binary: &str) -> String {
     )
 }
 
-/// Starts it now; says what happened.
+/// Starts the service now; returns a line about the outcome.
 pub fn start() -> String {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["load", "-w", PLIST] } else { &["--user", "enable", "--now", UNIT] };
@@ -75,7 +76,7 @@ pub fn start() -> String {
     }
 }
 
-/// Ends it, before its unit goes; one that does not run is none to end.
+/// Stops the service before its unit is removed. A failure is ignored: it may not be running.
 pub fn stop() {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["unload", "-w", PLIST] } else { &["--user", "disable", "--now", UNIT] };
@@ -83,10 +84,10 @@ pub fn stop() {
 }
 
 const UNIT: &str = "nudge.service";
-/// From the user's home, where the service manager is started.
+/// The unit's path, relative to the user's home, in which the service manager is started.
 const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 
-/// Asks the service manager; the command line when it fails.
+/// Runs the service manager; returns the command line when it fails.
 fn manage(words: &[&str]) -> Result<(), String> {
     let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
     let mut command = Command::new(manager);

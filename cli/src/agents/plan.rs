@@ -1,4 +1,4 @@
-//! What `nudge init` would change, worked out before anything is.
+//! Plans the changes of `nudge init` before any is made.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,37 +11,37 @@ use similar::TextDiff;
 use super::clients::{Client, ClientFolders, Hooks, is_ours, starts_nudge};
 use super::config::{Config, Form};
 
-/// What is to be done for one client.
+/// The changes for one client.
 pub struct Plan {
-    /// The files that are written.
+    /// The files to write.
     pub files: Vec<File>,
-    /// The client's own command that does the rest, and the file that it writes.
+    /// The client's own command that registers the server, and the file that it writes.
     pub command: Option<(Vec<String>, PathBuf)>,
 }
 
-/// A file as it is and as it is going to be.
+/// A change of a file.
 #[derive(Clone)]
 pub struct File {
     pub path: PathBuf,
-    /// `None` when there is none.
+    /// The text before; `None` for a new file.
     pub before: Option<String>,
     pub after: String,
 }
 
-/// What of ours stood in a client's settings before something was changed.
+/// Nudge's entries in a client's settings before a change.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct PriorEntries {
-    /// The words that start the server, by the names of their fields.
+    /// The fields of the server's entry that start it ([`WORDS`]).
     words: Map<String, Value>,
     /// The events that had a handler.
     events: Vec<String>,
 }
 
-/// The fields of an entry that are ours; what else stands in it is the user's.
+/// The fields of an entry that Nudge sets; all others are the user's.
 const WORDS: [&str; 2] = ["command", "args"];
 
 impl PriorEntries {
-    /// Looks at the settings of a client.
+    /// Reads the current entries from a client's settings.
     pub fn now(client: &Client, place: &ClientFolders) -> Self {
         let mut stood = Self::default();
         let server = (client.server)(place);
@@ -65,11 +65,11 @@ impl PriorEntries {
 }
 
 impl Plan {
-    /// Works out what is missing, or stands there with a binary that has moved. `has_program` says whether
+    /// Plans entries that are missing or start a binary that has moved. `has_program` is true when
     /// the client's own command can be run.
     ///
     /// # Errors
-    /// `E_INVALID`, with the position, for a file that is broken; and for an entry of our name that is not ours.
+    /// `E_INVALID`, with the position, for a file that is broken; and for an entry `nudge` that starts something else.
     pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
@@ -105,8 +105,8 @@ impl Plan {
         Ok(Self { files: changed(configs), command })
     }
 
-    /// Works out how to take what [`Plan::new`] puts in out of one file, which somebody has changed since; what
-    /// stood there before stays.
+    /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that
+    /// were there before stay.
     ///
     /// # Errors
     /// As [`Plan::new`].
@@ -137,12 +137,12 @@ impl Plan {
         Ok(changed(configs).pop())
     }
 
-    /// Whether there is nothing to do.
+    /// Returns true when there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.command.is_none()
     }
 
-    /// What it changes, for people.
+    /// Describes the changes to people.
     pub fn tell(&self) -> String {
         let mut out = String::new();
         if let Some((words, file)) = &self.command {
@@ -156,13 +156,13 @@ impl Plan {
 }
 
 impl File {
-    /// The change, as a unified diff.
+    /// Returns the change as a unified diff.
     pub fn diff(&self) -> String {
         let (path, before) = (self.path.display().to_string(), self.before.as_deref().unwrap_or_default());
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
         let changes = TextDiff::from_lines(before, &self.after);
         let diff = changes.unified_diff().context_radius(2).header(from, &path).to_string();
-        // Settings hold secrets, and those beside a change need not be shown.
+        // Settings may hold secrets, and the diff includes lines beside a change.
         let guard = SecretGuard::new();
         let shown = |line: &str| match line.chars().next() {
             Some(mark) if guard.check(None, line).is_some() => format!("{mark} [looks like a credential]"),
@@ -172,13 +172,13 @@ impl File {
     }
 }
 
-/// An entry that names no command, and no place to reach a server at.
+/// Returns true for an entry that has neither a command nor a URL.
 fn starts_nothing(entry: &Value) -> bool {
     let names = ["command", "url", "httpUrl", "serverUrl"];
     entry.as_object().is_some_and(|fields| !names.iter().any(|name| fields.contains_key(*name)))
 }
 
-/// What is there already, with additions of the user's own (a timeout, a variable), is left alone.
+/// Returns true when an existing entry needs no change; the user's additions (a timeout, a variable) do not matter.
 pub fn fits(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
     WORDS.iter().all(|field| stands.get(field) == entry.get(field))
@@ -226,7 +226,7 @@ fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<()> {
     Ok(())
 }
 
-/// The command line of a hook with the variables that the user has set before it.
+/// Puts the environment variables that the user has set before a hook's command line before the new one.
 fn with_variables(stands: &Value, ours: &Value) -> Value {
     let (Some(stands), Some(line)) = (stands.as_str(), ours.as_str()) else { return ours.clone() };
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -237,7 +237,7 @@ fn with_variables(stands: &Value, ours: &Value) -> Value {
     variables.into_iter().chain([line]).collect::<Vec<_>>().join(" ").into()
 }
 
-/// What stands in the list of an event.
+/// Builds the element for the list of an event.
 fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
     match (hooks.grouped, matcher) {
         (false, _) => hooks.handler.clone(),
@@ -246,12 +246,12 @@ fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
     }
 }
 
-/// Which handlers of ours count.
+/// The groups in which handlers are searched.
 #[derive(Clone, Copy)]
 pub enum Scan<'a> {
-    /// In whatever group.
+    /// Every group.
     Any,
-    /// In a group that the client asks at our occasion.
+    /// Groups whose matcher covers the given one.
     For(Option<&'a str>),
 }
 
@@ -266,7 +266,7 @@ impl Scan<'_> {
     }
 }
 
-/// Where our handler is in the list of an event.
+/// Finds the path to Nudge's handler in the list of an event.
 pub fn ours(list: &Value, grouped: bool, scan: Scan<'_>) -> Option<Vec<String>> {
     for (at, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
@@ -297,7 +297,7 @@ fn remove_hooks(config: &mut Config, hooks: &Hooks, stood: &PriorEntries) {
     }
 }
 
-/// Words as a shell would read them.
+/// Quotes words as a command line for a shell.
 pub fn shell_line(words: &[String]) -> String {
     let plain =
         |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-:=@".contains(c));

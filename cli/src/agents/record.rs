@@ -1,7 +1,7 @@
-//! What `nudge init` has changed, so that `--undo` can bring back every byte.
+//! The record of the changes of `nudge init`, from which `--undo` can restore every byte.
 //!
-//! Of a file it holds what was taken out and where, not the rest: that may be private. It is the user's alone all the
-//! same (0600), and goes with the undo.
+//! For each file it holds the removed text and its position, and not the rest, which may be private. Only the user
+//! can read it all the same (0600), and undoing everything removes it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,40 +15,40 @@ use tempfile::NamedTempFile;
 
 use super::plan::{File, PriorEntries};
 
-/// One change of one file.
+/// A change of a file.
 #[derive(Serialize, Deserialize)]
 pub struct Change {
-    /// For whom, as `nudge init` calls it.
+    /// The client's name for `nudge init`.
     pub client: String,
     pub path: PathBuf,
-    /// The project that it belongs to, if it is not the user's.
+    /// The project's folder; `None` for the user's settings.
     pub project: Option<PathBuf>,
-    /// What of ours stood there before.
+    /// Nudge's entries before the change.
     pub stood: PriorEntries,
-    /// Folders that were made for it, the outer first.
+    /// The folders that were created for the file, outermost first.
     made: Vec<PathBuf>,
-    /// Whether there was a file.
+    /// True when the file existed before.
     existed: bool,
-    /// Bytes at the start and at the end that stayed, and what was between them.
+    /// The number of unchanged bytes at the start and at the end, and the old text between them.
     head: usize,
     tail: usize,
     between: String,
-    /// SHA-256 of the file as it was left.
+    /// SHA-256 of the file after the change.
     left: String,
 }
 
-/// What a file was before a change.
+/// The state of a file before a change.
 pub enum FileBefore {
-    /// Not there.
+    /// The file did not exist.
     Absent,
-    /// This.
+    /// The file had this text.
     Text(String),
 }
 
 impl Change {
-    /// Notes what `file` is going to be.
+    /// Describes the change `file`.
     ///
-    /// `made`: [`missing_folders`], as they were before it was written.
+    /// `made` are the [`missing_folders`] before the file was written.
     pub fn new(client: &str, project: Option<&Path>, stood: PriorEntries, made: Vec<PathBuf>, file: &File) -> Self {
         let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_str());
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
@@ -71,7 +71,8 @@ impl Change {
         }
     }
 
-    /// What the file was before this change, if `now` is what it was left as.
+    /// Returns the state before this change; `None` when the file was changed again since, so that `now` differs from
+    /// the text that the change left.
     pub fn before(&self, now: &str) -> Option<FileBefore> {
         if digest(now) != self.left {
             return None;
@@ -83,7 +84,7 @@ impl Change {
         Some(FileBefore::Text(format!("{}{}{}", now.get(..self.head)?, self.between, now.get(tail..)?)))
     }
 
-    /// Removes the folders that were made for it, where nothing else is in them.
+    /// Removes the folders that were created for the file, if they are empty.
     pub fn remove_folders(&self) {
         for folder in self.made.iter().rev() {
             let _ = fs::remove_dir(folder);
@@ -91,7 +92,7 @@ impl Change {
     }
 }
 
-/// The folders that a file would need and that are not there, the outer first.
+/// Returns the missing parent folders of a file, outermost first.
 pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let mut folders: Vec<_> = path.ancestors().skip(1).take_while(missing).map(Path::to_owned).collect();
@@ -106,7 +107,7 @@ fn digest(text: &str) -> String {
     })
 }
 
-/// Every change that has not been undone, in the order in which they were made.
+/// All changes that have not been undone.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Record {
     pub changes: Vec<Change>,
@@ -132,7 +133,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Notes a change.
+    /// Adds a change and saves the record.
     ///
     /// # Errors
     /// As [`Record::save`].
@@ -141,7 +142,7 @@ impl Record {
         self.save()
     }
 
-    /// Forgets the last change, which was not made.
+    /// Removes the last change, which could not be made, and saves the record.
     ///
     /// # Errors
     /// As [`Record::save`].
@@ -150,14 +151,14 @@ impl Record {
         self.save()
     }
 
-    /// Writes it; an empty one is removed.
+    /// Writes the record; an empty one is removed.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be written.
     pub fn save(&self) -> Result<()> {
         if self.changes.is_empty() {
             remove(&self.path)?;
-            // Its folder was made for it; where something else is in it, it stays.
+            // The record's folder goes too, unless something else is in it.
             let _ = self.path.parent().map(fs::remove_dir);
             return Ok(());
         }
@@ -166,7 +167,7 @@ impl Record {
     }
 }
 
-/// Writes a file in one step, through a link to where it really is; its permissions stay.
+/// Replaces a file atomically, following links; its permissions stay.
 ///
 /// # Errors
 /// `E_UNAVAILABLE`; the file is as it was.
@@ -190,7 +191,7 @@ fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
         let path = target(path);
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
-        // A new one is the user's alone, until it takes over the permissions of the old one.
+        // A temporary file is readable by the user alone, until it takes over the old file's permissions.
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
         match fs::metadata(&path) {
@@ -203,13 +204,13 @@ fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
     written().map_err(|error| unwritable(path, &error))
 }
 
-/// Where a path leads to, also when nothing is there yet.
+/// Resolves links in a path, also when the target does not exist yet.
 fn target(path: &Path) -> PathBuf {
     let linked = || path.parent().zip(fs::read_link(path).ok()).map(|(folder, target)| folder.join(target));
     fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned())
 }
 
-/// As other programs make their settings.
+/// Makes a new file readable by others, as other programs do with their settings.
 #[cfg(unix)]
 fn readable(file: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

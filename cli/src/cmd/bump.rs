@@ -7,8 +7,8 @@ use crate::args::{Bump, Global};
 use crate::output;
 use nudge_client::process_cwd;
 
-/// Without a context flag a sole variant is bumped wherever it applies; of several, the one that
-/// `get` returns here.
+/// Bumps a hint. Without a context flag a sole variant is bumped wherever it applies; of several variants, the
+/// one that `get` returns here.
 pub fn run(args: Bump, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = address(&args.name);
@@ -16,7 +16,7 @@ pub fn run(args: Bump, global: &Global) -> Result<CommandOutput> {
     add(&mut params, "variant", args.variant);
     let result = if given(&args.here).is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
-            // The only refusal of this kind that a context can help against; the others repeat.
+            // `E_INVALID` also says that the key has several variants, where a context helps; other causes repeat.
             ErrorKind::Invalid => {
                 session.call_in("nudge.bump", nudge::ContextUse::Inferred, &params, process_cwd().as_deref(), None)
             }

@@ -11,7 +11,7 @@ use crate::agents::doctor;
 use crate::args::{Doctor, Global};
 use crate::output;
 
-/// The report is the result, whatever it says; the exit code is 1 when something is wrong.
+/// Prints the report. The exit code is 1 when a check has failed.
 pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     let clients = doctor::clients(args)?;
     let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     Ok(CommandOutput { code: u8::from(wrong), ..done })
 }
 
-/// Whether a session runs, and how fast it answers. That none runs is no failure: the first agent starts it.
+/// Checks that the session answers, and how fast. A missing session is no failure: the first agent starts it.
 fn session(global: &Global) -> Value {
     let failed = |error: &Error| {
         let (what, fix) = doctor::advice(error);

@@ -1,5 +1,5 @@
-//! `nudge edit`: a hint in the user's editor, stored if nobody changed it meanwhile. What was typed is
-//! lost in no other way than by storing it: where it cannot be stored the file stays.
+//! `nudge edit`: opens a hint in the user's editor, and stores it if nobody changed it meanwhile. A text that cannot
+//! be stored is kept in its file, so that nothing typed is lost.
 
 mod text;
 
@@ -47,21 +47,21 @@ pub fn run(args: &Edit, global: &Global) -> Result<CommandOutput> {
             Ok(result) => return session.render(&result, output::stored),
             Err(error) => error,
         };
-        // What somebody else has changed, no further editing mends.
+        // A conflict with another change cannot be mended by further editing.
         if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
             return Err(file.kept(&error, &after));
         }
     }
 }
 
-/// The file that is edited, in a folder of its own; both go when this is dropped.
+/// The file that is edited, in a folder of its own; both are removed on drop.
 struct Draft {
     folder: TempDir,
     path: PathBuf,
 }
 
 impl Draft {
-    /// Hints are nobody else's to read, whatever the umask.
+    /// Writes the file, readable by the user alone, whatever the umask.
     fn write(text: &str) -> std::io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("nudge-edit-");
@@ -74,7 +74,7 @@ impl Draft {
         Ok(Self { folder, path })
     }
 
-    /// Leaves the file in place, unless it is a secret or looks like one; the error, and where the text is.
+    /// Keeps the file, unless its text is marked as a secret or was refused as one. Returns the error with the path.
     fn kept(self, error: &Error, text: &[u8]) -> Error {
         let said = error.message().trim_end_matches('.');
         let secret = error.kind() == ErrorKind::SecretRejected || text::says_secret(&String::from_utf8_lossy(text));
@@ -83,7 +83,7 @@ impl Draft {
         } else if let Err(failed) = for_us_alone(&self.path) {
             format!("{said}; your text could not be kept ({failed}).")
         } else {
-            // What editors leave beside it, such as the text as it was, stays with it.
+            // The whole folder stays, with an editor's backup of the text.
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
@@ -91,7 +91,7 @@ impl Draft {
     }
 }
 
-/// An editor may have put a new file in the place of ours.
+/// Makes the file readable by the user alone; an editor may have replaced it by a new one.
 fn for_us_alone(file: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -100,9 +100,9 @@ fn for_us_alone(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ctrl-C in an editor is the editor's, and at the prompt it is no answer: from here on this process
-/// survives what a terminal sends, so that it can tidy up or keep the text. A handler, unlike a signal
-/// that is ignored, is not inherited by the editor, and once set it stays until the process ends.
+/// Makes this process survive the terminal's signals, so that it can tidy up or keep the text: Ctrl-C is meant for
+/// the editor, and is no answer at the prompt. A handler, unlike an ignored signal, is not inherited by the editor;
+/// it stays until the process ends.
 #[cfg(unix)]
 fn ignore_interrupts() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};
@@ -116,13 +116,13 @@ fn ignore_interrupts() -> impl Sized {
     Some(runtime)
 }
 
-/// As above, but there the key is survived only while somebody listens.
+/// Makes this process survive Ctrl-C, which on Windows lasts only while the result is kept.
 #[cfg(not(unix))]
 fn ignore_interrupts() -> impl Sized {
     tokio::signal::windows::ctrl_c().ok()
 }
 
-/// A row of `nudge.why`, its hint as the server wrote it.
+/// A row of `nudge.why`, with the hint as raw JSON text.
 #[derive(Deserialize)]
 struct Row {
     hint: Box<RawValue>,
@@ -130,7 +130,7 @@ struct Row {
     match_explain: Value,
 }
 
-/// The variant that is meant: the one named, the only one, or the one that `get` returns here.
+/// Picks the variant to edit: the named one, the only one, or the one that `get` returns here.
 fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
     #[derive(Deserialize)]
     struct Rows {
@@ -156,7 +156,8 @@ fn why(session: &RunningSession, args: &Edit) -> Result<Box<RawValue>> {
     session.call_here("nudge.why", params, &ContextFlags::default())
 }
 
-/// One that was deleted and set anew begins with version 1 again, so the version alone does not tell.
+/// Refuses when the hint was deleted meanwhile. Its version alone does not tell: one that was deleted and set anew
+/// begins with version 1 again.
 fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()> {
     let now = parsed(&why(session, args)?)?;
     let same =
@@ -170,7 +171,7 @@ fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()>
     ))
 }
 
-/// As git does: the editor is a command of the shell, the file its argument.
+/// Runs the editor as git does: as a shell command, with the file as its argument.
 fn open_editor(file: &Path) -> Result<()> {
     let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     match shell(named("VISUAL").or_else(|| named("EDITOR")).as_deref(), file).status() {
@@ -187,8 +188,8 @@ fn shell(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// `cmd` reads its line itself: it takes one pair of quotes off the whole and knows no backslashes, so
-/// the line must reach it as it is. A file name on Windows holds no quote.
+/// Builds the command line for `cmd`, which must be passed raw: `cmd` strips one pair of quotes from the whole and
+/// knows no backslash escapes. A file name on Windows holds no quote.
 #[cfg(windows)]
 fn shell(editor: Option<&str>, file: &Path) -> Command {
     use std::os::windows::process::CommandExt as _;
@@ -198,7 +199,7 @@ fn shell(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// Whether the person at the terminal wants to go on. Anything but `n` and the end of file is a yes.
+/// Asks whether to edit again. Anything but `n` and the end of file is a yes.
 fn edits_again(error: &Error) -> bool {
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::visible(error.message()));

@@ -14,7 +14,7 @@ struct Exported {
     omitted_secrets: u64,
 }
 
-/// Prints the bare payload, indented: it is read and edited by people.
+/// Prints only the payload, indented, as people read and edit it.
 pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
@@ -37,7 +37,7 @@ pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
         super::tell(&format!("{what} left out; add --include-secrets to export them too"));
     }
     let mut out = Vec::with_capacity(result.payload.get().len() * 2);
-    // Token by token: a parsed value would forget duplicate keys and the spelling of numbers.
+    // Transcoding token by token keeps duplicate keys and the spelling of numbers, which a parsed value would lose.
     let mut from = serde_json::Deserializer::from_str(result.payload.get());
     serde_transcode::transcode(&mut from, &mut serde_json::Serializer::pretty(&mut out)).map_err(broken)?;
     out.push(b'\n');

@@ -11,7 +11,7 @@ pub fn run(args: Get, global: &Global) -> Result<CommandOutput> {
     let mut params = address(&args.name);
     add(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, &args.here)?;
-    // The exact result is more than its value.
+    // With `--json` the whole result is printed, not only the value.
     if args.value && !global.json {
         let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");

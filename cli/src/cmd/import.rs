@@ -8,7 +8,7 @@ use super::{CommandOutput, RunningSession, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
 use crate::output;
 
-/// As text, so that key order, duplicate keys and numbers arrive as they are.
+/// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
 struct Params<'a> {
     payload: &'a RawValue,
@@ -37,7 +37,7 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
     session.render(&session.remote.call("nudge.import", &raw(&params)?)?, output::imported)
 }
 
-/// The payload of a whole `export --json` result.
+/// Returns the payload of a whole `export --json` result.
 fn inner(whole: &RawValue) -> Option<&RawValue> {
     let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(whole.get()).ok()?;
     if members.contains_key("components") { None } else { members.get("payload").copied() }

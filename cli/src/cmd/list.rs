@@ -7,7 +7,7 @@ use super::{CommandOutput, RunningSession, add, parsed, tell};
 use crate::args::{ContextFlags, Global, List};
 use crate::output;
 
-/// The most that a query answers with, and more than a component holds unless its limit was raised.
+/// Largest number of hints that a query returns; a component holds fewer unless its limit was raised.
 const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
 

@@ -22,16 +22,16 @@ use crate::server::token::Token;
 use crate::server::{self, Stdio, log};
 use crate::settings;
 
-/// What `nudge serve` is told.
+/// The arguments and settings of `nudge serve`.
 struct ServeArgs {
     settings: ServeSettings,
-    /// How much is logged.
+    /// The log level.
     log_level: LevelFilter,
-    /// In the background: nobody is on stdin.
+    /// True for a server in the background, without stdin.
     detached: bool,
 }
 
-/// `nudge serve`
+/// Runs `nudge serve`, or starts it in the background.
 pub fn run(args: &Serve, global: &Global) -> Result<CommandOutput> {
     if args.detach {
         return detach::run(read(args, global)?, global.json);
@@ -56,12 +56,12 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         data: settings::data_dir(&values),
         values: Arc::new(values.clone()),
     };
-    // A name that cannot be is told of now, also where it is needed only after a promotion.
+    // Allowed hosts are checked at the start, even when they are needed only after a promotion.
     Door::new(settings.port, None, &settings.allow_host, settings.dir.server_file_path())?;
     Ok(ServeArgs { settings, log_level: log::level(values.text("log_level")), detached: args.detached })
 }
 
-/// Serves until it is stopped.
+/// Serves until the server is stopped.
 fn serve(args: ServeArgs) -> Result<()> {
     if args.detached {
         detach::leave_the_terminal();
@@ -72,7 +72,7 @@ fn serve(args: ServeArgs) -> Result<()> {
     let history = Arc::new(History::default());
     let role = role::enter(&settings, &history)?;
     if let Err(error) = logging {
-        // A server without a log is better than none.
+        // A server that cannot log still serves.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
     let stdio =
@@ -80,7 +80,7 @@ fn serve(args: ServeArgs) -> Result<()> {
     server::run(role, &settings, &history, stdio)
 }
 
-/// Where the stdio client is.
+/// Infers the context of the stdio client.
 #[derive(Default)]
 struct StdioClient(Inference);
 
@@ -94,7 +94,7 @@ impl FillIn for StdioClient {
     }
 }
 
-/// What callers must show: nothing, the token that is fixed, or the session's own.
+/// Returns the token that callers must show: none, a fixed one, or the session's own.
 fn asks(values: &Values) -> Result<Asks> {
     if !values.is_on("auth") {
         return Ok(Asks::Nothing);

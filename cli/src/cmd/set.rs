@@ -11,7 +11,7 @@ use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
 use crate::args::{Global, Set, ValueKind, split_globs};
 use crate::output;
 
-/// The value as text, so that the key order, duplicate keys and numbers of JSON arrive as they are.
+/// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
 struct Params<'a> {
     component: &'a str,
@@ -22,7 +22,7 @@ struct Params<'a> {
     rest: Map<String, Value>,
 }
 
-/// A JSON value, its data as text too.
+/// A JSON value, with its data as raw JSON text.
 #[derive(Serialize)]
 struct Json<'a> {
     r#type: &'static str,
@@ -40,7 +40,7 @@ pub fn run(args: &Set, global: &Global) -> Result<CommandOutput> {
     session.render(&session.remote.call("nudge.set_hint", &raw(&params)?)?, output::stored)
 }
 
-/// The value in the form that `--type` names.
+/// Builds the value in the form that `--type` names.
 fn value(args: &Set) -> Result<Box<RawValue>> {
     for (flag, given, kind) in [
         ("--shell", args.shell.is_some(), ValueKind::Command),
@@ -59,7 +59,7 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
-        // What `echo` and editors add; a value that ends in one says so twice.
+        // One line break is dropped, as `echo` and editors add it; a value that ends in one needs two.
         let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
         text.truncate(kept.unwrap_or(text.len()));
     }

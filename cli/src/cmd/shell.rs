@@ -1,4 +1,4 @@
-//! `nudge completions` and `nudge man`: what shells and readers get from the same definitions.
+//! `nudge completions` and `nudge man`: completion scripts and manual pages, made from the command's definitions.
 
 use clap::CommandFactory as _;
 use clap_complete::env::Shells;
@@ -7,7 +7,7 @@ use nudge::{Error, ErrorKind, Result};
 use super::CommandOutput;
 use crate::args::{Args, COMPLETE_VARIABLE, Completions, Man, Shell};
 
-/// The script that makes a shell ask `nudge` itself what could come next.
+/// Prints the script that makes a shell ask `nudge` itself for completions.
 pub fn completions(args: &Completions) -> Result<CommandOutput> {
     let shell = match args.shell {
         Shell::Bash => "bash",
@@ -27,7 +27,7 @@ pub fn completions(args: &Completions) -> Result<CommandOutput> {
     }
 }
 
-/// The page of `nudge`, or those of all verbs into a folder.
+/// Prints the page of `nudge`, or writes those of all verbs into a folder.
 pub fn man(args: &Man) -> Result<CommandOutput> {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
@@ -48,7 +48,7 @@ pub fn man(args: &Man) -> Result<CommandOutput> {
     Ok(format!("wrote the pages to {}\n", folder.display()).into())
 }
 
-/// A page whose examples stand under a heading of their own, in the lines they were written in.
+/// Renders a page; examples get a heading of their own and keep their lines.
 fn page(command: &clap::Command) -> std::io::Result<String> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;

@@ -6,11 +6,11 @@ use nudge_client::RuntimeDir;
 use super::{CommandOutput, connect};
 use crate::args::Global;
 
-/// By a call to the server, never by a signal to a pid that a file names.
+/// Ends the session by a call to the server, never by a signal to a pid that a file names.
 pub fn run(global: &Global) -> Result<CommandOutput> {
     if let Err(error) = connect(global).and_then(|remote| remote.shutdown()) {
         let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
-        // Of a session without a PRIMARY nobody can be asked.
+        // Without a PRIMARY nobody answers the call, and the session is ended through its files.
         if error.kind() != ErrorKind::Unavailable || !dir.end_forsaken()? {
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! `nudge try`: the real thing in a private session, ended and removed with it.
+//! `nudge try`: runs real commands in a private session, which is ended and removed afterwards.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use nudge_client::{Remote, RuntimeDir};
 
 use super::CommandOutput;
 
-/// How long the server may take to start.
+/// Time limit of the server's start.
 const START: Duration = Duration::from_secs(5);
-/// How long a step stays on a terminal before the next.
+/// Pause after each step on a terminal.
 const PAUSE: Duration = Duration::from_millis(1800);
 
 pub fn run() -> Result<CommandOutput> {
@@ -33,7 +33,7 @@ pub fn run() -> Result<CommandOutput> {
     say("A toggle that is gone in two hours.")?;
     tour.run(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
     say("A credential is refused (this one is made up).")?;
-    // Put together here, so that nothing that looks like a credential stands in the source.
+    // The parts are joined here, so that the source holds nothing that looks like a credential.
     let made_up = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
     tour.run(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
     say("What an agent finds, best first.")?;
@@ -58,7 +58,7 @@ impl Tour {
         let folder = std::env::temp_dir().join(format!("nudge-try-{}", std::process::id()));
         let mut serve = Command::new(&nudge);
         serve.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", &folder);
-        // Its stdin is held open: the server lives as long as the tour.
+        // Holding stdin open keeps the server alive as long as the tour.
         let server = serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let tour = Self { server: server.map_err(|_| failed("the server cannot be started"))?, folder, nudge };
         let begun = Instant::now();
@@ -71,7 +71,7 @@ impl Tour {
         Ok(tour)
     }
 
-    /// Shows a command and runs it; a failure that is part of the story is not one.
+    /// Shows a command and runs it; `expected` is its exit code, as some steps show a failure.
     fn run(&self, args: &[&str], expected: i32) -> Result<()> {
         print(&format!("$ nudge {}\n", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" ")))?;
         let mut command = Command::new(&self.nudge);
@@ -93,7 +93,7 @@ impl Tour {
 
 impl Drop for Tour {
     fn drop(&mut self) {
-        // End of file on its stdin ends the server; killing it is for one that hangs.
+        // End of file on stdin ends the server; it is killed only when it hangs.
         drop(self.server.stdin.take());
         let begun = Instant::now();
         while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed() < START {
@@ -115,7 +115,7 @@ fn print(text: &str) -> Result<()> {
     written.map_err(|_| Error::new(ErrorKind::Unavailable, "The tour has nowhere to print to."))
 }
 
-/// As a shell would need it.
+/// Quotes an argument for a shell.
 fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }

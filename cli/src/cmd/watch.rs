@@ -7,7 +7,7 @@ use super::{CommandOutput, Form, RunningSession, add, parsed, print, tell};
 use crate::args::{Global, Watch};
 use crate::output;
 
-/// How long the server may keep a call waiting.
+/// Time for which the server may hold a call when nothing changes.
 const WAIT_S: f64 = 5.0;
 
 /// Prints changes until stdout closes or the server ends.
@@ -36,7 +36,8 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
     }
 }
 
-/// Whether the reader of a pipe has gone. Else `nudge watch | head -1` would wait for a second change.
+/// Returns true when the reader of a pipe has gone. Without this `nudge watch | head -1` would wait for a second
+/// change.
 #[cfg(unix)]
 fn nobody_reads() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -53,7 +54,7 @@ fn nobody_reads() -> bool {
     false
 }
 
-/// A change of many hints at once names no component.
+/// Returns true for a change to print. A change of many hints at once has no component and is always printed.
 fn wanted(change: &Value, args: &Watch) -> bool {
     args.component.as_deref().is_none_or(|component| change.get("component").is_none_or(|name| name == component))
 }

@@ -6,7 +6,7 @@ use super::{CommandOutput, RunningSession, address, parsed};
 use crate::args::{Global, Why};
 use crate::output;
 
-/// Explains on stdout whatever the outcome; the exit code is that of `get`.
+/// Prints the explanation, also when no variant fits; the exit code is that of `get`.
 pub fn run(args: &Why, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut result = session.call_here("nudge.why", address(&args.name), &args.here)?;

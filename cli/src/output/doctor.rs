@@ -1,4 +1,4 @@
-//! What `doctor` prints.
+//! The output of `doctor`.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{BAD, FAINT, GOOD, STRONG, plural, styled, text, visible};
 
-/// A line for each check, and below what is wrong its fix.
+/// Prints a line for each check, with the fix below a failed one.
 pub fn doctor(report: &Value) -> String {
     let binary = &report["binary"];
     let mut out = format!("{}\n", styled(STRONG, "Nudge"));
@@ -30,7 +30,7 @@ pub fn doctor(report: &Value) -> String {
     out
 }
 
-/// It works, and yet there is something to do.
+/// Returns true for a check that works but has advice.
 fn is_warning(check: &Value) -> bool {
     check["ok"] == true && check["fix"].is_string()
 }
@@ -47,7 +47,7 @@ fn line(out: &mut String, check: &Value, name: &str) {
         _ => styled(FAINT, "-"),
     };
     let mut facts = Vec::new();
-    // The session's own.
+    // Only the session's check has these fields.
     if let Some(role) = check["role"].as_str() {
         let hints = plural(check["hints"].as_u64().unwrap_or_default(), "hint");
         let [pid, port, version] = ["pid", "port", "version"].map(|name| text(&check[name]));

@@ -1,5 +1,5 @@
-//! Any result as plain text, for the verbs that have no view of their own: names and values, and a table of what is
-//! a list of objects.
+//! Prints any result as plain text, for the verbs without a view of their own: names and values, and a table for
+//! each list of objects.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::{FAINT, styled, tables};
 
-/// Longest text in a cell; `--json` has the whole.
+/// Longest text in a cell; `--json` prints all of it.
 const MAX_CELL_CHARS: usize = 80;
 
-/// A result, its members in their order.
+/// Prints a result, with its members in their order.
 pub fn plain(result: &Value) -> String {
     let Value::Object(members) = result else { return format!("{}\n", cell(result)) };
     if members.is_empty() {
@@ -34,7 +34,7 @@ pub fn plain(result: &Value) -> String {
     out + &aligned(&named)
 }
 
-/// Names and values, the values below each other.
+/// Prints names and values in two aligned columns.
 fn aligned(named: &[(String, String)]) -> String {
     let width = named.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     named.iter().fold(String::new(), |mut out, (name, value)| {
@@ -43,7 +43,7 @@ fn aligned(named: &[(String, String)]) -> String {
     })
 }
 
-/// A list of objects; `None` for everything else.
+/// Returns the rows of a list of objects; `None` for everything else.
 fn rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
     let list = value.as_array().filter(|list| !list.is_empty())?;
     list.iter().map(Value::as_object).collect()

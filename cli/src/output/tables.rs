@@ -1,4 +1,4 @@
-//! Results with many rows, aligned.
+//! Prints results with many rows as tables.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, value_text, visible};
 
-/// What a column shows of a value; `get` shows it whole.
+/// Width to which a value is cut in a column; `get` prints all of it.
 const VALUE_CHARS: usize = 60;
 
-/// The first line, cut short.
+/// Returns the first line, cut to [`VALUE_CHARS`].
 pub(super) fn one_line(text: &str) -> String {
     let line = text.trim_end_matches('\n').split('\n').next().unwrap_or_default();
     let cut = line.chars().count() > VALUE_CHARS || line.len() < text.trim_end_matches('\n').len();
@@ -20,7 +20,7 @@ pub(super) fn one_line(text: &str) -> String {
     if cut { format!("{line}…") } else { line }
 }
 
-/// Columns two spaces apart, under a bold head.
+/// Prints columns two spaces apart, under a bold head.
 pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.to_vec()).add_rows(rows);
@@ -32,14 +32,14 @@ pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     format!("{}\n{rows}\n", styled(STRONG, head))
 }
 
-/// What `ls` prints.
+/// The output of `ls`.
 pub fn components(result: &Value) -> String {
     let row = |row: &Value| vec![text(&row["name"]), text(&row["hint_count"])];
     let rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() { "no components\n".into() } else { table(&["COMPONENT", "HINTS"], rows) }
 }
 
-/// What `ls COMPONENT` prints: every variant, its scope, age and use.
+/// The output of `ls COMPONENT`: every variant with its scope, age and use.
 pub fn hints(result: &Value, reveal: bool) -> String {
     let row = |row: &Value| {
         let hint = &row["hint"];
@@ -50,7 +50,7 @@ pub fn hints(result: &Value, reveal: bool) -> String {
     if rows.is_empty() {
         return "no hints\n".into();
     }
-    // By key; the variants of one stay in their order.
+    // Rows are sorted by key; the variants of one key keep their order.
     rows.sort_by(|a, b| a[0].cmp(&b[0]));
     for variant in rows.iter_mut().filter_map(|row| row.last_mut()) {
         if variant == "null" {
@@ -60,7 +60,7 @@ pub fn hints(result: &Value, reveal: bool) -> String {
     table(&["KEY", "VALUE", "SCOPE", "AGE", "USED", "VARIANT"], rows)
 }
 
-/// A scope in a few words.
+/// Prints a scope in a few words.
 fn scope(hint: &Value) -> String {
     let Some(scope) = hint["meta"]["scope"].as_object() else { return "everywhere".into() };
     let field = |(name, value): (&String, &Value)| match value.as_object() {
@@ -74,7 +74,7 @@ fn scope(hint: &Value) -> String {
     scope.iter().map(field).collect::<Vec<_>>().join(" ")
 }
 
-/// How long ago a time is, by this machine's clock.
+/// Returns how long ago a time is, by this machine's clock.
 fn age(time: &Value) -> String {
     let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -98,7 +98,7 @@ fn usage(hint: &Value) -> String {
     out
 }
 
-/// The same in words.
+/// Returns `age` in words.
 pub fn ago(time: &Value) -> String {
     match age(time).as_str() {
         "now" => "just now".into(),
@@ -106,7 +106,7 @@ pub fn ago(time: &Value) -> String {
     }
 }
 
-/// What `query` prints: name, score and value, aligned.
+/// The output of `query`: name, score and value, aligned.
 pub fn rows(result: &Value, reveal: bool) -> String {
     let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
     let names: Vec<_> = rows.iter().map(|row| name(&row["hint"])).collect();
@@ -125,7 +125,7 @@ pub fn rows(result: &Value, reveal: bool) -> String {
     if out.is_empty() { "no hints\n".into() } else { out }
 }
 
-/// What `why` prints.
+/// The output of `why`.
 pub fn why(result: &Value, reveal: bool) -> String {
     let mut out = format!("{}\n", text(&result["verdict"]));
     for (at, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
@@ -151,7 +151,7 @@ pub fn why(result: &Value, reveal: bool) -> String {
     out
 }
 
-/// What `undo --list` prints.
+/// The output of `undo --list`.
 pub fn deletions(result: &Value) -> String {
     let mut out = String::new();
     for deletion in result["deletions"].as_array().into_iter().flatten() {
@@ -168,12 +168,12 @@ pub fn deletions(result: &Value) -> String {
     if out.is_empty() { "nothing was deleted in this session\n".into() } else { out }
 }
 
-/// When something was deleted, and by whom.
+/// Returns when something was deleted, and by which client.
 pub(super) fn when_and_who(deletion: &Value) -> String {
     let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), visible);
     format!("{} by {by}", ago(&deletion["at"]))
 }
-/// What `stats` prints.
+/// The output of `stats`.
 pub fn stats(result: &Value) -> String {
     let counts = |row: &Value| ["suggestions", "bytes", "followed", "failed"].map(|field| text(&row[field]));
     let mut out = format!("{}, {}\n", plural_of(&result["hints"], "hint"), plural_of(&result["hits"], "hit"));

@@ -1,5 +1,5 @@
-//! HTTP: connections, bodies and their limits. Who may come in is decided in [`door`], what a
-//! body asks in [`rpc`] and, under `/mcp`, in [`mcp`].
+//! HTTP: connections, bodies and their limits. [`door`] decides which requests are let in; [`rpc`] and, under
+//! `/mcp`, [`mcp`] answer them.
 
 pub mod door;
 pub mod mcp;
@@ -35,19 +35,19 @@ use mcp::McpHttp;
 use reply::{empty, json};
 use request::Head;
 
-/// The process that a PROXY's connection belongs to; for `nudge.status`, never for a decision.
+/// Request header with the pid of the PROXY that calls; for `nudge.status`, never for a decision.
 pub const PROXY_HEADER: &str = "nudge-proxy";
 
-/// Connections at a time; further ones wait in the listener's queue.
+/// Largest number of connections; further ones wait in the listener's queue.
 const MAX_CONNECTIONS: u32 = 512;
-/// Total time for a head, and so the longest that a kept connection may be idle. With
-/// [`BODY_TIMEOUT`] a request has 30 seconds in all, however it is dribbled.
+/// Total time for a head, and so the longest idle time of a kept connection. With
+/// [`BODY_TIMEOUT`] a request has 30 seconds in all, however slowly it is sent.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Total time for a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a peer may take nothing of an answer.
+/// Time for which a peer may read nothing of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long to swallow a body that was refused, so that the sender gets to read why.
+/// Time for which the body of a refused request is read and dropped, so that the sender gets to read the refusal.
 const LINGER: Duration = Duration::from_secs(2);
 /// Largest request line and headers.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -55,10 +55,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Pause when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// A whole answer, or whatever `/mcp` says, which may be a stream.
+/// A whole answer, or the answer of `/mcp`, which may be a stream.
 type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
-/// A listener that accepts, and the connections it accepted.
+/// A handle on all accepted connections.
 pub struct Connections {
     free: Arc<Semaphore>,
 }
@@ -77,17 +77,17 @@ impl Connections {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Endpoint {
-    /// Who may come in.
+    /// The checks of a request's head.
     pub door: Door,
-    /// What answers calls.
+    /// The service that answers calls.
     pub service: Arc<dyn Service>,
-    /// What changes in it.
+    /// The last changes, for `nudge.changes`.
     pub history: Arc<History>,
     /// The PROXYs among the callers.
     pub proxies: Arc<Proxies>,
-    /// What answers under `/mcp`.
+    /// The handler of `/mcp`.
     pub mcp: McpHttp,
 }
 
@@ -115,7 +115,7 @@ async fn accept(
                     drop(permit);
                 });
             }
-            // Out of descriptors, or a peer that has gone already: the listener itself is sound.
+            // The system is out of descriptors, or the peer has gone already: the listener itself still works.
             Some((_, Err(_))) => sleep(ACCEPT_PAUSE).await,
             None => return,
         }
@@ -138,7 +138,7 @@ async fn connection(
     endpoint: Arc<Endpoint>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // An answer is one write that nothing follows; waiting to fill a packet would only delay it.
+    // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -147,12 +147,12 @@ async fn connection(
         let (endpoint, proxy) = (Arc::clone(&endpoint), Arc::clone(&proxy));
         async move { Ok::<_, Infallible>(endpoint.answer(request, &proxy).await) }
     });
-    // Reading has its deadlines in hyper and in `read`; this one is for peers that take no answer.
+    // hyper and `read` limit the time for reading; this limit is for peers that do not read the answer.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let stream = TokioIo::new(Box::pin(stream));
     let mut connection = pin!(builder.serve_connection(stream, service));
-    // A connection that breaks is its peer's affair.
+    // Errors of a connection are ignored: only its peer is affected.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = stopped.wait_for(|stop| *stop) => {}
@@ -162,12 +162,12 @@ async fn connection(
 }
 
 impl Endpoint {
-    /// `proxy` is the PROXY behind the connection, once that has said that it is one.
+    /// Answers a request. `proxy` is set by the first request on the connection that has a [`PROXY_HEADER`].
     async fn answer(&self, request: Request<Incoming>, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
         let (head, mut body) = request.into_parts();
         let read = match self.door.check(&head) {
             Ok(Route::Health) => return health().map(Either::Left),
-            // Only a POST has a body that means anything.
+            // The bodies of GET and DELETE are ignored.
             Ok(Route::Mcp) if head.method != Method::POST => {
                 return self.mcp.answer(head, Bytes::new()).await.map(Either::Right);
             }
@@ -189,7 +189,7 @@ impl Endpoint {
             }
             Err(refusal) => {
                 tracing::info!(status = refusal.status().as_u16(), "refused a request");
-                // A client that sent `Expect: 100-continue` still waits for leave to send its body.
+                // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));
                 }
@@ -199,7 +199,7 @@ impl Endpoint {
     }
 }
 
-/// Reads a body within its limits of size and time.
+/// Reads a body within the limits of size and time.
 async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
     let deadline = Instant::now() + BODY_TIMEOUT;
     let mut whole = Bytes::new();
@@ -226,14 +226,15 @@ async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
     Ok(if parts.is_empty() { whole } else { parts.freeze() })
 }
 
-/// Closing with unread bytes would reset the connection before the sender has read the refusal.
+/// Reads and drops the rest of a body: closing with unread bytes would reset the connection before the sender has
+/// read the refusal.
 async fn swallow(mut body: Incoming) {
     let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
 }
 
 fn health() -> Response<Full<Bytes>> {
     let mut response = json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into());
-    // Asked without a token, so it holds no connection either.
+    // `/health` needs no token, so its connection is closed, as after a refusal.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -1,4 +1,4 @@
-//! The PRIMARY, called by many at a time, whoever it is by then.
+//! An asynchronous client of the session's PRIMARY, shared by many tasks, that follows it when another takes over.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,49 +18,49 @@ use crate::connection::{Connection, Failed};
 use crate::runtime::{RuntimeDir, ServerFile};
 use crate::session::SessionState;
 
-/// The header by which a call says that it wants to be told of names that its `context.env` lacks
+/// Request header that asks the server to name the variables that `context.env` lacks
 /// ([`Caller::asking_env`]); its value is `ask`.
 pub const ENV_HEADER: &str = "nudge-env";
-/// The header that names a call which may change something, so that it is made once however often it is
-/// sent ([`Caller::with_key`]).
+/// Request header with the idempotency key of a call that may change something, so that it is made once
+/// however often it is sent ([`Caller::with_key`]).
 pub const KEY_HEADER: &str = "idempotency-key";
 
-/// From the first byte to the last try, so that a caller is told within 10 seconds.
+/// Time limit of a call with all its retries, so that a caller has an answer or an error within 10 seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
-/// For the call after one that was not answered: a caller that makes two in a row, such as `nudge get`,
-/// is told within 10 seconds too.
+/// Time limit of the call that follows an unanswered one: a caller that makes two in a row, such as
+/// `nudge get`, is told within 10 seconds too.
 const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long [`Client::connect`] tries while a server is there and no connection can be opened.
+/// Time for which [`Client::connect`] retries while a server is there and no connection can be opened.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server may take from winning its lock to writing `server.pid`: it may have much to read.
+/// Time that a server may take from winning the lock to writing `server.pid`: its journal may be long.
 const START_TIMEOUT: Duration = CALL_TIMEOUT;
-/// How long nobody may be PRIMARY of a session that lives: a PROXY waits for the lock to be free.
+/// Time for which a living session may be without a PRIMARY, while a PROXY takes over the lock.
 const GAP_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(2);
-/// What travels of a caller's name.
+/// Longest header value that is sent, such as the caller's name; the rest is cut off.
 const MAX_NAME_CHARS: usize = 128;
-/// Connections kept while nobody uses them.
+/// Largest number of idle connections in the pool.
 const MAX_IDLE: usize = 8;
 const SHUTDOWN: &str = "nudge.shutdown";
 
-/// The session's PRIMARY, found through the runtime directory whenever a connection has to be opened, and
-/// called by any number of tasks of one tokio runtime at a time.
+/// A client of the session's PRIMARY, which it finds through the runtime directory whenever it opens a
+/// connection. Any number of tasks of one tokio runtime may call it at a time.
 ///
-/// A call takes 7 seconds at the most (2 when the one before was not answered in that time), then it is
-/// `E_UNAVAILABLE`. When its connection breaks, the PRIMARY may have died: it is sent again, to whoever is
-/// PRIMARY then, as long as the session lives. What may change something carries a key by which the
-/// PRIMARY knows it again, so that it is made once. `nudge.shutdown` is sent once.
+/// A call takes 7 seconds at the most (2 when the one before was not answered in that time) and then fails
+/// with `E_UNAVAILABLE`. When the connection breaks, the PRIMARY may have died: the call is sent again, to the
+/// next PRIMARY, as long as the session lives. A call that may change something carries an idempotency key, so
+/// that it is made once. `nudge.shutdown` is sent once.
 pub struct Client {
     dir: RuntimeDir,
-    /// Who calls, where the call itself does not say.
+    /// The caller's name for calls that do not give their own.
     name: HeaderValue,
-    /// What every request carries besides.
+    /// Additional headers of every request.
     headers: HeaderMap,
-    /// The only session whose PRIMARYs are called, if not whichever there is.
+    /// The id of the only session to call; `None` for any session in `dir`.
     session: Option<String>,
     idle: Mutex<Vec<Connection>>,
     last_id: AtomicU64,
-    /// The last call was given all its time and not answered.
+    /// Set when the last call ran into [`CALL_TIMEOUT`], which shortens the next one.
     silent: AtomicBool,
 }
 
@@ -70,8 +70,8 @@ const _: () = {
 };
 
 impl Client {
-    /// A client of the session of `dir`, which is not looked for before the first call. `name` says who
-    /// calls, for people who ask later who did what (`nudge.deletions`).
+    /// Makes a client of the session of `dir`, which is not looked for before the first call. `name` is the
+    /// caller's name, recorded for `nudge.deletions`.
     pub fn new(dir: &RuntimeDir, name: impl Into<String>) -> Self {
         Self {
             dir: dir.clone(),
@@ -84,31 +84,31 @@ impl Client {
         }
     }
 
-    /// Says anew who calls.
+    /// Replaces the caller's name.
     pub(crate) fn rename(&mut self, name: &str) {
         self.name = header(name);
     }
 
-    /// Adds a header to every request: a PROXY says who it is. Of the value, 128 characters travel.
+    /// Adds a header to every request, by which a PROXY identifies itself. The value is cut to 128 characters.
     ///
     /// # Panics
     /// When `name` is no header name in lower case.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(HeaderName::from_static(name), header(&value.into()));
-        // They carry what was to be sent when they were opened.
+        // Kept connections send the headers that were set when they were opened.
         self.kept().clear();
         self
     }
 
-    /// Calls PRIMARYs of this session alone: a PROXY must not carry its client into another.
+    /// Restricts the client to one session: a PROXY must not carry its own client into another.
     #[must_use]
     pub fn of_session(mut self, id: Option<String>) -> Self {
         self.session = id;
         self
     }
 
-    /// Connects, so that the first call need not.
+    /// Opens the first connection ahead of the first call.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs or none can be reached.
@@ -130,8 +130,8 @@ impl Client {
     /// call up; it may be carried out all the same.
     ///
     /// # Errors
-    /// What the method says; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for
-    /// a key with other characters than visible ASCII.
+    /// The method's own errors; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for
+    /// an idempotency key with other characters than visible ASCII.
     pub async fn call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let request = self.prepare(caller, method, params)?;
         let hurried = self.silent.swap(false, Ordering::Relaxed);
@@ -154,7 +154,8 @@ impl Client {
         Ok(Prepared { name, key, env: caller.env, body: body.into(), once: method == SHUTDOWN })
     }
 
-    /// Sends a call until it is answered. `trouble` is why it was not, while it is not on its way.
+    /// Sends a call until it is answered. `trouble` holds the last failure until the next try has a connection,
+    /// so that the caller can report it on a timeout.
     async fn send(&self, request: &Prepared, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
         let mut refused = false;
         loop {
@@ -162,12 +163,12 @@ impl Client {
             let was_kept = kept.is_some();
             let failed = match self.exchange(kept, request, trouble).await {
                 Ok((StatusCode::UNAUTHORIZED, answer)) if !refused && !request.once => {
-                    // Another PRIMARY has come between reading its token and connecting.
+                    // The token is outdated when another PRIMARY took over after `server.pid` was read.
                     refused = true;
                     Failed { error: refusal(&answer), sent: true, lasting: false }
                 }
                 Ok((_, answer)) => match read_answer(&answer) {
-                    // It has done nothing, so even what is sent once is sent to the next.
+                    // An ending PRIMARY has not carried the call out, so that even `nudge.shutdown` may be sent again.
                     Err(error) if is_ending(&error) => Failed { error, sent: false, lasting: false },
                     answer => return answer,
                 },
@@ -177,7 +178,7 @@ impl Client {
                 return Err(failed.error);
             }
             *trouble = Some(failed.error);
-            // All were connections to the one that has died.
+            // The other kept connections lead to the same dead PRIMARY.
             self.kept().clear();
             if !was_kept {
                 sleep(POLL).await;
@@ -185,7 +186,7 @@ impl Client {
         }
     }
 
-    /// One try, over a kept connection or a new one.
+    /// Makes one try, over a kept connection or a new one.
     async fn exchange(
         &self,
         kept: Option<Connection>,
@@ -208,7 +209,7 @@ impl Client {
     async fn open(&self) -> Result<Connection, Failed> {
         let server = find(&self.dir).await.map_err(Failed::lasting)?;
         let connection = Connection::open(server.port, server.token.as_deref(), &self.headers).await?;
-        // Had it died before the port was opened, whoever has the port now would get the token.
+        // Had the server died before the port was opened, another process on that port would get the token.
         if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(&server) {
             return Err(Failed::broken("it has just ended", false));
         }
@@ -231,7 +232,7 @@ impl Client {
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Connection>> {
-        // A panic elsewhere leaves nothing half done here.
+        // A poisoned pool is whole: no panic leaves it half changed.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -250,13 +251,13 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A call as it is sent, however often.
+/// A call ready to be sent, the same at every retry.
 struct Prepared {
     name: HeaderValue,
     key: Option<HeaderValue>,
     env: bool,
     body: Bytes,
-    /// Not to be sent a second time.
+    /// Set for a call that is never retried once it may have been sent.
     once: bool,
 }
 
@@ -290,17 +291,17 @@ fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
     }
 }
 
-/// What a server says that refuses a token.
+/// Reads the error of a server that refuses the token.
 fn refusal(body: &[u8]) -> Error {
     read_answer(body).err().unwrap_or_else(|| unavailable("The Nudge server refuses the token; start it again."))
 }
 
-/// Whether a PRIMARY says that it answers nothing more.
+/// Returns true when the error says that the PRIMARY is ending and answers no more calls.
 fn is_ending(error: &Error) -> bool {
     error.data().get("ending") == Some(&Value::Bool(true))
 }
 
-/// What `server.pid` says, believed only while the lock is held.
+/// Reads `server.pid`, which is believed only while the lock is held, and waits for a PRIMARY that is starting.
 async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     let begun = Instant::now();
     let mut free_since = None;
@@ -325,13 +326,13 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     }
 }
 
-/// A key for a call of a method that may change something, for a caller that may make the call elsewhere
-/// too: [`Client::call`] makes one of its own where none is given.
+/// Makes an idempotency key when `method` may change something. Needed only by a caller that may send the same
+/// call elsewhere too: [`Client::call`] makes a key of its own where none is given.
 pub fn key_of_call(method: &str) -> Option<String> {
     changes(method).then(|| uuid::Uuid::new_v4().simple().to_string())
 }
 
-/// Whether a call may change something, and so needs a key. What is not known may.
+/// Returns true when a method may change something and so needs an idempotency key; an unknown one may.
 fn changes(method: &str) -> bool {
     static READ_ONLY: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let rows = nudge::methods().into_iter().filter(|row| row.read_only);
@@ -340,7 +341,7 @@ fn changes(method: &str) -> bool {
     !READ_ONLY.contains(&method)
 }
 
-/// The caller's key, or one of our own.
+/// Returns the caller's idempotency key, or a new random one.
 fn key(given: Option<&str>) -> Result<HeaderValue> {
     let value = match given {
         Some(key) => HeaderValue::from_str(key),
@@ -349,14 +350,15 @@ fn key(given: Option<&str>) -> Result<HeaderValue> {
     value.map_err(|_| Error::new(ErrorKind::Invalid, "The key of a call may hold visible ASCII alone; give another."))
 }
 
-/// A text as a header can carry it.
+/// Turns a text into a header value: visible ASCII and spaces, other characters as `?`, cut to
+/// [`MAX_NAME_CHARS`].
 fn header(text: &str) -> HeaderValue {
     let plain: String =
         text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
     HeaderValue::try_from(plain).unwrap_or(HeaderValue::from_static("?"))
 }
 
-/// Also when there is not even a directory where one could be.
+/// The error for a missing server, or a missing runtime directory.
 pub(crate) fn no_server() -> Error {
     unavailable("No Nudge server is running; start one with `nudge serve`.")
 }

@@ -1,4 +1,4 @@
-//! One HTTP connection to a server, driven by the call that uses it.
+//! An HTTP connection to a server, driven by the call that uses it.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -18,42 +18,42 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// More than any export: the server's own limit is 24 MiB of hints.
+/// Largest answer that is read. An export stays below it: a server holds 24 MiB of hints at most.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
-/// Why a request was not answered.
+/// The reason why a request was not answered.
 #[derive(Debug)]
 pub struct Failed {
-    /// What to say when it is not tried again.
+    /// The error for the caller when there is no further try.
     pub error: Error,
-    /// Something of the request may have left this process.
+    /// True when a part of the request may have left this process.
     pub sent: bool,
-    /// Another try would end alike.
+    /// True when another try would fail in the same way.
     pub lasting: bool,
 }
 
 impl Failed {
-    /// The connection could not be opened, or has ended.
+    /// Makes the failure of a connection that could not be opened or has ended.
     pub fn broken(reason: &str, sent: bool) -> Self {
         let message = format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again.");
         Self { error: Error::new(ErrorKind::Unavailable, message), sent, lasting: false }
     }
 
-    /// What no other try would mend.
+    /// Makes a failure that no other try would mend.
     pub fn lasting(error: Error) -> Self {
         Self { error, sent: false, lasting: true }
     }
 }
 
-/// A connection for one request at a time. No task belongs to it: the bytes move while a request waits
-/// for its answer, and dropping it closes it.
+/// A connection for one request at a time. No background task belongs to it: bytes move only while a
+/// request waits for its answer. Dropping the connection closes it.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// Moves the bytes; `None` once the connection is closed.
+    /// The future that moves the bytes; `None` once the connection is closed.
     driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
-    /// The same socket, to look at without a turn of the event loop.
+    /// A second handle on the socket, to check it without a turn of the event loop.
     socket: std::net::TcpStream,
-    /// What every request carries.
+    /// The headers of every request.
     headers: HeaderMap,
 }
 
@@ -63,7 +63,7 @@ impl Connection {
         let broken = |error: io::Error| Failed::broken(&error.to_string(), false);
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
         let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?.map_err(broken)?;
-        // A call is one small write that nothing follows; waiting to fill a packet would only delay it.
+        // A call is one small write that nothing follows; Nagle's algorithm would only delay it.
         stream.set_nodelay(true).map_err(broken)?;
         let stream = stream.into_std().map_err(broken)?;
         let socket = stream.try_clone().map_err(broken)?;
@@ -83,7 +83,7 @@ impl Connection {
         Ok(Self { sender, driver: Some(driver), socket, headers })
     }
 
-    /// Whether the server has neither closed it nor sent what nobody asked for.
+    /// Returns true when the server has neither closed the connection nor sent unasked bytes.
     pub fn is_open(&self) -> bool {
         let waiting = self.socket.peek(&mut [0]);
         self.driver.is_some()
@@ -91,7 +91,7 @@ impl Connection {
             && waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Whether a server answers at all; only the question is sent.
+    /// Asks `GET /health` and returns true when a server answers with 200; no token is sent.
     pub async fn is_healthy(&mut self) -> bool {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = hyper::Uri::from_static("/health");
@@ -99,7 +99,7 @@ impl Connection {
         self.exchange(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
-    /// Posts a call and gives the whole answer, whatever its status.
+    /// Posts a call and returns the whole answer, whatever its status.
     pub async fn post(
         &mut self,
         headers: impl IntoIterator<Item = (hyper::header::HeaderName, HeaderValue)>,
@@ -139,7 +139,7 @@ impl Connection {
                 return Poll::Ready(answer);
             }
             if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
-                // Whoever still waits for something of it is told.
+                // Dropping the driver makes everything that still waits for the connection fail.
                 *driver = None;
             }
             answer.as_mut().poll(cx)

@@ -1,5 +1,5 @@
-//! A directory of ours and the few things done in it, so that no link, pipe or foreign file planted
-//! there is ever followed, waited for or believed.
+//! A directory that belongs to this user, with the few file operations Nudge needs there. No link, pipe or
+//! foreign file planted in it is ever followed, waited for or believed.
 //!
 //! On Unix everything is relative to the opened directory: renaming or replacing its path later
 //! changes nothing. On Windows the user's own profile folder is the protection.
@@ -13,15 +13,15 @@ pub use unix::{Dir, FileId};
 #[cfg(not(unix))]
 pub use windows::{Dir, FileId};
 
-/// Why a directory cannot be used.
+/// The reason why a directory cannot be used.
 #[derive(Debug)]
 #[cfg_attr(not(unix), allow(dead_code))]
 pub enum Unfit {
-    /// It belongs to somebody else.
+    /// The directory belongs to another user.
     Foreign,
-    /// It is not there, and was not to be made.
+    /// The directory is missing and was not to be created.
     Missing,
-    /// The rest of a sentence that begins with the path.
+    /// Any other reason: the rest of a sentence that begins with the path.
     Because(String),
 }
 
@@ -31,25 +31,25 @@ impl From<io::Error> for Unfit {
     }
 }
 
-/// What has a name.
+/// The kind of file that has a certain name.
 #[derive(Debug)]
 pub enum FileKind {
-    /// Nothing.
+    /// There is no such file.
     Missing,
-    /// A regular file of ours with one name.
+    /// A regular file of this user's with one name (no second hard link).
     Ours {
-        /// Which file it is.
+        /// The identity of the file.
         id: FileId,
-        /// How long it is.
+        /// The length of the file.
         bytes: u64,
     },
     /// A directory.
     Directory,
-    /// Anything else: a link, a pipe, a file of somebody else's or with a second name.
+    /// Anything else: a link, a pipe, another user's file or a file with a second name.
     Other,
 }
 
-/// Refuses what is not a plain file with one name.
+/// Refuses anything but a regular file that passes `ours`.
 fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
     if meta.is_file() && ours(&meta) {
@@ -68,12 +68,12 @@ mod unix {
 
     use super::{File, FileKind, Path, Unfit, io, plain};
 
-    /// Which file something is, whatever its name: device and inode, whose types differ between systems.
+    /// The identity of a file, whatever its name: device and inode, whose types differ between systems.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId(i128, i128);
 
     impl FileId {
-        /// That of an open file.
+        /// Returns the identity of an open file.
         pub fn of(file: &File) -> io::Result<Self> {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
@@ -85,12 +85,12 @@ mod unix {
         }
     }
 
-    /// A directory of ours with mode 0700.
+    /// A directory of this user's with mode 0700.
     #[derive(Debug)]
     pub struct Dir(OwnedFd);
 
     impl Dir {
-        /// Creates it when it is missing and `create`, and checks what it is.
+        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
             let made =
                 if create { std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) } else { Ok(()) };
@@ -98,7 +98,7 @@ mod unix {
             let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
                 (Ok(dir), _) => dir,
                 (Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR), _) => {
-                    // A link or a file; whose it is decides whether another place may be used.
+                    // The path is a link or a file; when it is another user's, the caller may use another place.
                     return Err(if owner(path)? == rustix::process::geteuid().as_raw() {
                         Unfit::Because("is not a real directory".into())
                     } else {
@@ -122,7 +122,7 @@ mod unix {
             Ok(Self(dir))
         }
 
-        /// Opens a file to lock it; makes it when it is missing and `create`.
+        /// Opens a file to lock it; it is created when missing if `create`.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             let create = if create { OFlags::CREATE } else { OFlags::empty() };
             self.open_at(name, OFlags::RDWR | create)
@@ -133,15 +133,15 @@ mod unix {
             self.open_at(name, OFlags::RDONLY)
         }
 
-        /// Opens a file for adding to it; makes it when it is missing.
+        /// Opens a file to append to it; it is created when missing.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
         }
 
-        /// Opens a file for reading and writing, and makes it private first where it is not.
+        /// Opens a file for reading and writing, and makes it private first if it is not.
         pub fn open_write(&self, name: &str) -> io::Result<File> {
             let file = match self.open_whatever_mode(name, OFlags::RDWR) {
-                // Of ours, but somebody took our own permission away.
+                // The file is this user's, but its mode denies the owner: repair the mode.
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied
                         && matches!(self.look(name), Ok(FileKind::Ours { .. })) =>
@@ -155,12 +155,12 @@ mod unix {
             Ok(file)
         }
 
-        /// Makes a file that was not there, for reading and writing.
+        /// Creates a file for reading and writing; fails when it exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
         }
 
-        /// What has that name; nothing is opened or followed.
+        /// Tells which kind of file has that name; nothing is opened or followed.
         pub fn look(&self, name: &str) -> io::Result<FileKind> {
             let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
@@ -175,7 +175,7 @@ mod unix {
             })
         }
 
-        /// Whether a name stands for that file.
+        /// Returns true when `name` stands for the file `id`.
         pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
             match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => Ok(false),
@@ -183,23 +183,23 @@ mod unix {
             }
         }
 
-        /// Puts one name in the place of another.
+        /// Renames a file, replacing one that has the new name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
         }
 
-        /// Removes a name; what it linked to stays.
+        /// Removes a name; the target of a link stays.
         pub fn remove(&self, name: &str) -> io::Result<()> {
             Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
         }
 
-        /// Whether a directory has that name.
+        /// Returns true when a directory has that name.
         pub fn is_dir(&self, name: &str) -> bool {
             rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
         }
 
-        /// What others may write is no word of ours, and what they may read is no place for a token.
+        /// Refuses a file with permissions for others: they could write what we believe, or read a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
             plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
         }
@@ -224,12 +224,12 @@ mod windows {
 
     use super::{File, FileKind, Path, Unfit, io, plain};
 
-    /// The standard library does not tell files apart here; the profile folder is the protection.
+    /// Stands for any file: the standard library has no file identity here, and the profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId;
 
     impl FileId {
-        /// That of an open file.
+        /// Returns the identity of an open file.
         #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
         pub fn of(_file: &File) -> io::Result<Self> {
             Ok(Self)
@@ -241,7 +241,7 @@ mod windows {
     pub struct Dir(PathBuf);
 
     impl Dir {
-        /// Creates it when it is missing and `create`, and checks what it is.
+        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
             if create {
                 std::fs::create_dir_all(path)?;
@@ -254,7 +254,7 @@ mod windows {
             }
         }
 
-        /// Opens a file to lock it; makes it when it is missing and `create`.
+        /// Opens a file to lock it; it is created when missing if `create`.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create(create).truncate(false))
         }
@@ -264,7 +264,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true))
         }
 
-        /// Opens a file for adding to it; makes it when it is missing.
+        /// Opens a file to append to it; it is created when missing.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().append(true).create(true))
         }
@@ -274,12 +274,12 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true).write(true))
         }
 
-        /// Makes a file that was not there, for reading and writing.
+        /// Creates a file for reading and writing; fails when it exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create_new(true))
         }
 
-        /// What has that name; nothing is opened or followed.
+        /// Tells which kind of file has that name; nothing is opened or followed.
         pub fn look(&self, name: &str) -> io::Result<FileKind> {
             Ok(match self.0.join(name).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
@@ -290,12 +290,12 @@ mod windows {
             })
         }
 
-        /// Whether a name stands for a file; which one, nobody tells.
+        /// Returns true when `name` stands for a regular file; which one cannot be told here.
         pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
             Ok(matches!(self.look(name)?, FileKind::Ours { .. }))
         }
 
-        /// Puts one name in the place of another.
+        /// Renames a file, replacing one that has the new name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             std::fs::rename(self.0.join(from), self.0.join(to))
         }
@@ -305,7 +305,7 @@ mod windows {
             std::fs::remove_file(self.0.join(name))
         }
 
-        /// Whether a directory has that name.
+        /// Returns true when a directory has that name.
         pub fn is_dir(&self, name: &str) -> bool {
             self.0.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir())
         }

@@ -1,4 +1,5 @@
-//! What travels of an environment: the variables that were asked for, and no others (semantics section 9).
+//! The part of an environment that is sent to a server: the variables that it asked for, and no others
+//! (semantics section 9).
 
 use nudge::EnvNames;
 use serde_json::{Map, Value};
@@ -7,17 +8,17 @@ use serde_json::{Map, Value};
 const MAX_NAMES: usize = 256;
 const MAX_VALUE_BYTES: usize = 32 << 10;
 
-/// `context.env` for a call whose candidates mention `asked`: the value only where it matters, `""` for
-/// the others that are set, null for what is not set.
+/// Builds `context.env` for a call whose candidates mention the names in `asked`: the value only where it matters,
+/// `""` for other variables that are set, null for variables that are not set.
 pub fn asked_env(asked: &EnvNames, look_up: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
     let value = |name: &String| match look_up(name) {
-        // Known not to be set, which is more than unknown.
+        // Null says "known not to be set"; a missing name would say "unknown".
         None => Value::Null,
-        // A value that is too long for a context is too long to match.
+        // A longer value cannot be sent, and no scope can match it.
         Some(value) if asked.values.contains(name) && value.len() <= MAX_VALUE_BYTES => value.into(),
         Some(_) => "".into(),
     };
-    // What is set first: a context has room for so many names, and those left out count as not set.
+    // Variables that are set come first: names beyond the limit are left out and count as not set.
     let mut told: Vec<_> = asked.names.iter().map(|name| (name.clone(), value(name))).collect();
     told.sort_by_key(|(_, value)| value.is_null());
     told.truncate(MAX_NAMES);

@@ -1,4 +1,4 @@
-//! Where this process is.
+//! The context of this process: its folder, repository, branch and environment.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -9,8 +9,8 @@ use nudge::context::detect::{Detector, GitEnv};
 use nudge::context::infer;
 use nudge::{Context, Error, ErrorKind, Result};
 
-/// The folder of this process: `$PWD` when it is the same one, because it keeps the links the user
-/// followed.
+/// Returns the folder of this process: `$PWD` when it names the same folder, because it keeps the symbolic
+/// links that the user followed.
 pub fn process_cwd() -> Option<PathBuf> {
     cwd(std::env::var_os("PWD"))
 }
@@ -23,11 +23,11 @@ fn cwd(pwd: Option<OsString>) -> Option<PathBuf> {
     Some(logical.filter(same).unwrap_or(real))
 }
 
-/// The context of this process as far as it can be told: `cwd` (else the folder of the process), the
-/// repository and branch there by git's own files, the system, and the environment, of which a call to a
-/// [session](crate::Store::connect) tells what is asked for alone.
+/// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there
+/// by git's own files, the operating system, and the environment. A call to a
+/// [session](crate::Store::connect) sends only those variables that the server asks for.
 ///
-/// It reads the environment of the process, which nobody outside Rust may change meanwhile; see
+/// It reads the environment of the process, which code outside Rust must not change meanwhile; see
 /// [`detect_from`].
 ///
 /// # Errors

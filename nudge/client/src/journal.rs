@@ -1,8 +1,8 @@
-//! The journal: what a session has acknowledged, for the PRIMARY that comes next.
+//! The journal: the changes that a session has acknowledged, for the PRIMARY that comes next.
 //!
-//! A file `journal` in the runtime directory: [`MAGIC`], then records. A record is the length of its
-//! payload, a CRC-32, both four bytes with the least first, and the payload. The CRC covers the length
-//! and the payload: so zeros at the end of a file are no record. An empty file is an empty journal.
+//! It is the file `journal` in the runtime directory: [`MAGIC`], then records. A record is the length of its
+//! payload and a CRC-32, both four bytes in little-endian order, and the payload. The CRC covers the length
+//! and the payload, so that zeros at the end of a file are no record. An empty file is an empty journal.
 //!
 //! A record is written by one call and survives the death of the process at once, because the system
 //! holds it. It is never flushed to the disk: a session does not outlive the machine.
@@ -19,35 +19,35 @@ use crate::dir::{Dir, FileId, FileKind};
 use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
 
 const NAME: &str = "journal";
-/// What a compaction writes; one that was killed leaves it, and the next removes it.
+/// The file that a compaction writes; when its process is killed the file stays, and the next one removes it.
 const TEMPORARY: &str = "journal.new";
 /// The first bytes of the file; the number is the version of the format.
 const MAGIC: &[u8; 16] = b"nudge-journal 1\n";
-/// What the magic of every version begins with.
+/// The beginning of the magic of every version.
 const FAMILY: &[u8; 14] = b"nudge-journal ";
-/// Length and CRC.
+/// Size of a record's length and CRC.
 const HEAD_BYTES: usize = 8;
-/// More than any change: a whole import is 24 MiB.
+/// Largest record. A change stays below it: a whole import is 24 MiB.
 const MAX_RECORD_BYTES: usize = 128 << 20;
-/// How much memory is kept between two appends.
+/// Largest amount of memory that the buffer keeps between two appends.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl RuntimeDir {
     /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the
     /// lock.
     ///
-    /// With `keep` the session goes on: the longest whole prefix of the records comes back in order,
-    /// and what follows it is cut off. Without, a new session begins and what there was is removed.
+    /// With `keep` the session goes on: the longest whole prefix of the records is returned in order,
+    /// and the rest of the file is cut off. Without `keep` a new session begins and the old journal is removed.
     ///
-    /// Damage does not make this fail. A link, a pipe, somebody else's file or one with a second name under
-    /// the journal's name is not believed but replaced: the name is removed, what it stood for is
-    /// untouched. A directory stays; until it is gone, every append is refused. Both are told in
+    /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under
+    /// the journal's name is not read but replaced: the name is removed, the file itself is untouched. A
+    /// directory stays; until it is gone, every append is refused. Both are reported in
     /// [`Restored::notice`], and neither needs a restart.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` with `keep` alone, when there is a journal of ours that cannot be read just now
-    /// (too many open files, an error of the disk), or that another version of Nudge has written: whoever
-    /// went on without it would lose acknowledged changes, so it is left as it is and the caller gives the
+    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open
+    /// files, an error of the disk), or was written by another version of Nudge: a PRIMARY that went on
+    /// without it would lose acknowledged changes, so the file stays as it is and the caller gives the
     /// lock back.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
         Journal::open(Arc::clone(&self.dir), self.path().join(NAME), lock.id.clone(), keep)
@@ -67,44 +67,44 @@ impl RuntimeDir {
     }
 }
 
-/// What a journal held when it was opened.
+/// The contents of a journal when it was opened.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// The payloads, in the order in which they were appended.
     pub records: Vec<Vec<u8>>,
-    /// One sentence for the log when something was not as the last PRIMARY left it.
+    /// A sentence for the log when something was not as the last PRIMARY left it.
     pub notice: Option<String>,
 }
 
 impl fmt::Debug for Restored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the payloads: they are hints.
+        // The payloads are left out: they are hints.
         f.debug_struct("Restored").field("records", &self.records.len()).field("notice", &self.notice).finish()
     }
 }
 
 /// The open journal of the PRIMARY. Its methods may be called from any thread; they exclude each other.
 ///
-/// When the file is renamed, removed or replaced from outside, the next append puts a copy of what was
+/// When another process renames, removes or replaces the file, the next append puts a copy of what was
 /// written back in its place. When that happens to `primary.lock`, another may be PRIMARY by now: the journal
 /// is never touched again, and everything is refused. (On Windows only a missing file is noticed.)
 pub struct Journal {
     dir: Arc<Dir>,
     path: PathBuf,
-    /// The file that is locked.
+    /// The identity of the `primary.lock` that was locked.
     lock: FileId,
     inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// `None` until the name is free for it: nothing has been appended then.
+    /// `None` while a directory has the journal's name; nothing has been appended until then.
     open: Option<Open>,
-    /// Up to here the file holds whole records; its cursor stands here.
+    /// Length of the whole records at the start of the file; the cursor stands at their end.
     good: u64,
-    /// Somebody has shortened the file.
+    /// Set when another process has shortened the file.
     damaged: bool,
-    /// `primary.lock` has stood for something else, or for nothing.
+    /// Set once `primary.lock` was found removed or replaced.
     unlocked: bool,
     buffer: Vec<u8>,
 }
@@ -144,23 +144,23 @@ impl Journal {
     /// Appends a record: when this returns, the death of the process does not lose it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be written. Then nothing of it stays in the file, or what stays is
-    /// cut off before anything else is written; every call tries afresh, so it goes on by itself once
-    /// the reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
-    /// Also for more than 128 MiB; and for good once `primary.lock` was removed or replaced, where what was
-    /// being written just then may stay.
+    /// `E_UNAVAILABLE` when the record cannot be written. Then nothing of it stays in the file, or the rest
+    /// is cut off before anything else is written; every call tries again, so appends work once the
+    /// reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
+    /// Records of more than 128 MiB are refused too. Once `primary.lock` was removed or replaced every call fails
+    /// for good, and the record that was being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let mut inner = self.lock();
         self.add(&mut inner, payload).map_err(|error| self.refusal(&error))
     }
 
-    /// How long the file is.
+    /// Returns the length of the file.
     pub fn bytes(&self) -> u64 {
         self.lock().good
     }
 
-    /// Whether somebody has shortened the file: records are missing in it, so appends are refused until
-    /// [`Self::compact`] has written everything anew. A [`nudge::Log`] that says so in `is_long` heals
+    /// Returns true when another process has shortened the file: records are missing, so appends are refused until
+    /// [`Self::compact`] has written everything anew. A [`nudge::Log`] that reports this in `is_long` heals
     /// within the call.
     pub fn needs_compaction(&self) -> bool {
         self.lock().damaged
@@ -168,8 +168,8 @@ impl Journal {
 
     /// Writes a new journal of these records and puts it in the place of the old one.
     ///
-    /// They must stand for all that was acknowledged: the caller lets no change happen from before the
-    /// first is made until this returns. The iterator must not use this journal.
+    /// The records must stand for all that was acknowledged: the caller lets no change happen from before the
+    /// first record is made until this returns. The iterator must not use this journal.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
@@ -177,8 +177,8 @@ impl Journal {
         self.rewrite(&mut self.lock(), Vec::new(), payloads)
     }
 
-    /// As [`compact`](Self::compact), of a part of the records: those that `keep` says yes to stay as they are, before
-    /// the new ones.
+    /// Compacts a part of the journal: records for which `keep` returns true stay as they are, and `payloads`
+    /// replace the others.
     ///
     /// # Errors
     /// As [`compact`](Self::compact).
@@ -189,7 +189,7 @@ impl Journal {
         self.rewrite(&mut inner, kept, payloads)
     }
 
-    /// What the file holds; its cursor stands where it stood.
+    /// Reads all records of the file and puts the cursor back where it was.
     fn records(inner: &Inner) -> io::Result<Vec<Vec<u8>>> {
         let Some(Open { file, .. }) = &inner.open else { return Ok(Vec::new()) };
         let mut cursor = file;
@@ -213,8 +213,8 @@ impl Journal {
         self.replace(inner, fill).map_err(|error| self.refusal(&error))
     }
 
-    /// Empties it: the session is over. The caller lets no change happen any more; one that is appended
-    /// afterwards would be restored.
+    /// Empties the journal of a session that is over. The caller lets no change happen any more; a record that is
+    /// appended afterwards would be restored.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
@@ -227,7 +227,7 @@ impl Journal {
         emptied.or_else(|_| self.dir.remove(NAME)).map_err(|error| self.refusal(&error))
     }
 
-    /// Reads what there is. Leaves `inner` without a file when that is nothing of ours.
+    /// Reads the existing journal. Leaves `inner` without a file when there is none of this user's.
     fn restore(&self, inner: &mut Inner) -> Result<Restored, Unreadable> {
         let found = match self.dir.look(NAME)? {
             FileKind::Missing => return Ok(Restored::default()),
@@ -238,7 +238,7 @@ impl Journal {
             FileKind::Ours { .. } => self.dir.open_write(NAME)?,
         };
         let whole = read(&found)?.ok_or(Unreadable::OtherVersion)?;
-        // Should this fail, the next append finds the file too long and tries again.
+        // When cutting fails, the next append finds the file too long and tries again.
         let _ = cut(&found, whole.bytes);
         let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
         inner.good = whole.bytes;
@@ -246,7 +246,7 @@ impl Journal {
         Ok(Restored { records: whole.records, notice })
     }
 
-    /// Begins an empty file, whatever had the name. On a full disk, removing comes first.
+    /// Begins an empty file in the place of whatever had the name. Removing comes first, which helps on a full disk.
     fn start(&self, inner: &mut Inner) -> io::Result<()> {
         match self.dir.remove(NAME) {
             Err(_) if self.dir.is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
@@ -263,8 +263,8 @@ impl Journal {
         self.prepare(inner)?;
         let before = inner.good;
         Self::write(inner, payload)?;
-        // Once more: whoever wins another lock from here on reads what was written. If not, it is not cut off
-        // here, where it may be another's by now; the next append does, if it may.
+        // The second check: a PRIMARY that wins a new lock after it reads this record. When the check fails, the
+        // record is not cut off here, as the file may be another PRIMARY's; a later append cuts it, if it may.
         self.check_lock(inner).inspect_err(|_| inner.good = before)
     }
 
@@ -286,18 +286,18 @@ impl Journal {
             Ok(bytes) => io::Error::other(format!("only {bytes} of {wanted} bytes were taken; the disk may be full")),
             Err(error) => error,
         };
-        // Should this fail, the next append finds the file too long and tries again.
+        // When cutting fails, the next append finds the file too long and tries again.
         let _ = cut(&open.file, *good);
         Err(error)
     }
 
-    /// Refuses when another may be PRIMARY, and from then on for ever: it may have been since.
+    /// Refuses when another may be PRIMARY, and from then on for ever, as that one may have written.
     fn check_lock(&self, inner: &mut Inner) -> io::Result<()> {
         inner.unlocked = inner.unlocked || !self.dir.is_named(LOCK, &self.lock)?;
         if inner.unlocked { Err(io::Error::other(Unlocked)) } else { Ok(()) }
     }
 
-    /// Sees to it that we are PRIMARY, and that the file is in its place and holds `good` bytes.
+    /// Makes sure that this process is PRIMARY, and that the file is in its place and holds `good` bytes.
     fn prepare(&self, inner: &mut Inner) -> io::Result<()> {
         self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start(inner) };
@@ -316,7 +316,7 @@ impl Journal {
         }
     }
 
-    /// Puts a copy in the place that somebody took the file from, or put something else in.
+    /// Puts a copy of the file back under its name after another process removed or replaced it.
     fn put_back(&self, inner: &mut Inner) -> io::Result<()> {
         let Some(Open { file: old, .. }) = &inner.open else { return Ok(()) };
         let old = old.try_clone()?;
@@ -335,7 +335,7 @@ impl Journal {
     /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
     fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
         self.check_lock(inner)?;
-        // Left by a compaction that was killed.
+        // A compaction that was killed leaves its file.
         let _ = self.dir.remove(TEMPORARY);
         let new = self.dir.create_new(TEMPORARY)?;
         let put = |inner: &mut Inner| -> io::Result<(u64, FileId)> {
@@ -363,7 +363,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Only what makes payloads can panic, and then nothing has been replaced.
+        // Only the caller's iterator of payloads can panic, and then nothing has been replaced.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -388,7 +388,7 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// Another may be PRIMARY.
+/// The error of a journal whose `primary.lock` was removed or replaced.
 #[derive(Debug)]
 struct Unlocked;
 
@@ -404,7 +404,7 @@ fn damage() -> io::Error {
     io::Error::other("somebody has shortened it")
 }
 
-/// Moves the cursor first: a file of the right length has its cursor at the end.
+/// Cuts the file. The cursor moves first, so that a file of the right length has its cursor at the end.
 fn cut(mut file: &File, bytes: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(bytes))?;
     file.set_len(bytes)
@@ -436,9 +436,9 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Why a journal of ours cannot be restored.
+/// The reason why a journal of this user's cannot be restored.
 enum Unreadable {
-    /// Another try may do it.
+    /// A failure of the system; another try may succeed.
     Now(io::Error),
     OtherVersion,
 }
@@ -457,14 +457,14 @@ struct Whole {
     flaw: Option<String>,
 }
 
-/// `None` for a journal of another version.
+/// Reads the longest whole prefix of a file; `None` for a journal of another version.
 fn read(file: &File) -> io::Result<Option<Whole>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut magic = Vec::new();
     reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
     if magic != MAGIC {
-        // Cut in the magic: nothing was ever acknowledged.
+        // In a file that ends within the magic, nothing was ever acknowledged.
         let cut = MAGIC.starts_with(&magic);
         let flaw = (!cut).then(|| "is not a journal; nothing was restored".into());
         let other = !cut && is_of_the_family(&magic);
@@ -482,17 +482,17 @@ fn read(file: &File) -> io::Result<Option<Whole>> {
     Ok(Some(whole))
 }
 
-/// Whether a file that begins so is a journal of some version, up to 99.
+/// Returns true when a file that begins so is a journal of some version, up to 99.
 fn is_of_the_family(magic: &[u8]) -> bool {
     matches!(magic.strip_prefix(FAMILY), Some([b'1'..=b'9', b'0'..=b'9' | b'\n']))
 }
 
-/// The next record, if it is whole.
+/// Reads the next record; `None` when it is not whole.
 fn next(reader: &mut impl Read, left: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(left) = left.checked_sub(HEAD_BYTES as u64) else { return Ok(None) };
     let (mut length, mut sum) = ([0; 4], [0; 4]);
     let mut fill = |bytes: &mut [u8]| match reader.read_exact(bytes) {
-        // Shortened while it is read.
+        // The file is shortened while it is read.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         filled => filled.map(|()| true),
     };

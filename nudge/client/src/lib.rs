@@ -4,7 +4,7 @@
 //! [`ServerFile`]. A [`Remote`] reads that description, believes it only while the lock is held, and
 //! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
 //! [`nudge::Service`]. A [`Client`] is the same for asynchronous callers; both go on with the next
-//! PRIMARY when one dies. A [`Store`] is either of both, and what the bindings are made of.
+//! PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `Remote`; the bindings are built on it.
 //!
 //! ```no_run
 //! use nudge::Service;

@@ -1,17 +1,17 @@
-//! Who belongs to the session: every living `nudge serve` holds `members.lock` shared.
+//! Membership in a session: every living `nudge serve` holds `members.lock` shared.
 //!
 //! # The protocol
 //!
-//! Two lock files, never removed, whose locks the system releases when a process dies: `primary.lock`,
-//! held exclusively by the PRIMARY, and `members.lock`, held shared by all who belong to the session.
-//! Nobody who does not hold the first ever tries the second exclusively, and nobody probes it: so a
-//! refusal means a living member. (A refusal of `primary.lock` means nothing: clients probe it.) And a
-//! file, `session`: what a PRIMARY leaves to the next. An empty one says that the session was ended on
-//! purpose, whoever still belongs to it: a member may have been stopped, and notices late.
+//! There are two lock files, never removed, whose locks the system releases when a process dies:
+//! `primary.lock`, held exclusively by the PRIMARY, and `members.lock`, held shared by all members of the
+//! session. Only the holder of `primary.lock` ever tries `members.lock` exclusively, and nobody probes it: so a
+//! refusal means a living member. (A refusal of `primary.lock` means nothing: clients probe it.) A third file,
+//! `session`, is what a PRIMARY leaves to the next. When it is empty, the session was ended on purpose, even if
+//! it still has members: one of them may have been suspended, and notices late.
 //!
-//! **Start.** Until one of the two succeeds:
-//! 1. [`RuntimeDir::try_lock`]: won, go on as PRIMARY;
-//! 2. `server.pid` names a server that *answers* while the lock is held: go on as PROXY.
+//! **Start.** A server repeats these two until one succeeds:
+//! 1. [`RuntimeDir::try_lock`]: when the lock is won, go on as PRIMARY;
+//! 2. when `server.pid` names a server that *answers* while the lock is held, go on as PROXY.
 //!
 //! **As PRIMARY**, in this order:
 //! 1. [`RuntimeDir::remove_server_file`];
@@ -22,40 +22,41 @@
 //! 5. [`RuntimeDir::join`];
 //! 6. [`RuntimeDir::write_server_file`], and only now calls are answered.
 //!
-//! **As PROXY**: [`RuntimeDir::join`], then serve. Never before a PRIMARY has answered: whoever joins
-//! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads which
-//! session that is, and believes it only while `server.pid` names the one that answered: else somebody
-//! has won since, and the file may still speak of a session before.
+//! **As PROXY**: [`RuntimeDir::join`], then serve. A PROXY never joins before a PRIMARY has answered: joining
+//! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads the
+//! session file, and believes it only while `server.pid` names the server that answered: else another server
+//! has won the lock since, and the file may still describe an earlier session.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::lock`]; 1; when [`RuntimeDir::session`] says that the session
-//! was stopped, or is another by now, it ends instead; else 3 with `keep` (it is a member itself, so
-//! the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
+//! **Promotion** of a PROXY: [`RuntimeDir::lock`], then 1. When [`RuntimeDir::session`] says that the session
+//! was stopped, or is another by now, the PROXY ends instead; else it does 3 with `keep` (it is a member itself,
+//! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
 //! [`Member`].
 //!
-//! **End**: answer nothing more, then [`RuntimeDir::end`]. Of the PRIMARY: 1, leave, ask 2 again, and when
-//! over remove the journal and the session file, so that nothing stays on the disk; then release the
-//! lock. Of a PROXY: step out of the line for the lock, and leave. Then, both alike, try for the lock once
-//! more, for a moment; won, 1, ask 2 again and remove the same. So whoever is last removes it, in whatever order they leave and ask. When the
-//! session was stopped and others still belong to it, the empty session file stays for them.
+//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, asks 2 again, and when
+//! the session is over removes the journal and the session file, so that nothing stays on the disk; then it
+//! releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
+//! a moment, and on success do 1, ask 2 again and remove the same files. So the last one removes them, in
+//! whatever order they leave and ask. When the session was stopped and still has other members, the empty
+//! session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
-//! **Death** anywhere is an end without the other steps: what stays on the disk is removed by the next
-//! start.
+//! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
+//! disk.
 //!
-//! One limit: a member of a stopped session that sleeps (SIGSTOP) belongs to the next one too until it
-//! wakes up, so that one may outlive its last process.
+//! There is one limit: a suspended member (SIGSTOP) of a stopped session belongs to the next session too until
+//! it wakes up, so that the next session may outlive its last process.
 //!
 //! `tests/tests/protocol.rs` takes these steps in every order.
 //!
 //! # Why it holds
 //!
 //! *Two starters*: one wins `primary.lock`; the other joins after the first has decided. *A PROXY that
-//! saw a PRIMARY answer, and joins only after that has died*: the session goes on if it joins before the
-//! next PRIMARY asks, else a new one has begun and it belongs to that; it has promised nobody anything yet.
-//! *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived with it
-//! for a moment. *A PRIMARY that dies after deciding*: nobody had joined, so the next decides anew, or
-//! there are members, who agree that the session lives. *Two that end at once*: each asks after it has
-//! left, and the one whose lock the other was refused asks after that, or the other still tries.
+//! saw a PRIMARY answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins
+//! before the next PRIMARY asks 2; else a new session has begun, and the PROXY belongs to that. It has not served
+//! anybody yet. *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived at
+//! the same time for a moment. *A PRIMARY that dies after deciding*: either nobody had joined, so the next one
+//! decides anew, or there are members, for whom the session lives. *Two that end at once*: each asks 2 after it has
+//! left; when one is refused the lock because the other holds it, the other asks later, or the first tries again.
 
 use std::fs::{File, TryLockError};
 use std::thread::sleep;
@@ -67,21 +68,22 @@ use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir};
 use crate::session::SessionState;
 
-/// Held shared by all who belong to the session; never removed, so that all lock the same file.
+/// The file that all members of the session lock shared; never removed, so that all lock the same file.
 const LOCK: &str = "members.lock";
-/// A PRIMARY that decides holds the lock for microseconds; more only when it is stopped in between.
+/// Longest wait for `members.lock`. A PRIMARY that decides holds it for microseconds, unless it is stopped
+/// in between.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to try for the lock that nobody keeps.
+/// Time for which [`RuntimeDir::end_forsaken`] tries for `primary.lock`.
 const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
 const JOIN_POLL: Duration = Duration::from_millis(1);
-/// How long one that ends tries for a lock that is held.
+/// Time for which an ending server tries for a `primary.lock` that is held.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Belonging to the session, which lives as long as anybody does. Ends when dropped, and when the
+/// Membership in the session, which lives as long as it has members. Ends when dropped, and when the
 /// process dies.
 ///
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
-/// and whose removal races with the next process of the same pid. The PRIMARY knows who calls it.
+/// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
 pub struct Member(#[allow(dead_code)] File);
 
@@ -91,7 +93,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used, or a PRIMARY that is just deciding keeps it for
-    /// more than five seconds (somebody has stopped it).
+    /// more than five seconds (it is suspended).
     pub fn join(&self) -> Result<Member> {
         let file = self.members()?;
         let deadline = Instant::now() + JOIN_TIMEOUT;
@@ -110,7 +112,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Whether a new session begins: nobody belongs to the old one any more, or it was stopped. The caller
+    /// Returns true when a new session begins: the old one has no members any more, or was stopped. The caller
     /// is PRIMARY and no member: it has not joined yet, or has left.
     ///
     /// # Errors
@@ -120,7 +122,7 @@ impl RuntimeDir {
     }
 
     /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes
-    /// the journal and the session file when nobody else belongs to it. Whether it found the session over.
+    /// the journal and the session file when nobody else belongs to it. Returns true when the session is over.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
@@ -128,9 +130,9 @@ impl RuntimeDir {
     pub fn end(&self, lock: Option<PrimaryLock>, member: Member, journal: Option<Journal>) -> Result<bool> {
         let unnamed = lock.as_ref().map_or(Ok(()), |lock| self.remove_server_file(lock));
         drop(member);
-        // Closed before it is removed, which some systems demand.
+        // The file is closed before it is removed, which some systems demand.
         drop(journal);
-        // Each releases its lock when it is done.
+        // Each of the two tries releases its lock when it is done.
         let first = lock.map_or(Ok(false), |lock| self.remove_if_over(&lock));
         let last =
             self.try_lock_for_a_moment().and_then(|lock| lock.map_or(Ok(false), |lock| self.remove_if_over(&lock)));
@@ -138,9 +140,9 @@ impl RuntimeDir {
         Ok(first? | last?)
     }
 
-    /// Removes what a session that is over leaves. Whether it is over.
+    /// Removes the files of a session that is over. Returns true when it is over.
     fn remove_if_over(&self, lock: &PrimaryLock) -> Result<bool> {
-        // Before it asks: who joins from here on sees that somebody has won.
+        // `server.pid` goes before members are counted: a server that joins later sees that the lock was won.
         let unnamed = self.remove_server_file(lock);
         if !self.has_members(lock)? {
             self.remove_session(lock)?;
@@ -153,8 +155,8 @@ impl RuntimeDir {
         Ok(false)
     }
 
-    /// Others that end, and clients that probe, hold the lock for microseconds; a PRIMARY, which removes
-    /// everything itself, for as long as it lives.
+    /// Tries for `primary.lock` during [`END_TIMEOUT`]. Ending servers and probing clients hold it for
+    /// microseconds; a PRIMARY holds it for as long as it lives, and then removes everything itself.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let deadline = Instant::now() + END_TIMEOUT;
         loop {
@@ -166,12 +168,12 @@ impl RuntimeDir {
     }
 
     /// Ends a session of which nobody can be PRIMARY although it has members, for instance because none of
-    /// them can read its journal: they end when the lock comes to them. Whether there was one.
+    /// them can read its journal: they end when the lock comes to them. Returns true when there was such a session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_forsaken(&self) -> Result<bool> {
-        // They hold it for moments, to try.
+        // Members that cannot become PRIMARY still take the lock for moments, to try.
         let deadline = Instant::now() + FORSAKEN_TIMEOUT;
         let lock = loop {
             match self.try_lock()? {
@@ -187,7 +189,7 @@ impl RuntimeDir {
         self.remove_journal(&lock).map(|()| true)
     }
 
-    /// Whether anybody belongs to the session; the caller too, if it has joined.
+    /// Returns true when the session has members; a caller that has joined counts too.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
@@ -195,7 +197,7 @@ impl RuntimeDir {
         let file = self.members()?;
         match file.try_lock() {
             Ok(()) => {
-                // Closing would release it as well; this says so.
+                // Closing the file would release the lock as well; the call makes it explicit.
                 let _ = file.unlock();
                 Ok(false)
             }

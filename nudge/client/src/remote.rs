@@ -1,4 +1,4 @@
-//! The PRIMARY as a [`Service`]: a [`Client`] for callers that block.
+//! A blocking client of the PRIMARY, as a [`Service`]: a [`Client`] with a runtime of its own.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::client::{Client, unavailable};
 use crate::connection::Connection;
 use crate::runtime::RuntimeDir;
 
-/// Whether a server is there at all is asked with less patience.
+/// Time limit of [`Remote::is_alive`].
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A running server, found through its runtime directory.
 ///
-/// Calls block; they must not be made on a thread that drives a tokio runtime. How long they take and
-/// when they are repeated is said at [`Client`].
+/// Calls block; they must not be made on a thread that drives a tokio runtime. [`Client`] documents time
+/// limits and retries.
 pub struct Remote {
     client: Client,
     /// `None` only while dropping.
@@ -39,7 +39,7 @@ impl Remote {
         Ok(Self { client, runtime: Some(runtime) })
     }
 
-    /// Says who calls, for people who ask later who did what (`nudge.deletions`).
+    /// Sets the caller's name, recorded for `nudge.deletions`.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.client.rename(&name.into());
@@ -55,7 +55,7 @@ impl Remote {
         self.call("nudge.shutdown", &none).map(drop)
     }
 
-    /// Whether a Nudge server answers on a port; sends it nothing but the question.
+    /// Returns true when a Nudge server answers on a port; no token is sent.
     pub fn is_alive(port: u16) -> bool {
         let ask = async {
             match Connection::open(port, None, &HeaderMap::new()).await {
@@ -85,7 +85,7 @@ impl Service for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Dropping a runtime plainly panics where another one drives the thread.
+        // A plain drop of the runtime panics on a thread that another runtime drives.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::client::no_server;
 use crate::dir::{Dir, FileId, Unfit};
 
-/// Held by the PRIMARY for as long as it lives; we never remove it, so that all lock the same file. Where
-/// somebody else does, whoever holds a file without the name is PRIMARY no more.
+/// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
+/// file. When somebody else does, the holder of the nameless file is PRIMARY no more.
 pub(crate) const LOCK: &str = "primary.lock";
-/// What the PRIMARY says of itself.
+/// The file in which the PRIMARY describes itself ([`ServerFile`]).
 const SERVER_FILE: &str = "server.pid";
 const LOG: &str = "server.log";
 const OLD_LOG: &str = "server.log.1";
-/// After how much the log is put aside, so that both together stay below twice this.
+/// Size at which the log is rotated, so that both files together take about twice this.
 const MAX_LOG_BYTES: u64 = 1 << 20;
-/// More than any server writes; a larger file is not ours.
+/// Largest small file that is believed; servers write less.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
-/// The directory one session of servers and their clients share.
+/// The directory that the servers of one session and their clients share.
 ///
 /// A real directory of this user's with mode 0700, checked when it is opened.
 #[derive(Debug, Clone)]
@@ -35,9 +35,9 @@ pub struct RuntimeDir {
 }
 
 impl RuntimeDir {
-    /// Opens the directory given, else the one `NUDGE_RUNTIME_DIR` names, else the usual one
-    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is somebody else's; on Windows
-    /// `%LOCALAPPDATA%\nudge`). It stays missing when it is missing: a question leaves no trace.
+    /// Opens the given directory, else the one that `NUDGE_RUNTIME_DIR` names, else the default one
+    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is another user's; on Windows
+    /// `%LOCALAPPDATA%\nudge`). A missing directory is not created: a mere look leaves no trace.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it is missing, so that no server can be running; and when it is a link, not
@@ -46,8 +46,8 @@ impl RuntimeDir {
         Self::find(given)?.ok_or_else(no_server)
     }
 
-    /// As [`open`](Self::open), with `None` when it is missing: for who has to tell that from a directory that
-    /// no server could use.
+    /// As [`open`](Self::open), with `None` when the directory is missing, for callers that must tell this from a
+    /// directory that no server could use.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it is a link, not ours, or open to others.
@@ -65,7 +65,7 @@ impl RuntimeDir {
 
     fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Option<Self>> {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-        // The environment is not looked at for nothing: other languages change theirs without Rust's knowledge.
+        // The environment is read only when needed: other languages change theirs without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
             Some(path) => there(&path, Self::at(&path, create)),
             None => Self::usual(create),
@@ -92,23 +92,23 @@ impl RuntimeDir {
     }
 
     fn at(path: &Path, create: bool) -> Result<Self, Unfit> {
-        // Without a trailing `/`, which would make the last name be followed.
+        // A trailing `/` is dropped: it would make the system follow a link at the last name.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
         Ok(Self { dir: Arc::new(Dir::open(&path, create)?), path })
     }
 
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where `server.pid` is: the file that holds the token.
+    /// Returns the path of `server.pid`, the file that holds the token.
     pub fn server_file_path(&self) -> PathBuf {
         self.path.join(SERVER_FILE)
     }
 
-    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it: a
-    /// failed try is no verdict.
+    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it, so that a
+    /// failed try proves nothing.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
@@ -127,7 +127,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Becomes PRIMARY, however long another is; blocks the thread until then.
+    /// Waits, blocking the thread, until this process is PRIMARY.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
@@ -147,19 +147,19 @@ impl RuntimeDir {
         }
     }
 
-    /// A file that was locked, if it still has the name; else somebody has removed it since it was opened,
-    /// and others lock another.
+    /// Turns a locked file into the lock when it still has its name; else somebody has removed it since it was
+    /// opened, and others lock another file.
     fn won(&self, file: File) -> io::Result<Option<PrimaryLock>> {
         let id = FileId::of(&file)?;
         Ok(self.dir.is_named(LOCK, &id)?.then_some(PrimaryLock { _file: file, id }))
     }
 
-    /// Whether a PRIMARY lives: whether its lock is held, whatever any pid says.
+    /// Returns true when a PRIMARY lives, which means that its lock is held; no pid is considered.
     pub fn is_held(&self) -> bool {
         let Ok(file) = self.dir.open_lock(LOCK, false) else { return false };
         match file.try_lock_shared() {
             Ok(()) => {
-                // Closing would release it as well; this says so.
+                // Closing the file would release the lock as well; the call makes it explicit.
                 let _ = file.unlock();
                 false
             }
@@ -168,15 +168,15 @@ impl RuntimeDir {
         }
     }
 
-    /// What `server.pid` says; `None` when there is none that a server of ours could have written.
+    /// Reads `server.pid`; `None` when there is none that a server of this user's could have written.
     pub fn read_server_file(&self) -> Option<ServerFile> {
         serde_json::from_slice(&self.read_small(SERVER_FILE)?).ok()
     }
 
-    /// Writes `server.pid` in one step, whatever had its name before.
+    /// Replaces `server.pid` atomically.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, for instance when a directory has that name, or the lock has lost its own.
+    /// `E_UNAVAILABLE`, for instance when a directory has that name, or `primary.lock` was removed or replaced.
     pub fn write_server_file(&self, lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
         if !lock.is_named(self) {
             return Err(unlocked(&self.path.join(LOCK)));
@@ -184,7 +184,7 @@ impl RuntimeDir {
         self.write_small(SERVER_FILE, content)
     }
 
-    /// The bytes of a file that a server of ours could have written.
+    /// Reads a small file; `None` when no server of this user's could have written it.
     pub(crate) fn read_small(&self, name: &str) -> Option<Vec<u8>> {
         let file = self.dir.open_read(name).ok()?;
         let mut text = Vec::with_capacity(512);
@@ -192,13 +192,13 @@ impl RuntimeDir {
         (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
     }
 
-    /// Writes a file in one step: nobody ever reads half of it.
+    /// Writes a file atomically: nobody ever reads half of it.
     pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
         static WRITTEN: AtomicU32 = AtomicU32::new(0);
         let (pid, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
         let temporary = format!("{name}.{pid}.{count}");
         let write = || -> io::Result<()> {
-            // Left by a server with our pid that was killed in between.
+            // A killed server that had the same pid may have left its file.
             let _ = self.dir.remove(&temporary);
             let mut file = self.dir.create_new(&temporary)?;
             file.write_all(&serde_json::to_vec(content)?)?;
@@ -211,8 +211,8 @@ impl RuntimeDir {
         })
     }
 
-    /// Removes `server.pid`; the caller is PRIMARY, so nobody else's is removed. When its lock has lost its
-    /// name, another may be, and nothing is.
+    /// Removes `server.pid`. The caller is PRIMARY, so the file is its own. When `primary.lock` was removed or
+    /// replaced, another may be PRIMARY, and nothing is removed.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a directory has its name.
@@ -231,10 +231,10 @@ impl RuntimeDir {
         }
     }
 
-    /// Opens the log for adding to it; one that grows too large becomes `server.log.1`.
+    /// Opens the log to append to it; a log that grows too large becomes `server.log.1`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when something else than a file of ours has its name.
+    /// `E_UNAVAILABLE` when something else than a file of this user's has its name.
     pub fn open_log(&self) -> Result<LogFile> {
         let open = || LogFile::open(Arc::clone(&self.dir));
         open().map_err(|error| self.io("open", LOG, &error))
@@ -247,7 +247,7 @@ impl RuntimeDir {
     }
 }
 
-/// What to do when the system has run out of something; `None` when it has not.
+/// Returns advice when the system has run out of something; `None` when it has not.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
@@ -267,14 +267,14 @@ fn is_out_of_descriptors(_error: &io::Error) -> bool {
     false
 }
 
-/// Why a PRIMARY whose lock has lost its name may do nothing more.
+/// The error of a PRIMARY that must stop because its `primary.lock` was removed or replaced.
 pub(crate) fn unlocked(lock: &Path) -> Error {
     let (lock, pid) = (lock.display(), std::process::id());
     let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
     Error::new(ErrorKind::Unavailable, message)
 }
 
-/// What was opened at `path`; `None` when nothing is there.
+/// Turns the outcome of opening `path` into a result; `None` when nothing is there.
 fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<RuntimeDir>> {
     let because = match opened {
         Ok(dir) => return Ok(Some(dir)),
@@ -289,8 +289,7 @@ fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<Runtim
     Err(Error::new(ErrorKind::Unavailable, message))
 }
 
-/// What a server says of itself while stdout belongs to MCP: `server.log`, and what came before it in
-/// `server.log.1`.
+/// The log of a server whose stdout belongs to MCP: `server.log`, with older lines in `server.log.1`.
 #[derive(Debug)]
 pub struct LogFile {
     dir: Arc<Dir>,
@@ -321,29 +320,30 @@ impl Write for LogFile {
     }
 }
 
-/// Being PRIMARY. Released when dropped, and by the operating system when the process dies.
+/// The lock that makes this process PRIMARY. Released when dropped, and by the operating system when the
+/// process dies.
 #[derive(Debug)]
 pub struct PrimaryLock {
     _file: File,
-    /// Nobody else's as long as the file is open.
+    /// The identity of the locked file, unique as long as the file is open.
     pub(crate) id: FileId,
 }
 
 impl PrimaryLock {
-    /// Whether `primary.lock` still stands for the file that is locked. When it does not, somebody has
-    /// removed it, and another may be PRIMARY: whoever holds this one must end. What cannot be found out
-    /// counts as yes. (On Windows only a missing file is noticed.)
+    /// Returns true when `primary.lock` still names the locked file. When it does not, somebody has removed
+    /// or replaced it and another may be PRIMARY: the holder of this lock must end. An error counts as true.
+    /// (On Windows only a missing file is noticed.)
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
         dir.dir.is_named(LOCK, &self.id).unwrap_or(true)
     }
 
-    /// Asks the same without the lock itself.
+    /// Makes a handle that checks [`Self::is_named`] without the lock itself.
     pub fn watch(&self, dir: &RuntimeDir) -> LockWatch {
         LockWatch { dir: Arc::clone(&dir.dir), path: dir.path().join(LOCK), id: self.id.clone() }
     }
 }
 
-/// Whether a [`PrimaryLock`] still stands, for those who do not hold it.
+/// A check that a [`PrimaryLock`] still stands, for those who do not hold it.
 #[derive(Debug)]
 pub struct LockWatch {
     dir: Arc<Dir>,
@@ -352,28 +352,27 @@ pub struct LockWatch {
 }
 
 impl LockWatch {
-    /// Refuses once `primary.lock` stands for something else than the file that was locked, or for nothing: another
-    /// may be PRIMARY by then.
+    /// Refuses once `primary.lock` was removed or replaced: another may be PRIMARY by then.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn check(&self) -> Result<()> {
-        // What cannot be found out counts as standing, as in [`PrimaryLock::is_named`].
+        // An error counts as standing, as in [`PrimaryLock::is_named`].
         if self.dir.is_named(LOCK, &self.id).unwrap_or(true) { Ok(()) } else { Err(unlocked(&self.path)) }
     }
 }
 
-/// What `server.pid` holds. Unknown keys are tolerated, so that versions can differ.
+/// The contents of `server.pid`. Unknown keys are tolerated, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
-    /// The server's process, for people; nothing is ever decided by it.
+    /// The server's pid, for people; no decision depends on it.
     pub pid: u32,
-    /// Its port on 127.0.0.1.
+    /// The server's port on 127.0.0.1.
     pub port: u16,
-    /// When its store was made.
+    /// The time at which its store was made.
     #[serde(default)]
     pub started: String,
-    /// What a caller must show; absent when the server asks for none.
+    /// The bearer token that callers show; absent when the server asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }

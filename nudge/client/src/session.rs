@@ -1,4 +1,4 @@
-//! The session file: what belongs to the session, whoever is its PRIMARY.
+//! The session file: the state of a session that outlives each of its PRIMARYs.
 
 use std::fmt;
 use std::io;
@@ -11,17 +11,18 @@ use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 const NAME: &str = "session";
 
-/// What a PROXY that becomes PRIMARY takes over. Unknown keys are tolerated, so that versions can differ.
+/// The contents of the session file, which a PROXY that becomes PRIMARY takes over. Unknown keys are
+/// tolerated, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFile {
-    /// Random, one per session.
+    /// Random id of the session.
     pub id: String,
     /// When the session began, in Unix milliseconds.
     pub created_at: i64,
-    /// The port of its PRIMARY, for the next to take where it can; 0 when there is none yet.
+    /// The port of its PRIMARY, which the next one takes if it is free; 0 when there is none yet.
     #[serde(default)]
     pub port: u16,
-    /// What callers must show; absent when servers ask for none.
+    /// The bearer token that callers show; absent when servers ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -37,34 +38,34 @@ impl fmt::Debug for SessionFile {
     }
 }
 
-/// What the session file says.
+/// The state of the session according to its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionState {
-    /// Nothing: there is none, or none that a server of ours could have written.
+    /// There is no session file, or none that a server of this user's could have written.
     Unknown,
-    /// Nobody knows just now: the system could not read it (too many open files, an error of the disk).
+    /// The system could not read the file just now (too many open files, an error of the disk).
     Unreadable,
     /// The session was ended on purpose (`nudge stop`).
     Stopped,
-    /// A session that nobody has ended; whether anybody still belongs to it, the locks decide.
+    /// A session that nobody has ended; the locks tell whether it still has members.
     Lives(SessionFile),
 }
 
 impl RuntimeDir {
-    /// What the session file says.
+    /// The state of the session according to its file.
     pub fn session(&self) -> SessionState {
         match (self.read_small(NAME), self.dir.look(NAME)) {
             (Some(text), _) if text.is_empty() => SessionState::Stopped,
             (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
-            // Of ours, as it should be, and small.
+            // A small file of this user's that cannot be read is a failure of the system.
             (None, Ok(FileKind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
             (None, Err(_)) => SessionState::Unreadable,
             (None, Ok(_)) => SessionState::Unknown,
         }
     }
 
-    /// Whether the session of this id was stopped, or another one has begun since. What cannot be read does
-    /// not say so.
+    /// Returns true when the session of this id was stopped, or another one has begun since. An unreadable file
+    /// counts as false.
     pub fn is_over(&self, id: &str) -> bool {
         match self.session() {
             SessionState::Stopped => true,
@@ -73,7 +74,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Writes the session file in one step, whatever had its name before.
+    /// Replaces the session file atomically.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, for instance when a directory has that name.
@@ -81,8 +82,8 @@ impl RuntimeDir {
         self.write_small(NAME, session)
     }
 
-    /// Marks the session as ended on purpose, so that whoever wins the lock next knows. Only the PRIMARY
-    /// may. It cuts the file to nothing, which works on a full disk too.
+    /// Marks the session as ended on purpose for the next server that wins the lock. Only the PRIMARY may do so.
+    /// The file is cut to length 0, which works on a full disk too.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither cut nor replaced by an empty one.
@@ -95,7 +96,7 @@ impl RuntimeDir {
         cut.or_else(replace).map_err(|error| self.io("empty", NAME, &error))
     }
 
-    /// Removes what a session leaves: the journal, then the session file. The caller is PRIMARY and has
+    /// Removes the files of a session: the journal, then the session file. The caller is PRIMARY and has
     /// found that the session is over; a directory in the place of either stays.
     ///
     /// # Errors

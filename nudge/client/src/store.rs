@@ -1,4 +1,4 @@
-//! A store in this process or the machine's running session, behind one door: what the bindings hand out.
+//! A store in this process or the machine's running session, as one type; the bindings are built on it.
 
 use std::fmt;
 use std::path::Path;
@@ -44,22 +44,22 @@ enum StoreKind {
 
 struct SessionLink {
     dir: RuntimeDir,
-    /// Who calls, as [`Remote::named`].
+    /// The caller's name, for [`Remote::named`].
     name: String,
-    /// The process that opened the connection: its fork has to open another.
+    /// The id of the process that opened the connection, and the connection: a forked child has to open another.
     remote: Mutex<(u32, Arc<Remote>)>,
     /// The environment variables that were asked for last.
     env: Mutex<EnvNames>,
 }
 
-/// What moves the time of a store of this process's own: nothing, but for tests.
+/// The clock of a store in this process: the system's, or in tests one that is moved by hand.
 #[cfg(not(feature = "test-clock"))]
 type Clock = nudge::SystemClock;
 #[cfg(feature = "test-clock")]
 type Clock = nudge::ManualClock;
 
 impl Store {
-    /// An empty store in this process.
+    /// Makes an empty store in this process.
     pub fn new(config: Config) -> Self {
         let clock = Arc::new(clock());
         let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
@@ -70,8 +70,8 @@ impl Store {
         })
     }
 
-    /// The session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory. `name`
-    /// says who calls, for people who ask later who did what.
+    /// Connects to the session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory.
+    /// `name` is the caller's name, recorded for `nudge.deletions`.
     ///
     /// Calls go on with the next PRIMARY when one dies. They block, and must not be made on a thread that
     /// drives a tokio runtime. After a fork the child opens connections of its own.
@@ -85,7 +85,7 @@ impl Store {
         Ok(Self(StoreKind::Session(Box::new(SessionLink { dir, name: name.into(), remote, env: Mutex::default() }))))
     }
 
-    /// The store of this process, if it is one.
+    /// Returns the store of this process; `None` for a session.
     pub fn own(&self) -> Option<&Arc<Nudge>> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => Some(nudge),
@@ -93,10 +93,10 @@ impl Store {
         }
     }
 
-    /// The best eligible variant of a key, or `None`.
+    /// Returns the best eligible variant of a key, or `None`.
     ///
     /// # Errors
-    /// `E_INVALID` for what cannot be a component or a key; `E_UNAVAILABLE`.
+    /// `E_INVALID` for a name that no component or key can have; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => own(nudge.get(component, key, context), component, key),
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// As [`get`](Self::get), of one variant alone; `""` is the unscoped one.
+    /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -117,10 +117,10 @@ impl Store {
         }
     }
 
-    /// The best eligible variant of a key, or why there is none.
+    /// Returns the best eligible variant of a key, or an error that says why there is none.
     ///
     /// # Errors
-    /// What `nudge.get_hint` refuses: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
+    /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
     /// name that no hint can have; `E_UNAVAILABLE`.
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
         match &self.0 {
@@ -137,16 +137,16 @@ impl Store {
         Found::parse(&self.call_in(context, "nudge.get_hint", &params)?)
     }
 
-    /// Calls a method that takes a `context`, from `context`. Of its environment only those variables
-    /// travel that the candidates' scopes mention.
+    /// Calls a method that takes a `context`, from `context`. Only those variables of its environment are sent
+    /// that the candidates' scopes mention.
     ///
     /// # Errors
-    /// What the method says, for instance when the params have a `context` too; `E_UNAVAILABLE`.
+    /// The method's own errors, for instance when the params have a `context` too; `E_UNAVAILABLE`.
     pub fn call_in(&self, context: &Context, method: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         self.call_raw_in(context, method, &raw(params)?)
     }
 
-    /// As [`call_in`](Self::call_in), with params as they are written.
+    /// As [`call_in`](Self::call_in), with params as JSON text.
     ///
     /// # Errors
     /// As [`call_in`](Self::call_in).
@@ -157,7 +157,7 @@ impl Store {
             StoreKind::Session(session) => &session.env,
         };
         let told_first = within(params, &told(context, &locked(known)))?;
-        // Who knows nothing of the environment does not claim that a variable is not set.
+        // A context without an environment must not claim that a variable is not set, so it is never asked for names.
         if !context.has_env() {
             return self.call(method, &told_first);
         }
@@ -182,7 +182,7 @@ impl Service for Store {
             #[cfg(feature = "test-clock")]
             StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
             StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
-            // In JSON-RPC null stands for no params at all.
+            // Other params are refused here: JSON-RPC would take null for no params at all.
             StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
@@ -196,7 +196,7 @@ impl SessionLink {
         let (pid, remote) = &mut *locked(&self.remote);
         if *pid != std::process::id() {
             let mine = Arc::new(Remote::connect(&self.dir)?.named(self.name.as_str()));
-            // What the parent opened is the parent's to close: its event queue is the same one.
+            // Forgotten, not dropped: a forked child shares the event queue with its parent, who closes it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
         }
@@ -216,13 +216,13 @@ enum FoundIn {
 
 /// An answer of `nudge.get_hint`.
 struct HintTold {
-    /// As it came.
+    /// The hint's JSON as the server sent it.
     hint: Box<RawValue>,
     fields: Fields,
     explain: MatchExplain,
 }
 
-/// What [`Found`] tells of a hint.
+/// The fields of a hint that [`Found`] has accessors for.
 #[derive(Deserialize)]
 struct Fields {
     value: HintValue,
@@ -233,7 +233,7 @@ struct Fields {
     meta: Meta,
 }
 
-/// Of the rest, what [`Found`] tells.
+/// The fields of a hint's `meta` that [`Found`] has accessors for.
 #[derive(Default, Deserialize)]
 struct Meta {
     #[serde(default)]
@@ -241,7 +241,7 @@ struct Meta {
 }
 
 impl Found {
-    /// Reads what `nudge.get_hint` answers.
+    /// Parses the answer of `nudge.get_hint`.
     fn parse(result: &RawValue) -> Result<Self> {
         #[derive(Deserialize)]
         struct Wire {
@@ -258,12 +258,12 @@ impl Found {
         })
     }
 
-    /// The value's text: see [`HintValue::text`].
+    /// Returns the value's text, see [`HintValue::text`].
     pub fn text(&self) -> &str {
         self.value().text()
     }
 
-    /// The value, even when secret.
+    /// Returns the value, even when it is secret.
     pub fn value(&self) -> &HintValue {
         match &self.0 {
             FoundIn::Own(found) => found.hint().value(),
@@ -271,7 +271,7 @@ impl Found {
         }
     }
 
-    /// Digest of the scope, `""` when it applies everywhere.
+    /// Returns the digest of the scope, `""` when it applies everywhere.
     pub fn variant(&self) -> &str {
         match &self.0 {
             FoundIn::Own(found) => found.hint().variant(),
@@ -279,7 +279,7 @@ impl Found {
         }
     }
 
-    /// How often it was set.
+    /// Returns the hint's version: how often it was set.
     pub fn version(&self) -> u64 {
         match &self.0 {
             FoundIn::Own(found) => found.hint().version(),
@@ -287,7 +287,7 @@ impl Found {
         }
     }
 
-    /// Whether its value is a secret, to be shown to nobody.
+    /// Returns true when the value is secret and must not be shown.
     pub fn is_secret(&self) -> bool {
         match &self.0 {
             FoundIn::Own(found) => found.hint().is_secret(),
@@ -295,7 +295,7 @@ impl Found {
         }
     }
 
-    /// 0 to 1; a session tells four decimals.
+    /// Returns the score, from 0 to 1; a session sends four decimals.
     pub fn score(&self) -> f64 {
         match &self.0 {
             FoundIn::Own(found) => found.score(),
@@ -303,7 +303,7 @@ impl Found {
         }
     }
 
-    /// The addends of the score.
+    /// Returns the addends of the score.
     pub fn parts(&self) -> Parts {
         match &self.0 {
             FoundIn::Own(found) => found.parts(),
@@ -311,7 +311,7 @@ impl Found {
         }
     }
 
-    /// Why it matched and what speaks for it.
+    /// Returns the reasons for the match and for its score.
     pub fn reasons(&self) -> Vec<String> {
         match &self.0 {
             FoundIn::Own(found) => found.reasons(),
@@ -319,7 +319,7 @@ impl Found {
         }
     }
 
-    /// The hint as `nudge.get_hint` gives it.
+    /// Returns the hint as `nudge.get_hint` writes it.
     ///
     /// # Errors
     /// None that is known.
@@ -331,7 +331,7 @@ impl Found {
     }
 }
 
-/// That nothing is found is no failure.
+/// Turns `E_NOT_FOUND` into `None`.
 fn found_or_none(found: Result<Found>) -> Result<Option<Found>> {
     match found {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -339,10 +339,10 @@ fn found_or_none(found: Result<Found>) -> Result<Option<Found>> {
     }
 }
 
-/// What a store of this process found under a name.
+/// Converts the result of a store in this process; refuses names that no hint can have.
 fn own(found: Option<Match>, component: &str, key: &str) -> Result<Option<Found>> {
     if found.is_none() {
-        // What is stored has been checked.
+        // Names of stored hints were checked when they were set.
         check_name("component", component)?;
         check_name("key", key)?;
     }
@@ -360,7 +360,7 @@ fn clock() -> Clock {
     nudge::SystemClock
 }
 
-/// Stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
+/// Makes a clock that stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
 #[cfg(feature = "test-clock")]
 fn clock() -> Clock {
     nudge::ManualClock::new(1_767_225_600_000)
@@ -374,7 +374,7 @@ fn advance(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue
     raw(&serde_json::json!({"now_ms": clock.advance(ms)}))
 }
 
-/// `context` as it travels, with the variables in `names`.
+/// Builds the `context` that is sent, with the variables in `names`.
 fn told(context: &Context, names: &EnvNames) -> Value {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
@@ -392,7 +392,7 @@ fn told(context: &Context, names: &EnvNames) -> Value {
     if context.has_env() {
         let mut env = asked_env(names, |name| context.env(name).map(str::to_owned));
         if env.is_empty() && told.is_empty() {
-            // Nothing was asked for yet: still a context, which `bump` must see is given.
+            // Until the server has asked for names, `bump` must still see that a context is given.
             env.insert(String::new(), Value::Null);
         }
         if !env.is_empty() {
@@ -402,7 +402,7 @@ fn told(context: &Context, names: &EnvNames) -> Value {
     told.into()
 }
 
-/// The params with a context; what is no object stays as it is, to be refused.
+/// Adds a context to the params; params that are no object stay as they are, to be refused.
 fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
     let Some(rest) = params.get().strip_prefix('{') else { return Ok(params.to_owned()) };
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
@@ -427,7 +427,7 @@ impl fmt::Debug for StoreKind {
     }
 }
 
-/// Without the value, which may be a secret.
+/// Prints no value, as it may be a secret.
 impl fmt::Debug for FoundIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")

@@ -1,4 +1,4 @@
-//! Where the time comes from. Nothing else in the library reads a clock.
+//! The source of time. Nothing else in the library reads a clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,11 +7,11 @@ pub type Millis = i64;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Millis;
 }
 
-/// The operating system's clock; its coarse form where there is one (about 4 ms apart on Linux,
+/// The operating system's clock, in its coarse form where there is one (ticks of about 4 ms on Linux,
 /// and ten times cheaper to read).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -35,7 +35,7 @@ impl Clock for SystemClock {
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// Makes a clock that stands at `now`.
     pub const fn new(now: Millis) -> Self {
         Self(AtomicI64::new(now))
     }
@@ -52,12 +52,12 @@ impl Clock for ManualClock {
     }
 }
 
-/// Reads a time as the wire carries it (RFC 3339, any offset), as milliseconds since 1970.
+/// Parses a time in the format of the JSON interfaces (RFC 3339, any offset) to milliseconds since 1970.
 pub fn parse_time(text: &str) -> Option<Millis> {
     rfc3339::parse(text)
 }
 
-/// Time as text: RFC 3339, UTC, three decimals and `Z` (semantics section 4).
+/// Times as text: RFC 3339, UTC, three decimals and `Z` (semantics section 4).
 pub mod rfc3339 {
     use chrono::{DateTime, Datelike, Timelike};
 
@@ -66,7 +66,7 @@ pub mod rfc3339 {
     /// Writes `at`, for example `2026-01-01T00:00:00.000Z`.
     pub fn text(at: Millis) -> String {
         let time = DateTime::from_timestamp_millis(at).unwrap_or_default();
-        // By hand: an export is mostly timestamps, and formatting costs more than all the rest.
+        // The digits are written directly: an export is mostly timestamps, and `format!` costs more than all the rest.
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let numbers = [
             (0..4, time.year().unsigned_abs()),
@@ -86,7 +86,7 @@ pub mod rfc3339 {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Reads a time with any offset; years 0 to 9999.
+    /// Parses a time with any offset; years 0 to 9999.
     pub fn parse(text: &str) -> Option<Millis> {
         let time = DateTime::parse_from_rfc3339(text).ok()?.to_utc();
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())

@@ -1,4 +1,4 @@
-//! Where the caller stands (semantics section 2).
+//! The context of a call: the caller's folder, repository, branch, system and environment (semantics section 2).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -51,8 +51,8 @@ pub struct ContextSpec {
     pub files_open: Vec<String>,
 }
 
-/// The schema says no more than that it is an object: it stands in every tool that takes a context, and hosts load it
-/// into a prompt. Field by field it would take a third of all the room that tools have; `nudge_get_hint` names them.
+/// The schema says only that it is an object: it is part of every tool that takes a context, and hosts load it
+/// into a prompt. Field by field it would take a third of the room for all tools; `nudge_get_hint` names the fields.
 impl JsonSchema for ContextSpec {
     fn schema_name() -> Cow<'static, str> {
         "Context".into()
@@ -136,13 +136,13 @@ struct Inner {
     repo: Option<Repo>,
     branch: Option<Subject>,
     os: Option<Os>,
-    /// Upper-case names under Windows, where case does not count.
+    /// The variables. Names are in upper case under Windows, where case does not count.
     env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
     files_open: Box<[String]>,
 }
 
 impl Context {
-    /// An empty context to fill in.
+    /// Makes an empty context to fill in.
     pub fn builder() -> ContextSpec {
         ContextSpec::default()
     }
@@ -150,7 +150,7 @@ impl Context {
     /// Checks `spec`; see [`ContextSpec::build`].
     ///
     /// # Errors
-    /// `E_INVALID`, with what to correct.
+    /// `E_INVALID`, with the field to correct.
     pub fn new(spec: ContextSpec) -> Result<Self> {
         let windows = spec.os == Some(Os::Windows);
         let cwd = match spec.cwd {
@@ -197,8 +197,8 @@ impl Context {
         })))
     }
 
-    /// The same with `vars`, such as this process's environment, in place of the variables it had. The
-    /// limits of what a caller may send do not count: a context never travels with all of them.
+    /// Replaces the variables by `vars`, such as this process's environment. The limits of the params do not apply,
+    /// as a context is never sent with all of its variables.
     #[must_use]
     pub fn with_env(self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
@@ -209,7 +209,7 @@ impl Context {
         Self(Arc::new(inner))
     }
 
-    /// The same with `paths` in place of the open files it had.
+    /// Replaces the open files by `paths`.
     ///
     /// # Errors
     /// `E_INVALID` for more than 256 paths, or one of more than 4,096 bytes.
@@ -219,27 +219,27 @@ impl Context {
         Ok(Self(Arc::new(Inner { files_open: paths.into(), ..inner })))
     }
 
-    /// The folder in normal form.
+    /// Returns the folder in normal form.
     pub fn cwd(&self) -> Option<&str> {
         self.0.cwd.as_ref().map(Subject::as_str)
     }
 
-    /// The repository in canonical form.
+    /// Returns the repository in canonical form.
     pub fn repo(&self) -> Option<String> {
         self.0.repo.as_ref().map(Repo::to_string)
     }
 
-    /// The branch.
+    /// Returns the branch.
     pub fn branch(&self) -> Option<&str> {
         self.0.branch.as_ref().map(Subject::as_str)
     }
 
-    /// The operating system.
+    /// Returns the operating system.
     pub fn os(&self) -> Option<Os> {
         self.0.os
     }
 
-    /// The value of an environment variable, if it is set.
+    /// Returns the value of an environment variable, if it is set.
     pub fn env(&self, name: &str) -> Option<&str> {
         let env = self.0.env.as_ref()?;
         let value =
@@ -247,12 +247,12 @@ impl Context {
         value.map(String::as_str)
     }
 
-    /// The open files.
+    /// Returns the open files.
     pub fn files_open(&self) -> &[String] {
         &self.0.files_open
     }
 
-    /// Whether it says nothing at all.
+    /// Returns true when nothing at all is known.
     pub fn is_empty(&self) -> bool {
         let inner = &self.0;
         inner.cwd.is_none()
@@ -263,33 +263,33 @@ impl Context {
             && inner.files_open.is_empty()
     }
 
-    /// The first open file that has `component` as a path segment.
+    /// Returns the first open file that has `component` as a path segment.
     pub fn open_file_in(&self, component: &str) -> Option<&str> {
         let holds = |path: &&String| path.split(['/', '\\']).any(|segment| segment == component);
         self.0.files_open.iter().find(holds).map(String::as_str)
     }
 
-    /// Whether any file is open.
+    /// Returns true when any file is open.
     pub fn has_open_files(&self) -> bool {
         !self.0.files_open.is_empty()
     }
 
-    /// Whether anything is known of the environment.
+    /// Returns true when anything is known about the environment.
     pub fn has_env(&self) -> bool {
         self.0.env.is_some()
     }
 
-    /// The folder, ready to be matched.
+    /// Returns the folder, ready to be matched.
     pub fn cwd_subject(&self) -> Option<&Subject> {
         self.0.cwd.as_ref()
     }
 
-    /// The branch, ready to be matched.
+    /// Returns the branch, ready to be matched.
     pub fn branch_subject(&self) -> Option<&Subject> {
         self.0.branch.as_ref()
     }
 
-    /// The repository, ready to be compared.
+    /// Returns the repository, ready to be compared.
     pub fn repo_name(&self) -> Option<&Repo> {
         self.0.repo.as_ref()
     }

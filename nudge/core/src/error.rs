@@ -5,7 +5,7 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
 
-/// What kind of refusal an [`Error`] is. Every kind has one JSON-RPC code and one reason string.
+/// The kind of an [`Error`]. Every kind has one JSON-RPC code and one reason string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -27,8 +27,8 @@ pub enum ErrorKind {
     UnknownMethod,
     /// JSON-RPC: `params` is not an object (-32602).
     ParamsNotObject,
-    /// A refusal whose code this version does not know, of a newer server or of another source. The error keeps
-    /// its code, reason and data; [`ErrorKind::ALL`] does not have it.
+    /// An error with a code that is unknown to this version, from a newer server or another source. It keeps
+    /// its code, reason and data; [`ErrorKind::ALL`] does not include this kind.
     Other,
 }
 
@@ -46,7 +46,7 @@ impl ErrorKind {
         Self::ParamsNotObject,
     ];
 
-    /// The JSON-RPC error code.
+    /// Returns the JSON-RPC error code.
     pub const fn code(self) -> i32 {
         match self {
             Self::NotFound => 40401,
@@ -58,12 +58,12 @@ impl ErrorKind {
             Self::Unavailable => 50301,
             Self::UnknownMethod => -32601,
             Self::ParamsNotObject => -32602,
-            // JSON-RPC's internal error: nothing is known but that it was refused.
+            // JSON-RPC's code for an internal error, as nothing more specific is known.
             Self::Other => -32603,
         }
     }
 
-    /// The stable name that travels as `data.reason`.
+    /// Returns the stable name that is sent as `data.reason`.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "E_NOT_FOUND",
@@ -78,7 +78,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind with this JSON-RPC code, if any; how a client reads an error back.
+    /// Returns the kind with this JSON-RPC code, if any, for a client that reads an error back.
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
@@ -93,7 +93,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone, PartialEq)]
 struct Inner {
     kind: ErrorKind,
-    /// The kind's, but for a kind that is not known here.
+    /// The kind's code, or the original one for [`ErrorKind::Other`].
     code: i32,
     message: String,
     data: Map<String, Value>,
@@ -118,8 +118,8 @@ impl Error {
     }
 
     /// Reads an error object back, as a client of a remote [`Service`](crate::service::Service) does.
-    /// An unknown code reads as [`ErrorKind::Other`]; code, message and data are kept. What is no error object at
-    /// all reads as [`ErrorKind::Unavailable`].
+    /// An unknown code reads as [`ErrorKind::Other`]; code, message and data are kept. Any other JSON than an
+    /// error object reads as [`ErrorKind::Unavailable`].
     pub fn from_json(object: &Value) -> Self {
         let code = object["code"].as_i64().and_then(|code| i32::try_from(code).ok());
         let kind = match code {
@@ -135,18 +135,17 @@ impl Error {
         error
     }
 
-    /// What kind of refusal this is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The JSON-RPC code, for example 40401.
+    /// Returns the JSON-RPC code, for example 40401.
     pub fn code(&self) -> i32 {
         self.0.code
     }
 
-    /// The stable name, for example `E_NOT_FOUND`; what a newer server said where the kind is
-    /// [`ErrorKind::Other`].
+    /// Returns the stable name, for example `E_NOT_FOUND`; for [`ErrorKind::Other`], the name that the server sent.
     pub fn reason(&self) -> &str {
         match self.0.kind {
             ErrorKind::Other => self.0.data["reason"].as_str().unwrap_or(ErrorKind::Other.reason()),
@@ -154,47 +153,47 @@ impl Error {
         }
     }
 
-    /// One plain sentence that says what to do.
+    /// Returns the message, one plain sentence that says what to do.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The machine-readable part: `reason` and what the kind adds (`near_misses`, `limit`, ...).
+    /// Returns the machine-readable part: `reason` and the fields that the kind adds (`near_misses`, `limit`, ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
     }
 
-    /// The whole error as a JSON-RPC error object.
+    /// Returns the whole error as a JSON-RPC error object.
     pub fn to_json(&self) -> Value {
         json!({"code": self.code(), "message": self.message(), "data": self.data()})
     }
 
-    /// [`ErrorKind::NotFound`].
+    /// Makes an [`ErrorKind::NotFound`].
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// [`ErrorKind::Invalid`].
+    /// Makes an [`ErrorKind::Invalid`].
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// [`ErrorKind::ScopeInvalid`].
+    /// Makes an [`ErrorKind::ScopeInvalid`].
     pub fn scope(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::ScopeInvalid, message)
     }
 
-    /// [`ErrorKind::Conflict`].
+    /// Makes an [`ErrorKind::Conflict`].
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    /// [`ErrorKind::Unavailable`].
+    /// Makes an [`ErrorKind::Unavailable`].
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// [`ErrorKind::Quota`]: `limit` names what is full, at most `max` of it.
+    /// Makes an [`ErrorKind::Quota`]: the limit named `limit`, of `max`, is reached.
     pub fn quota(limit: &str, max: usize, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Quota, message).with("limit", limit).with("max", max)
     }

@@ -19,10 +19,10 @@ pub enum Os {
 }
 
 impl Os {
-    /// Every system, in byte order of their names.
+    /// Every system, in byte order of its name.
     pub const ALL: [Self; 3] = [Self::Darwin, Self::Linux, Self::Windows];
 
-    /// The name on the wire.
+    /// Returns the name used in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Linux => "linux",
@@ -31,7 +31,7 @@ impl Os {
         }
     }
 
-    /// The system this library was built for; `None` for others.
+    /// Returns the system that this library was built for; `None` for others.
     pub const fn current() -> Option<Self> {
         if cfg!(target_os = "linux") {
             Some(Self::Linux)

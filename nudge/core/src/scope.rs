@@ -15,9 +15,9 @@ use crate::place::glob::{Glob, GlobKind};
 use crate::place::repo::Repo;
 use crate::wire;
 
-/// Most entries of `cwd_glob` and `branch`.
+/// Largest number of entries in `cwd_glob` and in `branch`.
 const MAX_PATTERNS: usize = 16;
-/// Most entries of the other lists.
+/// Largest number of entries in each other list.
 const MAX_ENTRIES: usize = 256;
 /// Longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
@@ -56,7 +56,7 @@ fn env_match<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeM
 }
 
 impl ScopeSpec {
-    /// Checks what belongs to types and sizes, before anything is compiled.
+    /// Checks types and sizes, before anything is compiled.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -85,7 +85,7 @@ impl ScopeSpec {
     }
 }
 
-/// A compiled, canonical scope: what a stored hint holds. Equal scopes are stored once.
+/// A compiled, canonical scope, as stored hints hold it. Equal scopes are stored once.
 ///
 /// Serializes in canonical form: keys in byte order, lists sorted.
 #[derive(Clone)]
@@ -98,22 +98,22 @@ pub struct Scope {
     env_match: BTreeMap<String, Box<[String]>>,
     /// The canonical form as compact JSON, rendered once.
     canonical: Box<RawValue>,
-    /// First 12 hex digits of the digest, empty for the empty scope.
+    /// The first 12 hex digits of the digest; empty for the empty scope.
     variant: Box<str>,
     specificity: u8,
-    /// Number in a store's table of scopes.
+    /// The number in a store's table of scopes.
     number: u32,
 }
 
-/// One condition of a scope, put to a context.
+/// One condition of a scope, evaluated in a context.
 pub struct Condition {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
-    /// Whether the context meets it.
+    /// True when the context meets the condition.
     pub met: bool,
-    /// The context does not have the field at all.
+    /// True when the context does not have the field at all.
     pub absent: bool,
-    /// In semantics section 3's words when met, else what is wrong.
+    /// The reason, in the words of semantics section 3 when met, else what is wrong.
     pub reason: String,
 }
 
@@ -132,7 +132,7 @@ impl Scope {
             Ok(sorted(globs, |glob| glob.as_str().to_owned()))
         };
         let repos: Vec<_> = spec.repo.iter().map(|repo| Repo::parse(repo)).collect();
-        // What names no repository is a matter of types, which answer before paths and globs.
+        // An entry that names no repository is a type error, and these are reported before errors in paths and globs.
         let invalid = |repo: &&Result<Repo>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
         if let Some(Err(error)) = repos.iter().find(invalid) {
             return Err(error.clone());
@@ -172,43 +172,43 @@ impl Scope {
         Ok(scope)
     }
 
-    /// The same scope under a number of a store's table, by which verdicts on it can be remembered.
+    /// Returns the scope with a number in a store's table, by which verdicts on it can be cached.
     #[must_use]
     pub fn numbered(&self, number: u32) -> Self {
         Self { number, ..self.clone() }
     }
 
-    /// The number given by [`Scope::numbered`], else the largest.
+    /// Returns the number given by [`Scope::numbered`], else the largest.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The canonical scope as compact JSON, `{}` for the empty one: the text the variant digests.
+    /// Returns the canonical scope as compact JSON, `{}` for the empty one. The variant is a digest of this text.
     pub fn canonical_json(&self) -> &str {
         self.canonical.get()
     }
 
-    /// The first 12 hex digits of the SHA-256 of [`Scope::canonical_json`]; `""` for the empty scope.
+    /// Returns the first 12 hex digits of the SHA-256 of [`Scope::canonical_json`]; `""` for the empty scope.
     pub fn variant(&self) -> &str {
         &self.variant
     }
 
-    /// How many of the six fields are given.
+    /// Returns how many of the six fields are given.
     pub fn specificity(&self) -> u8 {
         self.specificity
     }
 
-    /// Whether it applies everywhere.
+    /// Returns true when the scope has no condition.
     pub fn is_empty(&self) -> bool {
         self.specificity == 0
     }
 
-    /// The systems it names, in byte order.
+    /// Returns the listed systems, in byte order.
     fn os(&self) -> impl Iterator<Item = Os> + Clone {
         Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
     }
 
-    /// Whether every condition is met; a condition whose context field is missing is not.
+    /// Returns true when every condition is met; a condition whose context field is missing is not.
     pub fn matches(&self, context: &Context) -> bool {
         if self.specificity == 0 {
             return true;
@@ -226,7 +226,7 @@ impl Scope {
             })
     }
 
-    /// Every condition with its outcome, in the order of semantics section 3.
+    /// Evaluates every condition, in the order of semantics section 3.
     pub fn conditions(&self, context: &Context) -> Vec<Condition> {
         let mut out = Vec::new();
         if !self.cwd.is_empty() {
@@ -277,7 +277,7 @@ impl Scope {
         }
         for (name, values) in &self.env_match {
             let met = context.env(name).and_then(|value| values.iter().find(|allowed| *allowed == value));
-            // The caller's own value never appears: it may be a secret.
+            // The caller's own value is never shown, as it may be a secret.
             let reason = match met {
                 Some(value) => format!("env {name}={value} matched"),
                 None => format!("env {name} is not {}", values.join(" or ")),
@@ -295,7 +295,7 @@ impl Scope {
         let mut out =
             condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
         if let (None, Some(cwd)) = (met, cwd) {
-            // The commonest mistake: `**/x*` is the folder alone, not what lies below it.
+            // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
             let above = self.cwd.iter().find(|glob| glob.matches_above(cwd));
             if let Some(glob) = above {
                 let _ = write!(
@@ -308,18 +308,18 @@ impl Scope {
         out
     }
 
-    /// Whether it has conditions on the environment.
+    /// Returns true when the scope has conditions on the environment.
     pub fn has_env(&self) -> bool {
         !(self.env_required.is_empty() && self.env_match.is_empty())
     }
 
-    /// The environment names it mentions; with `true` where the value matters.
+    /// Returns the environment names in the scope, with `true` where the value matters.
     pub fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));
         required.chain(self.env_match.keys().map(|name| (&**name, true)))
     }
 
-    /// The scope as a caller would give it.
+    /// Converts the scope back to the form in which a caller gives it.
     pub fn to_spec(&self) -> ScopeSpec {
         let texts = |globs: &[Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect();
         ScopeSpec {
@@ -351,7 +351,7 @@ fn condition(
     Condition { field, met: is_met, absent, reason }
 }
 
-/// Sorted by bytes, without duplicates.
+/// Sorts a list by the bytes of `key` and removes duplicates.
 fn sorted<T, K: Ord>(mut list: Vec<T>, key: impl Fn(&T) -> K) -> Box<[T]> {
     list.sort_by_cached_key(&key);
     list.dedup_by(|a, b| key(a) == key(b));
@@ -394,7 +394,7 @@ impl Serialize for Canonical<'_> {
     }
 }
 
-/// An iterator as a list.
+/// Serializes an iterator as a list.
 struct Seq<I>(I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for Seq<I> {
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(scope(one.canonical_json()).variant(), one.variant());
         assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
         assert_eq!(scope("{}").variant(), "");
-        // sha256 of {"os":["linux"]}, by another implementation.
+        // The SHA-256 of {"os":["linux"]} was computed by another implementation.
         assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
     }
 

@@ -1,4 +1,4 @@
-//! Serde helpers shared by every edge: what "not given" means, one value or a list, and JSON kept
+//! Serde helpers shared by all interfaces: fields that are "not given", one value or a list, and JSON kept
 //! as compact text.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::safety::secrets::SecretGuard;
 
-/// Deepest JSON accepted, counted from `params` (semantics section 5).
+/// Deepest nesting of JSON that is accepted, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;
 
 /// Parses `params` of a method.
@@ -26,7 +26,7 @@ pub fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     parse(raw.get(), "params")
 }
 
-/// Parses JSON text; the path of what is wrong is looked for only when something is.
+/// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one.
 pub fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
@@ -34,7 +34,7 @@ pub fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> 
         let reason = error.map_or_else(|| plain.to_string(), |error| error.inner().to_string());
         let place = path.map_or_else(|| root.to_owned(), |path| format!("{root}.{path}"));
         let message = format!("Correct `{}`: {}.", shorten(&place), shorten(&without_values(&reason)));
-        // A field's name may be anything too.
+        // The message may repeat a field's name, which may be a secret too.
         match SecretGuard::new().check(None, &message) {
             None => Error::invalid(message),
             Some(_) => Error::invalid(format!("Correct `{root}`: it does not have the form that the method takes.")),
@@ -42,9 +42,9 @@ pub fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> 
     })
 }
 
-/// A serde message without what the caller sent: a value may be a secret.
+/// Removes the caller's values from a serde message, as one may be a secret.
 fn without_values(reason: &str) -> String {
-    // The position is that inside a fragment: the path says more.
+    // The position is relative to a fragment of the JSON, so that the path says more.
     let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
     let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
         (Some(at), _) => (at + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
@@ -54,7 +54,7 @@ fn without_values(reason: &str) -> String {
     format!("{}{}", &reason[..cut], rest.map_or("", |rest| &reason[rest.max(cut)..]))
 }
 
-/// Messages repeat a caller's names but never long or unprintable ones.
+/// Makes a caller's text fit for a message: at most 240 characters, without control characters.
 pub fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
@@ -81,7 +81,7 @@ fn check_depth(json: &str) -> Result<()> {
     Ok(())
 }
 
-/// For optional fields: `null`, `[]` and `{}` mean "not given".
+/// Deserializes an optional field, for which `null`, `[]` and `{}` mean "not given".
 pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(Given(PhantomData))
 }
@@ -173,7 +173,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
     }
 }
 
-/// Passes elements on and remembers whether there was one.
+/// Passes elements on, and records whether there was one.
 struct Counted<'a, A> {
     inner: &'a mut A,
     taken: bool,
@@ -203,7 +203,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
     }
 }
 
-/// For lists that may be given as one string; `null` and `{}` are an empty list.
+/// Deserializes a list that may be given as one string; `null` and `{}` are an empty list.
 pub fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(OneOrMany(PhantomData))
 }
@@ -237,10 +237,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     }
 }
 
-/// The members of a JSON object as they are written, in order; a name may stand there twice.
+/// Returns the members of a JSON object as raw text, in order, duplicate names included.
 ///
 /// # Errors
-/// When it is no object.
+/// Any other JSON than an object is refused.
 pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
     struct Members<'a>(Vec<(String, &'a RawValue)>);
     struct Pairs;
@@ -268,7 +268,7 @@ pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
 /// Rewrites JSON as compact text with its key order kept.
 ///
 /// # Errors
-/// Says what is wrong: a duplicate key, or an integer that other languages cannot hold.
+/// The reason: a duplicate key, or an integer that other languages cannot represent.
 pub fn compact(json: &str) -> Result<Box<RawValue>, String> {
     if has_big_integer(json) {
         return Err("an integer is beyond 2^53 - 1; store it as a string".into());
@@ -280,8 +280,8 @@ pub fn compact(json: &str) -> Result<Box<RawValue>, String> {
         .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())
 }
 
-/// Whether valid JSON holds an integer literal beyond 2^53 - 1. The parser turns the largest into
-/// floats, so the text is looked at.
+/// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. The text is searched because the
+/// parser turns the largest integers into floats.
 fn has_big_integer(json: &str) -> bool {
     const MAX_SAFE: u64 = (1 << 53) - 1;
     let bytes = json.as_bytes();
@@ -312,7 +312,7 @@ fn has_big_integer(json: &str) -> bool {
     false
 }
 
-/// Writes what it visits into the string.
+/// Writes the visited JSON into the string.
 struct Compact<'a>(&'a mut String);
 
 impl<'de> de::DeserializeSeed<'de> for Compact<'_> {

@@ -1,4 +1,4 @@
-//! Calls made once: the hints keep key and result in the record of the change.
+//! Calls that are made once: the record of a change holds the call's idempotency key and result.
 
 use nudge_core::error::Result;
 use nudge_core::once::{Call, Made, Once};
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Nudge;
 use crate::store::Change;
 
-/// The version of a secret among the changes, if there is one.
+/// Returns the version of a secret among the changes, if there is one.
 pub(super) fn version_of_secret(changes: &[Change]) -> Option<u64> {
     changes.iter().find_map(|change| match change {
         Change::Put(hint) | Change::Delete(hint) if hint.is_secret() => Some(hint.version()),

@@ -11,7 +11,7 @@ use crate::hint::Hint;
 use crate::store::{Change, Store, component_bytes};
 
 impl Nudge {
-    /// Refuses what would not fit, after dropping what has expired.
+    /// Refuses changes that would not fit, after dropping expired hints.
     pub(super) fn check_quotas(&self, writer: &mut Writer, changes: &[Change], now: Millis) -> Result<()> {
         self.fits(writer, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
             0 => Err(refusal),
@@ -26,7 +26,7 @@ impl Nudge {
             _ => None,
         });
         sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
-        // How many hints each touched component had and has.
+        // The number of hints in each touched component, before and after.
         let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
         for change in changes {
@@ -77,7 +77,7 @@ impl Nudge {
     }
 }
 
-/// The hint that `hint` replaces.
+/// Returns the hint that `hint` replaces.
 fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
     store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
 }

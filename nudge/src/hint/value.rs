@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 /// Longest value text.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What a hint says. Commands are data: nothing here ever runs one.
+/// The value of a hint. Commands are data: Nudge never runs one.
 #[derive(Clone)]
 pub enum HintValue {
     /// A plain string.
@@ -27,16 +27,16 @@ pub enum HintValue {
     Path(Box<PathValue>),
     /// `{"type":"template", ...}`
     Template(Box<Template>),
-    /// `{"type":"json", "data": ...}`, as compact JSON with its key order kept.
+    /// `{"type":"json", "data": ...}`, with `data` as compact JSON whose key order is kept.
     Json(Box<RawValue>),
 }
 
 /// A command line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The shell it is written for, if it matters.
+    /// The shell that the line is written for, if it matters.
     pub shell: Option<Shell>,
-    /// The line.
+    /// The command line itself.
     pub cmd: Box<str>,
 }
 
@@ -54,20 +54,20 @@ pub enum Shell {
 /// An absolute path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathValue {
-    /// For which systems it is meant; informative, never a condition.
+    /// The systems that the path is meant for; informative, never a condition.
     pub os: Vec<Os>,
-    /// POSIX or drive form, without `.`, `//` and a trailing slash once stored.
+    /// The path in POSIX or drive form, without `.`, `//` and a trailing slash once stored.
     pub abs: String,
 }
 
-/// A text with holes.
+/// A text with placeholders.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template {
-    /// The language of the holes.
+    /// The template language.
     pub format: Format,
     /// The text.
     pub body: String,
-    /// Values for holes that the caller leaves open.
+    /// Values for placeholders that the caller does not fill in.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -83,7 +83,7 @@ pub enum Format {
 }
 
 impl HintValue {
-    /// A command for any shell.
+    /// Makes a command for any shell.
     pub fn command(cmd: &str) -> Self {
         Self::Command(Command { shell: None, cmd: cmd.into() })
     }
@@ -93,7 +93,7 @@ impl HintValue {
         Self::Path(Box::new(PathValue { os: Vec::new(), abs: abs.into() }))
     }
 
-    /// Any JSON.
+    /// Makes a JSON value.
     ///
     /// # Errors
     /// `E_INVALID` for duplicate keys and integers beyond 2^53 - 1.
@@ -101,7 +101,7 @@ impl HintValue {
         wire::compact(json).map(Self::Json).map_err(|why| Error::invalid(format!("Correct the JSON value: {why}.")))
     }
 
-    /// The string, `cmd`, `abs`, `body`, or the compact JSON of `data`.
+    /// Returns the string, `cmd`, `abs`, `body`, or the compact JSON of `data`.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -112,7 +112,7 @@ impl HintValue {
         }
     }
 
-    /// What an agent would run: `cmd`, or a plain string (semantics section 10).
+    /// Returns the command line that an agent would run: `cmd`, or a plain string (semantics section 10).
     pub fn command_line(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -121,7 +121,7 @@ impl HintValue {
         }
     }
 
-    /// Sizes (`E_INVALID`).
+    /// Checks sizes (`E_INVALID`).
     pub(crate) fn check(&self) -> Result<()> {
         let defaults: usize = match self {
             Self::Template(template) => template.defaults.iter().map(|(name, value)| name.len() + value.len()).sum(),
@@ -170,7 +170,7 @@ impl PartialEq for HintValue {
     }
 }
 
-/// The kind alone: a value may be a secret.
+/// Prints only the kind, as the value may be a secret.
 impl fmt::Debug for HintValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
@@ -232,8 +232,8 @@ enum Kind {
     Json,
 }
 
-/// Every field of every kind; which belong together is checked at the end, because `type` may
-/// stand last.
+/// The fields of all kinds. Which of them belong together is checked at the end, because `type` may
+/// come last.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -252,7 +252,7 @@ struct Fields {
     data: Option<Box<RawValue>>,
 }
 
-/// `data: null` is a value, not an absent field.
+/// Deserializes `data`; null is a value, not an absent field.
 fn some_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
@@ -327,7 +327,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// Kept short, because hosts load it into a prompt; the description of the field says the rest.
+/// The schema is short, because hosts load it into a prompt; the description of the field has the details.
 impl JsonSchema for HintValue {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "HintValue".into()

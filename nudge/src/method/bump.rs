@@ -49,12 +49,12 @@ pub struct Bump {
 /// Result of [`Nudge::bump`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Bumped {
-    /// The hint with its new counts; a secret value is redacted on the wire.
+    /// The hint with its new counts; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
 }
 
-/// The result of a secret is never recorded; the repeated call makes it again.
+/// The result for a secret is never recorded; a repeated call makes it again.
 impl Recordable for Bumped {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -91,7 +91,7 @@ impl Nudge {
                 None if context.is_empty() => hints.first().cloned(),
                 None => Some(Arc::clone(self.choose(&component, &key, &context, None)?.hint())),
             };
-            // A use of a secret that is lost counts for no other hint.
+            // When a call about a lost secret is repeated, its use counts for no other hint.
             let counts = |hint: &Arc<Hint>| match by.made {
                 Some(Made::Lost(version)) => hint.is_secret() && hint.version() == version,
                 Some(Made::Dropped) | None => true,
@@ -107,7 +107,7 @@ impl Nudge {
     }
 }
 
-/// The hint after `delta` more uses at `now`.
+/// Returns the hint after `delta` more uses at `now`.
 pub(super) fn used(hint: &Hint, delta: u64, now: i64) -> Hint {
     let mut hint = hint.clone();
     let usage = hint.usage();

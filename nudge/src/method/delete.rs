@@ -47,12 +47,12 @@ pub struct Delete {
 /// Result of [`Nudge::delete`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Deleted {
-    /// Always true: what is not there is `E_NOT_FOUND`.
+    /// Always true: a missing hint is `E_NOT_FOUND`.
     pub deleted: bool,
-    /// The best of the deleted variants, eligibility ignored; a secret value is redacted on the wire.
+    /// The best of the deleted variants, eligibility ignored; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub previous: Arc<Hint>,
-    /// How many variants went.
+    /// Number of deleted variants.
     pub deleted_count: usize,
 }
 

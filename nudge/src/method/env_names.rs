@@ -60,7 +60,7 @@ pub struct EnvNamesAsked {
 }
 
 impl Nudge {
-    /// Names the environment variables that a call could depend on (semantics section 9).
+    /// Lists the environment variables that a call could depend on (semantics section 9).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -75,7 +75,7 @@ impl Nudge {
         Ok(self.mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
     }
 
-    /// The names in the scopes of the hints that pass the filters.
+    /// Returns the names in the scopes of the hints that pass the filters.
     fn mentioned(&self, component: Option<&str>, keys: &[String], tags: &[String], variant: Option<&str>) -> EnvNames {
         let mut out = EnvNames::default();
         if !self.looks_at_env() {
@@ -108,7 +108,7 @@ impl Nudge {
     }
 
     /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
-    /// (semantics section 9). What is malformed is left to the method.
+    /// (semantics section 9). Malformed params are left for the method to refuse.
     pub(crate) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
             return Ok(());
@@ -124,7 +124,7 @@ impl Nudge {
     }
 }
 
-/// What of a call's params says which scopes can matter; the rest is the method's concern.
+/// The params that decide which scopes can matter; the method checks the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Asking {

@@ -37,9 +37,9 @@ pub struct Export {
 /// Result of [`Nudge::export`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Exported {
-    /// The store, in the semantics section 13 shape.
+    /// The store, in the format of semantics section 13.
     pub payload: Payload,
-    /// How many secret hints were left out.
+    /// Number of secret hints that were left out.
     pub omitted_secrets: usize,
 }
 

@@ -19,7 +19,7 @@ use crate::hint::{Hint, check_name};
 use crate::scoring;
 use crate::view::{Match, pick};
 
-/// Most near misses that an error lists.
+/// Largest number of near misses that an error lists.
 const MAX_NEAR_MISSES: usize = 20;
 
 const ABOUT: &str = "\
@@ -58,9 +58,9 @@ pub struct GetHint {
 /// Result of [`Nudge::get_hint`].
 #[derive(Debug, Clone, Serialize)]
 pub struct GotHint {
-    /// The hint, its value in full.
+    /// The hint, with its value in full, even when secret.
     pub hint: Arc<Hint>,
-    /// Why it was chosen.
+    /// The explanation of the choice.
     pub match_explain: MatchExplain,
 }
 
@@ -76,7 +76,7 @@ impl Nudge {
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
 
-    /// As [`Nudge::get`], which is quicker, but says why nothing fits.
+    /// As [`Nudge::get`], but with an error that says why nothing fits, which makes it slower.
     ///
     /// ```
     /// use nudge::{Context, Nudge};
@@ -90,7 +90,7 @@ impl Nudge {
         self.choose(component, key, context, None)
     }
 
-    /// What `get_hint` returns for the context; its error when that is nothing.
+    /// Returns the hint that `get_hint` chooses for the context, or its error.
     pub(super) fn choose(&self, component: &str, key: &str, context: &Context, variant: Option<&str>) -> Result<Match> {
         check_name("component", component)?;
         check_name("key", key)?;
@@ -106,7 +106,7 @@ impl Nudge {
     }
 }
 
-/// Nothing fits: why not, variant by variant.
+/// The error when nothing fits: the reasons, variant by variant.
 fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
     let mut near = Vec::new();
     let mut missing = BTreeSet::new();
@@ -132,7 +132,7 @@ fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
         let fields: Vec<_> = missing.iter().copied().collect();
         format!("{} stored, but the context lacks {}; pass it.", variants(hints.len()), fields.join(", "))
     };
-    // In the order the conditions are explained.
+    // The fields come in the order in which conditions are explained.
     let missing: Vec<_> =
         ["cwd", "repo", "branch", "os", "env"].into_iter().filter(|field| missing.contains(field)).collect();
     Error::not_found(message).with("near_misses", near).with("missing_context", missing)

@@ -45,7 +45,7 @@ pub struct Import {
     pub allow_secret: bool,
 }
 
-/// Without the payload, which may hold secrets.
+/// Prints no payload, as it may hold secrets.
 impl fmt::Debug for Import {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Import({:?}, {} bytes)", self.mode, self.payload.get().len())
@@ -66,35 +66,35 @@ pub enum ImportMode {
 /// Result of [`Nudge::import`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Hints stored, variants counted.
+    /// Number of hints stored, variants counted.
     pub imported: usize,
-    /// Hints not stored: kept as they were, expired, or wrong.
+    /// Number of hints not stored, because the stored one stays or because they are expired or wrong.
     pub skipped: usize,
-    /// The wrong ones.
+    /// The wrong hints.
     pub errors: Vec<ImportError>,
 }
 
 /// A hint that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportError {
-    /// Its component.
+    /// The hint's component.
     pub component: String,
-    /// Its key; empty where the whole component is wrong.
+    /// The hint's key; empty where the whole component is wrong.
     pub key: String,
-    /// `E_...`
+    /// The reason, such as `E_INVALID`.
     pub reason: &'static str,
 }
 
-/// Counts and names alone.
+/// Recorded whole, as it holds only counts and names.
 impl Recordable for Imported {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
 }
 
-/// Checked hints by component, key and variant, in document order; of equal scopes the last.
+/// Checked hints in document order; of hints with equal component, key and scope only the last.
 struct Incoming {
-    /// With whether it says when it was updated: one that does not loses against a stored one.
+    /// Each hint, and true if it has an `updated_at`; one without loses against a stored hint.
     hints: Vec<(Hint, bool)>,
     errors: Vec<ImportError>,
 }
@@ -137,7 +137,7 @@ impl Nudge {
 
     fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool) -> Incoming {
         let mut out = Incoming { hints: Vec::with_capacity(entries.len()), errors: Vec::new() };
-        // Where a hint with this component, key and scope stands in `out`.
+        // The index in `out` of the hint with this component, key and scope.
         let mut places = HashTable::<usize>::with_capacity(entries.len());
         let hasher = RandomState::default();
         let hash = |hint: &Hint| hasher.hash_one((&*hint.component, &*hint.key, hint.variant()));
@@ -162,7 +162,7 @@ impl Nudge {
         out
     }
 
-    /// A hint of a record, which was checked when it was stored.
+    /// Reads a hint of a record, which was checked when it was stored.
     pub(crate) fn recorded_hint(&self, component: &Arc<str>, key: &str, body: &RawValue) -> Result<Hint> {
         let (mut value, document) = HintDocument::read(Body::Raw(body))?;
         value.normalize()?;
@@ -187,7 +187,7 @@ impl Nudge {
     }
 }
 
-/// The hint to store, or `None` when it has expired or the stored one stays.
+/// Returns the hint to store, or `None` when it has expired or the stored one stays.
 fn merge(plan: &Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
     if hint.is_expired(plan.now) {
         return None;
@@ -205,7 +205,7 @@ fn merge(plan: &Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<
     Some(hint)
 }
 
-/// A name as an error may repeat it.
+/// Returns a name that an error may repeat; one that looks like a credential is hidden.
 fn shown(name: &str) -> String {
     if SecretGuard::new().check(None, name).is_some() { "[secret]".into() } else { name.to_owned() }
 }
@@ -219,7 +219,7 @@ fn check_extra(extra: &Extra) -> Result<()> {
     Ok(())
 }
 
-/// `replace` replaces what was retained, `merge` overwrites by key.
+/// Plans the retained top-level keys: `replace` replaces all of them, `merge` overwrites by key.
 fn plan_extra(plan: &mut Plan<'_>, extra: Extra, replace: bool) -> Result<()> {
     let old = plan.extra().map(|raw| serde_json::from_str::<Extra>(raw.get())).transpose();
     let mut kept = old.ok().flatten().filter(|_| !replace).unwrap_or_default();

@@ -16,16 +16,16 @@ pub(super) static ROW: Row<Nudge> = Row {
 /// Result of [`Nudge::components`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Components {
-    /// In byte order of their names.
+    /// The components, in byte order of their names.
     pub components: Vec<ComponentCount>,
 }
 
 /// A component and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComponentCount {
-    /// Its name.
+    /// The component's name.
     pub name: String,
-    /// Its live hints, variants counted.
+    /// Number of its live hints, variants counted.
     pub hint_count: usize,
 }
 

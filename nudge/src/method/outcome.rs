@@ -18,7 +18,7 @@ use crate::hint::{Hint, Use};
 use crate::scoring;
 use crate::source::NAME;
 
-/// What a command that is not found, or not executable, counts for.
+/// Number of failures that count for a command that is not found or not executable.
 const CANNOT_RUN: u32 = 3;
 
 pub(super) static ROW: Row<Nudge> =
@@ -27,11 +27,11 @@ pub(super) static ROW: Row<Nudge> =
 /// Result of [`Nudge::outcome`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Matched {
-    /// The hints it changed, in order of component, key and variant.
+    /// The changed hints, in order of component, key and variant.
     pub matched: Vec<MatchedHint>,
 }
 
-/// A changed hint; a secret value is redacted on the wire.
+/// A changed hint; a secret value is redacted in JSON.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct MatchedHint(#[serde(serialize_with = "redacted")] pub Arc<Hint>);
@@ -44,7 +44,7 @@ impl Recordable for Matched {
 }
 
 impl Nudge {
-    /// Counts how a command ended, for the eligible hints that say it (semantics section 10).
+    /// Counts the outcome of a command for the eligible hints that hold it (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -62,7 +62,7 @@ impl Nudge {
         Ok(done)
     }
 
-    /// Counts it for the hints that say the command.
+    /// Counts an outcome for the eligible hints whose command line is the same.
     pub(crate) fn count_outcome(&self, by: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<Matched> {
         let ran: Vec<_> = outcome.command.split_whitespace().collect();
         let failures = if matches!(outcome.exit_code, Some(126 | 127)) { CANNOT_RUN } else { 1 };
@@ -89,7 +89,7 @@ impl Nudge {
 }
 
 impl Matched {
-    /// The hints as suggestions name them.
+    /// Returns the ids by which suggestions name the hints.
     pub(crate) fn ids(&self) -> Vec<Box<str>> {
         self.matched.iter().map(|hint| id(&hint.0)).collect()
     }

@@ -21,13 +21,13 @@ use crate::store::{Filter, Found, Verdicts};
 
 const DEFAULT_LIMIT: u64 = 10;
 const MAX_LIMIT: u64 = 1000;
-/// Most keys, and most tags.
+/// Largest number of keys, and of tags.
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
 const MAX_REGEX_SIZE: usize = 1 << 20;
-/// Some patterns are slow on every engine, and a store may hold 24 MiB of text.
+/// Time limit of a regex search: some patterns are slow on every engine, and a store may hold 24 MiB of text.
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
-/// Compiled regexes kept: compiling costs more than a search.
+/// Number of cached compiled regexes, as compiling costs more than a search.
 const MAX_CACHED_REGEXES: usize = 32;
 
 const ABOUT: &str = "\
@@ -43,8 +43,8 @@ pub(super) static ROW: Row<Nudge> = Row {
     run: |nudge, _, params| answer(params, |params| nudge.query(params)),
 };
 
-/// Whether a regex is to be tried on every text. Looking for the word errs on the safe side: a name written with
-/// escapes could be any.
+/// Returns true when the params may have a regex, which is tried on every text. Searching the raw JSON errs on the
+/// safe side: a name with escapes counts as `regex`.
 fn searches_texts(params: &str) -> bool {
     params.contains("\"regex\"") || params.contains("\\u00")
 }
@@ -84,20 +84,20 @@ pub struct Query {
 /// Result of [`Nudge::query`].
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRows {
-    /// Best first.
+    /// The hints, best first.
     pub hints: Vec<QueryRow>,
 }
 
 /// One hint of a [`QueryRows`].
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRow {
-    /// The hint; a secret value is redacted on the wire.
+    /// The hint; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
-    /// 0 to 1; four decimals on the wire.
+    /// The score, 0 to 1; four decimals in JSON.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub score: f64,
-    /// Why it is here.
+    /// The explanation of the match.
     pub match_explain: MatchExplain,
 }
 
@@ -129,9 +129,9 @@ impl Nudge {
             only: None,
             now,
         };
-        // At most 1,000.
+        // The conversion cannot fail: the limit is at most 1,000.
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        // Wall time, whatever the store's clock says: it bounds work, not what is true.
+        // Real time, not the store's clock, because this limits work.
         let begun = Instant::now();
         let mut late = false;
         let accept = |hint: &Hint| match &regex {
@@ -153,8 +153,8 @@ impl Nudge {
         Ok(QueryRows { hints: found.into_iter().map(|found| row(found, &context, now)).collect() })
     }
 
-    /// The `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: it is
-    /// asked in batches, best first, until there are enough.
+    /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: hints are
+    /// fetched in batches, best first, until there are enough.
     pub(super) fn search(
         &self,
         filter: &Filter<'_>,
@@ -177,7 +177,7 @@ impl Nudge {
         }
     }
 
-    /// A compiled regex, from the last few.
+    /// Returns a compiled regex, from the cache if possible.
     fn regex(&self, pattern: &str) -> Result<Regex> {
         if pattern.len() > MAX_REGEX_BYTES {
             return Err(Error::invalid("regex may have 1 KiB at most."));
@@ -203,14 +203,14 @@ impl Nudge {
     }
 }
 
-/// Whether the regex is found in key, value text or reason; a secret value is not searched.
+/// Returns true when the regex matches the key, value text or reason; a secret value is not searched.
 fn hit(regex: &Regex, hint: &Hint) -> bool {
     regex.is_match(hint.key())
         || (!hint.is_secret() && regex.is_match(hint.text()))
         || hint.reason().is_some_and(|reason| regex.is_match(reason))
 }
 
-/// A found hint with its explanation.
+/// Adds the explanation to a found hint.
 pub(super) fn row(found: Found, context: &Context, now: i64) -> QueryRow {
     let Found { hint, eligible, rank } = found;
     let open = context.open_file_in(hint.component()).is_some();

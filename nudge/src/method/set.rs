@@ -53,14 +53,14 @@ pub struct SetHint {
 /// Result of [`Nudge::set`].
 #[derive(Debug, Clone, Serialize)]
 pub struct SetResult {
-    /// The hint as stored; a secret value is redacted on the wire.
+    /// The hint as stored; a secret value is redacted in JSON.
     #[serde(serialize_with = "redacted")]
     pub hint: Arc<Hint>,
-    /// How many variants the key has now.
+    /// Number of variants that the key has now.
     pub variants: usize,
 }
 
-/// The result of a secret is never recorded; the repeated call makes it again.
+/// The result for a secret is never recorded; a repeated call makes it again.
 impl Recordable for SetResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -93,7 +93,7 @@ impl Nudge {
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
             if let (Some(_), Some(stands)) = (by.made, old) {
-                // It is what this call stored, or was stored later.
+                // A repeated call finds the hint that it stored, or a later one.
                 return Ok(SetResult { variants: variants.len(), hint: Arc::clone(stands) });
             }
             let lost = match by.made {
@@ -101,7 +101,7 @@ impl Nudge {
                 Some(Made::Dropped) => return Err(Error::not_found("This call stored it before; it is gone since.")),
                 None => None,
             };
-            // Of a lost secret the scope is not known, but for that of the unscoped variant.
+            // The scope of a lost secret is unknown, except for the unscoped variant's.
             let again = lost.is_some() && wanted == scope.variant();
             if variant.is_some() && old.is_none() && !again {
                 return Err(Error::not_found("There is no such variant; query lists the variants of a key."));

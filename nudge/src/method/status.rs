@@ -14,20 +14,20 @@ pub(super) static ROW: Row<Nudge> = Row {
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.status())),
 };
 
-/// Result of [`Nudge::status`]. A server adds what it knows of itself: `pid`, `port`, its role.
+/// Result of [`Nudge::status`]. A server adds `pid`, `port` and its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Version of this library.
+    /// The version of this library.
     pub version: &'static str,
-    /// Random, one per session.
+    /// The session's random id.
     pub session_id: String,
-    /// `LIBRARY` in process; a server says `PRIMARY` or `PROXY`.
+    /// `LIBRARY` in process; `PRIMARY` or `PROXY` from a server.
     pub role: &'static str,
-    /// When the store was made.
+    /// The time at which the store was made.
     pub started: String,
-    /// Live hints, variants counted.
+    /// Number of live hints, variants counted.
     pub hints: usize,
-    /// Components with live hints.
+    /// Number of components with live hints.
     pub components: usize,
     /// The limits in force.
     pub limits: Limits,
@@ -46,7 +46,7 @@ pub struct Limits {
 }
 
 impl Nudge {
-    /// Says what is stored and what the limits are.
+    /// Returns the size of the store and its limits.
     pub fn status(&self) -> Status {
         let now = self.now();
         let counts = self.store.counts(now);

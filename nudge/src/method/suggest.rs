@@ -1,4 +1,4 @@
-//! `nudge.suggest` and `nudge.recall`, as the hints have them: which are worth telling now, and as what line.
+//! `nudge.suggest` and `nudge.recall` for hints: selects the hints to show now, and formats their lines.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::hint::{Hint, Source};
 use crate::source::NAME;
 use crate::store::{Filter, Found};
 
-/// How alike a failed command and a hint's command must be.
+/// Smallest similarity between a failed command and a hint's command.
 const NEAR: f64 = 0.5;
-/// Longest value and reason in a line; the hint itself tells the rest.
+/// Longest value in a line; `nudge.get_hint` returns all of it.
 const MAX_VALUE_CHARS: usize = 300;
 const MAX_REASON_CHARS: usize = 120;
-/// The score of a hint of default priority and confidence that was just set and has one condition on its scope: at
-/// this score its strength among the offers of all sources is a half.
+/// Score at which a hint's strength among the offers of all sources is a half. It is the score of a hint of default
+/// priority and confidence that was just set and has one condition on its scope.
 const HALF_STRENGTH: f64 = 1.0 / 3.0;
 
 pub(super) static ROW: Row<Nudge> =
@@ -38,7 +38,7 @@ pub(super) static RECALL_ROW: Row<Nudge> =
 /// Result of [`Nudge::suggest`].
 pub type Suggestions = suggest::Suggestions<SuggestedHint>;
 
-/// One hint worth telling.
+/// One suggested hint.
 pub type Suggestion = suggest::Suggestion<SuggestedHint>;
 
 /// The hint of a [`Suggestion`].
@@ -47,13 +47,13 @@ pub struct SuggestedHint {
     /// The hint; never a secret.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
-    /// 0 to 1; four decimals on the wire.
+    /// The score, 0 to 1; four decimals in JSON.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
 }
 
 impl Nudge {
-    /// Says what to tell an agent now (semantics section 10).
+    /// Returns the hints to show to an agent now (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -64,7 +64,7 @@ impl Nudge {
         Ok(self.suggester.tell(&request, event, offered, Vec::new()))
     }
 
-    /// Says what a question in words brings to mind. Nothing counts as told.
+    /// Returns the hints that a question in words brings to mind. They do not count as shown.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -75,7 +75,7 @@ impl Nudge {
         Ok(Recalled::new(merge(offered, budget), Vec::new()))
     }
 
-    /// The hints that are worth telling, best first, as many as there is room for.
+    /// Returns the hints worth showing, best first, as many as there is room for.
     pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
         let trigger = Trigger::new(request);
         let known = request.seen(NAME);
@@ -94,14 +94,14 @@ impl Nudge {
         let mut found = self.store.best_first(&filter);
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
         let mut out = Offers::default();
-        // When none fits any more, the rest need not be put in order. A line is never shorter than the value.
+        // Once no hint fits any more, the rest need not be sorted. A line is never shorter than the value.
         let smallest = found.iter().map(|found| found.hint.text().len().min(MAX_VALUE_CHARS)).min().unwrap_or_default();
         while count > 0
             && bytes >= smallest
             && let Some(found) = found.pop()
         {
             let text_bytes = found.hint.text().len();
-            // Told unasked, hints count by their values, which the answer has whole.
+            // The answer of `nudge.suggest` has the whole values, so that these count, not the lines.
             if request.moment != Moment::Recall && text_bytes > bytes {
                 out.omitted += 1;
                 continue;
@@ -137,13 +137,13 @@ fn offer(found: Found, line: String, bytes: usize, why: String, request: &Sugges
         must: false,
         why,
         explain: found.match_explain,
-        // Strings alone: it cannot fail.
+        // Serializing strings cannot fail.
         more: More { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
         item: SuggestedHint { score: found.score, hint: found.hint },
     }
 }
 
-/// Names a hint among all of them; neither a component nor a key has a line break.
+/// Returns a unique id of a hint; a line break separates its parts, as none of them contains one.
 pub(crate) fn id(hint: &Hint) -> Box<str> {
     [hint.component(), hint.key(), hint.variant()].join("\n").into()
 }
@@ -152,7 +152,7 @@ fn name(hint: &Hint) -> String {
     format!("{}/{}", visible(hint.component()), visible(hint.key()))
 }
 
-/// `api/build: make api (set 3h ago by agent:codex; worked 4x; the default target is wrong)`
+/// Formats a line such as `api/build: make api (set 3h ago by agent:codex; worked 4x; the default target is wrong)`.
 fn line(hint: &Hint, now: Millis) -> String {
     let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
     let mut line = format!(
@@ -174,14 +174,14 @@ fn line(hint: &Hint, now: Millis) -> String {
     line
 }
 
-/// What makes a hint worth telling.
+/// The criterion that makes a hint worth showing.
 enum Trigger<'a> {
     Start,
     Words(&'a SuggestRequest),
     Failure { command: Option<Line<'a>>, error: String },
 }
 
-/// Why a hint is worth telling.
+/// The reason why a hint is worth showing.
 enum Why<'a> {
     Applies,
     Mentioned(Moment, String),
@@ -213,8 +213,8 @@ impl<'a> Trigger<'a> {
         }
     }
 
-    /// Why the hint is worth telling now, or `None`. Asked of every hint that applies, so without a copy of
-    /// its texts.
+    /// Returns the reason for showing the hint now, or `None`. This runs for every hint that applies, so it copies
+    /// none of its texts.
     fn why<'h>(&self, hint: &'h Hint) -> Option<Why<'h>> {
         match self {
             Self::Start => Some(Why::Applies),
@@ -238,7 +238,7 @@ impl<'a> Trigger<'a> {
 /// A command line that failed.
 struct Line<'a> {
     words: Vec<&'a str>,
-    /// Its words in order, each once.
+    /// Its words, sorted and without duplicates.
     distinct: Vec<&'a str>,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Line<'a> {
         Self { distinct: distinct(words.clone()), words }
     }
 
-    /// Same program, at least half of the words in common, and not the same line.
+    /// Returns true for the same program with at least half of the words in common, but not the same line.
     fn is_near(&self, other: &str) -> bool {
         let mut others = command_words(other);
         let Some(program) = others.next().filter(|program| self.words.first() == Some(program)) else { return false };
@@ -258,7 +258,7 @@ impl<'a> Line<'a> {
         }
         let others = distinct(others);
         let common = others.iter().filter(|word| self.distinct.binary_search(word).is_ok()).count();
-        // Word counts of texts of at most 64 KiB.
+        // The counts are exact as `f64`: texts have at most 64 KiB.
         #[allow(clippy::cast_precision_loss)]
         let share = common as f64 / (self.distinct.len() + others.len() - common) as f64;
         share >= NEAR
@@ -271,7 +271,7 @@ fn distinct(mut words: Vec<&str>) -> Vec<&str> {
     words
 }
 
-/// From the program on: what stands before it changes nothing about what is run.
+/// Returns the words from the program on, without `sudo`, `time` and assignments before it.
 fn command_words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().skip_while(|word| *word == "sudo" || *word == "time" || is_assignment(word))
 }
@@ -283,7 +283,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Whether `text`, in lower case, names the component: not as a part of a longer word.
+/// Returns true when `text`, in lower case, contains the component as a whole word.
 fn names(text: &str, component: &str) -> bool {
     let component = component.to_lowercase();
     let inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);

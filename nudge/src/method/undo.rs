@@ -1,4 +1,4 @@
-//! `nudge.deletions` and `nudge.undo`: what was deleted lately, and bringing it back.
+//! `nudge.deletions` and `nudge.undo`: list the last deletions, and restore them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::cache::{Act, Nudge};
 use crate::hint::Hint;
 use crate::trash::Deleted;
 
-/// Most hints of one deletion that a listing shows.
+/// Largest number of hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
 const ABOUT_DELETIONS: &str = "The last deletions of this session, newest first: what, when, by whom.";
@@ -46,35 +46,35 @@ pub struct Undo {
 /// Result of [`Nudge::deletions`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletions {
-    /// Newest first; 100 at most, fewer when they are large.
+    /// The deletions, newest first; 100 at most, fewer when they are large.
     pub deletions: Vec<Deletion>,
 }
 
-/// One call that deleted hints.
+/// A call that deleted hints.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
-    /// For [`Undo`].
+    /// The id for [`Undo`].
     pub id: u64,
-    /// When, RFC 3339.
+    /// The time of the deletion, as RFC 3339.
     pub at: String,
     /// The client that deleted; absent when unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
-    /// How many hints went, or came back; expired ones do not count.
+    /// Number of hints that were deleted or restored; expired ones do not count.
     pub count: usize,
-    /// The first 20 of them; secret values are redacted on the wire.
+    /// The first 20 of the hints; secret values are redacted in JSON.
     pub hints: Vec<MatchedHint>,
 }
 
 /// Result of [`Nudge::undo`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Undone {
-    /// The deletion, with the hints that are back.
+    /// The deletion, with the restored hints.
     #[serde(flatten)]
     pub deletion: Deletion,
-    /// How many hints are back.
+    /// Number of restored hints.
     pub restored: usize,
-    /// How many are not: expired since, or stored anew.
+    /// Number of hints not restored, because they have expired or were stored anew since.
     pub skipped: usize,
 }
 
@@ -99,7 +99,7 @@ impl Deletion {
 }
 
 impl Nudge {
-    /// The last deletions, newest first. What only expired is not among them.
+    /// Returns the last deletions, newest first. Expired hints do not count as deleted.
     pub fn deletions(&self) -> Deletions {
         let now = self.now();
         let live = |deleted: &Deleted| {
@@ -109,7 +109,7 @@ impl Nudge {
         Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
-    /// Brings back the hints of a deletion as they were, but for those stored anew or expired since.
+    /// Restores the hints of a deletion as they were, except for those stored anew or expired since.
     ///
     /// # Errors
     /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored

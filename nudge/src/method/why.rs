@@ -1,4 +1,4 @@
-//! `nudge.why`: every variant of a key, each condition and each part of its score, for one context.
+//! `nudge.why`: explains every variant of a key in one context, with each condition and each part of its score.
 
 use std::sync::Arc;
 
@@ -41,32 +41,32 @@ pub struct Why {
 /// Result of [`Nudge::why`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Whys {
-    /// Those that fit in the order of choice, then the others; empty when the key is not stored.
+    /// The variants that fit, in the order of choice, then the others; empty when the key is not stored.
     pub variants: Vec<WhyVariant>,
-    /// One sentence: why the first is chosen, or why none is.
+    /// One sentence that says why the first is chosen, or why none is.
     pub verdict: String,
 }
 
 /// One variant of a [`Whys`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyVariant {
-    /// The hint; a secret value is redacted on the wire.
+    /// The hint; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::redacted")]
     pub hint: Arc<Hint>,
-    /// Each condition of its scope.
+    /// The conditions of its scope.
     pub conditions: Vec<ConditionMet>,
-    /// As in `get_hint`, with its ordinary score when it does not fit.
+    /// The explanation as in `get_hint`, with the ordinary score even when the variant does not fit.
     pub match_explain: MatchExplain,
 }
 
-/// One condition put to the context.
+/// One condition, evaluated in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConditionMet {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
-    /// Whether it holds.
+    /// True when the condition holds.
     pub met: bool,
-    /// In the words of `match_explain`.
+    /// The reason, in the words of `match_explain`.
     pub reason: String,
 }
 
@@ -117,7 +117,7 @@ impl Candidate {
     }
 }
 
-/// What decided, in the order in which it decides (semantics section 1).
+/// Names the criterion that decided, checked in the order of choice (semantics section 1).
 fn verdict(hints: &[Candidate], context: &Context) -> String {
     let (first, second) = match hints {
         [] => return "Nothing is stored under this key; list what there is with query, or set it.".into(),

@@ -1,5 +1,5 @@
-//! One small row per hint, so that a search touches little memory: eligibility once per distinct
-//! scope, then a score from numbers, and the hints themselves only for the best.
+//! One small row per hint, so that a search touches little memory: it decides eligibility once per distinct
+//! scope, computes scores from numbers, and reads the hints themselves only for the best.
 
 mod search;
 
@@ -16,17 +16,17 @@ pub(crate) use search::{Filter, Found};
 
 const FREE: u32 = u32::MAX;
 
-/// What a search reads of every hint: enough to pass over most of them, and so small that a pass
+/// The data that a search reads of every hint: enough to skip most of them, and so small that a pass
 /// stays in the processor's caches.
 #[derive(Clone, Copy)]
 struct Glance {
-    /// `FREE` when the row holds no hint.
+    /// The number of the hint's scope; `FREE` when the row holds no hint.
     scope: u32,
-    /// No less than the hint's score will ever be, without an open file.
+    /// Upper bound of the hint's score at any time, without an open file.
     most: f32,
 }
 
-/// What places a hint, for the few that a glance does not rule out.
+/// The data that ranks a hint, for the few that a [`Glance`] does not rule out.
 struct Row {
     fixed: f64,
     updated_at: Millis,
@@ -41,12 +41,12 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Rows {
     details: Vec<Row>,
-    /// Beside `details`, at the same index.
+    /// Parallel to `details`, with the same indices.
     glances: Vec<Glance>,
-    /// Beside `details`, at the same index.
+    /// Parallel to `details`, with the same indices.
     hints: Vec<Option<Arc<Hint>>>,
     free: Vec<u32>,
-    /// Of all hints, as exported.
+    /// Size of all hints as exported.
     bytes: usize,
     components: Vec<Component>,
     component_ids: HashMap<Arc<str>, u32, RandomState>,
@@ -63,7 +63,7 @@ struct Component {
     rows: Vec<u32>,
 }
 
-/// How much there is, expired hints included.
+/// The sizes of a store, expired hints included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub components: usize,
@@ -94,7 +94,7 @@ impl Rows {
         self.component_ids.get(name).map_or(0, |&id| self.components[id as usize].rows.len())
     }
 
-    /// The components that have live hints, with how many.
+    /// Returns the components that have live hints, with their number.
     pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
         let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.details[row as usize].expires_at).count();
         let counts = self.components.iter().map(|component| (Arc::clone(&component.name), live(&component.rows)));
@@ -131,7 +131,7 @@ impl Rows {
     pub fn replace(&mut self, id: u32, hint: &Arc<Hint>) {
         let old = self.hints[id as usize].as_ref();
         if let Some(old) = old.filter(|old| old.tags == hint.tags) {
-            // Neither lists nor places change, and taking a row out of long lists is the dearest part.
+            // With equal tags the lists stay, as taking a row out of long lists is the most expensive part.
             self.bytes -= old.bytes as usize;
         } else {
             self.empty(id);
@@ -172,7 +172,7 @@ impl Rows {
         self.free.push(id);
     }
 
-    /// Takes the hint out of its row, its tags and the count of bytes.
+    /// Removes the hint from its row, the lists of its tags and the count of bytes.
     fn empty(&mut self, id: u32) {
         let Some(hint) = self.hints[id as usize].take() else { return };
         self.bytes -= hint.bytes as usize;
@@ -209,7 +209,7 @@ impl Glance {
     }
 }
 
-/// The nearest, so that one step up or down is on the safe side.
+/// Converts to the nearest `f32`; one step up or down makes it a safe bound.
 #[allow(clippy::cast_possible_truncation)]
 fn to_f32(number: f64) -> f32 {
     number as f32
@@ -243,19 +243,19 @@ impl Row {
     }
 }
 
-/// What a component adds to an export besides its hints.
+/// Returns the bytes that a component adds to an export besides its hints.
 pub(crate) fn component_bytes(name: &str) -> usize {
     name.len() + r#""":{"hints":{}},"#.len()
 }
 
-/// Rows are numbered in 32 bits: quotas end long before, and a store without them at 4 billion hints
-/// would need terabytes.
+/// Converts a row's index to 32 bits, which cannot overflow: quotas are far lower, and 4 billion hints without
+/// quotas would need terabytes.
 #[allow(clippy::cast_possible_truncation)]
 fn index(at: usize) -> u32 {
     at as u32
 }
 
-/// Adds to an ascending list.
+/// Adds a row to an ascending list.
 fn add(list: &mut Vec<u32>, id: u32) {
     if let Err(at) = list.binary_search(&id) {
         list.insert(at, id);

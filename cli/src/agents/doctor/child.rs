@@ -1,4 +1,4 @@
-//! What a client would start: a server to talk to, or a hook. Neither outlives its owner.
+//! A child process such as a client starts: a server to talk to, or a hook. Neither outlives its owner.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -9,32 +9,32 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Clients wait longer for a server, but nobody wants to.
+/// Time limit of a server's greeting, a tool call or a hook.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one may take to end after its stdin has ended; a server of ours needs less than one second.
+/// Time to end after stdin has ended; a Nudge server needs less than one second.
 const FAREWELL: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(2);
-/// More than anything of ours says; the rest is not read.
+/// Largest amount of stdout that is read; Nudge writes less.
 const MAX_BYTES: u64 = 4 << 20;
-/// The end of stderr that is kept.
+/// Length of the end of stderr that is kept.
 const TAIL_BYTES: usize = 4 << 10;
-/// What most clients speak.
+/// The MCP version that most clients speak.
 const PROTOCOL: &str = "2025-06-18";
 
-/// A process that is killed, with those that it started, when it is dropped and does not end by itself.
+/// A child process. One that does not end by itself when dropped is killed, with all processes that it started.
 pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
-    /// Told when stderr has ended.
+    /// Receives a message when stderr has ended.
     silent: Receiver<()>,
     deadline: Instant,
-    /// Whether it ends by itself when its stdin does.
+    /// True for a server, which ends by itself when its stdin does.
     is_server: bool,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 pub struct Hello {
     pub name: String,
     pub version: String,
@@ -42,12 +42,12 @@ pub struct Hello {
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts a command.
     ///
     /// # Errors
-    /// What the system says, when it cannot be started.
+    /// The system's error, when it cannot be started.
     pub fn start(mut command: Command) -> Result<Self, String> {
-        // A script leaves what it has started behind when it alone is killed.
+        // A process group, as killing a script alone would leave its children running.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -80,10 +80,10 @@ impl Running {
         Ok(Self { child, stdin, lines, stderr, silent, deadline: Instant::now() + PATIENCE, is_server: false })
     }
 
-    /// Greets as a client does, and asks for the tools.
+    /// Does the MCP handshake and lists the tools.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The reason, in words.
     pub fn hello(&mut self) -> Result<Hello, String> {
         let client = json!({"name": "nudge-doctor", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
@@ -96,10 +96,10 @@ impl Running {
         Ok(Hello { name: text(&info["name"]), version: text(&info["version"]), tools })
     }
 
-    /// Calls a tool; the text of its result.
+    /// Calls a tool and returns the text of its result.
     ///
     /// # Errors
-    /// What went wrong, or what the tool refuses with.
+    /// The reason, in words, or the tool's own error.
     pub fn tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.deadline = Instant::now() + PATIENCE;
         let result = self.ask(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
@@ -111,14 +111,14 @@ impl Running {
         Ok(text)
     }
 
-    /// One that does not read tells why by how it ends.
+    /// Writes a message. A failure is ignored: how the process ends will explain it.
     fn send(&mut self, message: &Value) {
         if let Some(stdin) = self.stdin.as_mut() {
             let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
-    /// The result of a request.
+    /// Sends a request and returns its result.
     fn ask(&mut self, id: u64, method: &str, params: &Value) -> Result<Value, String> {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
@@ -134,7 +134,7 @@ impl Running {
             let Ok(mut message @ Value::Object(_)) = serde_json::from_str::<Value>(&line) else {
                 return Err(format!("it says something else than MCP on stdout: {}", line.trim_end()));
             };
-            // What it asks or tells by itself can wait.
+            // The server's own requests and notifications are skipped.
             if message["id"] != id || message.get("method").is_some() {
                 continue;
             }
@@ -145,10 +145,10 @@ impl Running {
         }
     }
 
-    /// Gives it all that it gets on stdin; what it says on stdout, and after how long that ended.
+    /// Writes `given` to stdin and closes it. Returns all of stdout, and the time from `begun` to its end.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The reason, in words.
     pub fn answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
         self.send(given);
         drop(self.stdin.take());
@@ -182,7 +182,7 @@ impl Running {
         }
     }
 
-    /// How it ended, and its last words.
+    /// Describes the exit status, with the last line of stderr.
     fn how_it_ended(&mut self) -> String {
         let mut out = String::new();
         if let Some(status) = self.ended(FAREWELL) {

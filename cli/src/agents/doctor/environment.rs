@@ -1,4 +1,4 @@
-//! What a client keeps from the servers that it starts.
+//! Environment variables that a client does not pass on to the servers that it starts.
 
 use std::path::Path;
 
@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::settings::ServerEntry;
 use crate::agents::clients::Client;
 
-/// The variable by which a session is found.
+/// The variable that names the session's directory.
 const SESSION: &str = "NUDGE_RUNTIME_DIR";
-/// Clients that give their servers a dozen variables of the environment, none of which is ours. Hooks get them all.
+/// Clients that pass a dozen environment variables to their servers, none of which is Nudge's. Hooks get them all.
 const SCRUBBING: &[&str] = &["codex"];
 
-/// Whether the user's session is kept from the server of an entry: it would be in another one than the hooks.
+/// Returns true when the client does not pass the user's [`SESSION`] to an entry's server, which would then join
+/// another session than the hooks.
 pub fn keeps_session(client: &Client, entry: &Value) -> bool {
     let is_set = entry["env"][SESSION].as_str().is_some_and(|dir| !dir.is_empty());
     let passed = |variable: &Value| variable == SESSION || variable["name"] == SESSION;
@@ -20,7 +21,7 @@ pub fn keeps_session(client: &Client, entry: &Value) -> bool {
     session(client).is_some() && !is_set && !is_passed
 }
 
-/// What to do so that its server gets the user's session, where it is kept from it.
+/// Returns advice that gets the user's session to the server; `None` when the client passes it on.
 pub fn correct(client: &Client, entry: &ServerEntry) -> Option<String> {
     let env = format!("env = {{ {SESSION} = {} }}", json!(session(client)?));
     Some(if entry.by_plugin {
@@ -30,13 +31,13 @@ pub fn correct(client: &Client, entry: &ServerEntry) -> Option<String> {
     })
 }
 
-/// The plugin's own entry cannot be changed: it takes one of the user's.
+/// Returns advice for the plugin: its own entry cannot be changed, so the user needs one beside it.
 fn correct_plugin(env: &str, file: &Path) -> String {
     let entry = format!("`command = \"nudge\"`, `args = [\"serve\"]` and `{env}`");
     format!("put [mcp_servers.nudge] with {entry} into {}", file.display())
 }
 
-/// The user's session as it is named here, if the client keeps it from servers.
+/// Returns the user's [`SESSION`] when it is set and the client does not pass it on to servers.
 fn session(client: &Client) -> Option<String> {
     let dir = std::env::var_os(SESSION).filter(|dir| !dir.is_empty())?;
     SCRUBBING.contains(&client.name).then(|| dir.to_string_lossy().into_owned())

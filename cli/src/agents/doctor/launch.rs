@@ -1,4 +1,4 @@
-//! How a client starts what stands in its settings.
+//! Starts the commands in a client's settings as the client would.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,9 +7,9 @@ use nudge::SecretGuard;
 use nudge_client::RuntimeDir;
 use serde_json::Value;
 
-/// Of a text that somebody else has written.
+/// Longest foreign text that is shown, in characters.
 const MAX_CHARS: usize = 200;
-/// Shorter values of variables are no secrets, and would be found in every text.
+/// Shortest value of a variable that is hidden as a possible secret; shorter ones would be found in every text.
 const MIN_SECRET_BYTES: usize = 6;
 
 /// The command of an entry.
@@ -19,20 +19,20 @@ pub struct Launch {
     env: Vec<(String, String)>,
 }
 
-/// Whether the server of an entry is reached over HTTP, in the words of any client.
+/// Returns true when an entry's server is reached over HTTP, in the format of any client.
 pub fn is_remote(entry: &Value) -> bool {
     ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
 }
 
 impl Launch {
-    /// Reads an entry in the form of any client; `None` when no command stands in it.
+    /// Reads an entry in the format of any client; `None` when it has no command.
     pub fn of(entry: &Value) -> Option<Self> {
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let (command, args, env) = match &entry["command"] {
             Value::String(command) => (command.clone(), texts(&entry["args"]), &entry["env"]),
-            // opencode has all words in one list; Zed once had an object.
+            // opencode has the command and its arguments in one list; older versions of Zed had an object.
             Value::Array(_) => {
                 let mut words = texts(&entry["command"]);
                 (if words.is_empty() { return None } else { words.remove(0) }, words, &entry["environment"])
@@ -48,7 +48,7 @@ impl Launch {
         Some(Self { command, args, env })
     }
 
-    /// Whether it names a session other than that of everything else here.
+    /// Returns true when the entry names another session than the user's.
     pub fn is_elsewhere(&self) -> bool {
         let given = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let usual = || Some(RuntimeDir::find(None).ok()??.path().to_owned());
@@ -56,7 +56,7 @@ impl Launch {
         self.variable("NUDGE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty() && Path::new(dir) != here)
     }
 
-    /// The names of the variables that it sets.
+    /// Returns the names of the variables that the entry sets.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.env.iter().map(|(name, _)| name.as_str())
     }
@@ -65,13 +65,13 @@ impl Launch {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The program that it is, absolute or found through PATH.
+    /// Returns the path of the program, looked up in PATH where necessary.
     pub fn program(&self) -> Option<PathBuf> {
         let path = self.variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
         which::which_in(&self.command, path, std::env::current_dir().unwrap_or_default()).ok()
     }
 
-    /// What starts it, in the session of `runtime`.
+    /// Returns the command that starts the server in the session of `runtime`.
     pub fn server(&self, program: &Path, runtime: &Path) -> Command {
         let mut command = Command::new(program);
         command.args(&self.args);
@@ -80,7 +80,7 @@ impl Launch {
         command
     }
 
-    /// A text of its process, cut short, without what may be a secret.
+    /// Shortens a text of the process and replaces the values of its variables, which may be secret.
     pub fn shown(&self, text: &str) -> String {
         let secrets = self.env.iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
         let text = secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")));
@@ -88,8 +88,8 @@ impl Launch {
     }
 }
 
-/// What starts the handler of a hook as a client does: by itself when it has `args`, else by a shell. `None` when
-/// no command stands in it.
+/// Returns the command that starts a hook's handler as a client does: directly when it has `args`, else by a
+/// shell. `None` when it has no command.
 pub fn handler(handler: &Value) -> Option<Command> {
     let line = handler["command"].as_str()?;
     let Some(args) = handler["args"].as_array() else { return Some(shell(line)) };
@@ -98,7 +98,7 @@ pub fn handler(handler: &Value) -> Option<Command> {
     Some(command)
 }
 
-/// A hook in the session of `runtime`.
+/// Adapts a hook's command to run in the session of `runtime`.
 pub fn hook(mut command: Command, runtime: &Path, patience_ms: u64) -> Command {
     apart(&mut command);
     command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
@@ -109,7 +109,7 @@ pub fn hook(mut command: Command, runtime: &Path, patience_ms: u64) -> Command {
 fn shell(line: &str) -> Command {
     use std::os::windows::process::CommandExt as _;
     let mut command = Command::new("cmd");
-    // As it stands: `cmd` has quotes of its own kind.
+    // The line is passed unquoted, as `cmd` has its own quoting rules.
     command.arg("/C").raw_arg(line);
     command
 }
@@ -121,7 +121,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Nothing of this process's settings may lead it to the user's session.
+/// Removes all `NUDGE_` variables, which could lead the child to the user's session.
 fn apart(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
@@ -130,7 +130,7 @@ fn apart(command: &mut Command) {
     }
 }
 
-/// A text of somebody else's, cut short, unless it holds what looks like a secret.
+/// Shortens a foreign text; one that looks like it holds a credential is not shown at all.
 pub fn shown(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return "[what it says looks like a credential]".into();
@@ -167,7 +167,7 @@ mod tests {
     fn texts_of_others_are_cut_and_keep_their_secrets() {
         assert_eq!(shown("short"), "short");
         assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
-        // Put together here, so that nothing that looks like a credential stands in the source.
+        // The parts are joined here, so that the source holds nothing that looks like a credential.
         let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
         assert!(!shown(&format!("bad key {token}")).contains(&token));
     }

@@ -1,7 +1,7 @@
-//! Which commands of a project's settings are plainly Nudge.
+//! Recognises the commands of a project's settings that are plainly Nudge.
 //!
-//! A project may be anybody's. Clients hold back what it names until the user agrees; here nobody is asked, so
-//! that nothing is started but Nudge itself, without a shell.
+//! A project's settings may be written by anybody. Clients start its commands only when the user agrees; the
+//! doctor asks nobody, so it starts nothing but Nudge itself, without a shell.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::launch::{Launch, shown};
 
-/// Why a command is not started.
+/// The reason why a command is not started.
 pub enum NotStarted {
-    /// It is the right name, and PATH has none such.
+    /// The name is right, but PATH does not have it.
     Missing(String),
-    /// It may be something else.
+    /// The command may be something else.
     Unclear(String),
 }
 
 impl NotStarted {
-    /// In words.
+    /// Describes the reason in words.
     pub fn told(&self) -> String {
         match self {
             Self::Missing(name) => format!("{} is not there, or cannot be run", shown(name)),
@@ -28,31 +28,31 @@ impl NotStarted {
     }
 }
 
-/// The program of a server, whose words are `serve` and whose variables are Nudge's own.
+/// Returns the program of a server whose only argument is `serve` and whose variables are all Nudge's.
 ///
 /// # Errors
-/// Why it is not started.
+/// The reason why it is not started.
 pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, NotStarted> {
     if let Some(name) = launch.variables().find(|name| !name.starts_with("NUDGE_")) {
         return Err(NotStarted::Unclear(format!("{} with a variable {name}", launch.command)));
     }
     if launch.args != ["serve"] {
-        // The words themselves may hold a secret.
+        // The arguments are not shown, as they may hold a secret.
         return Err(NotStarted::Unclear(format!("{} with other words than `serve`", launch.command)));
     }
     program(&launch.command, exe)
 }
 
-/// The program of a hook, whose one word is `hook`.
+/// Returns the program of a hook whose only argument is `hook`.
 ///
 /// # Errors
-/// Why it is not started.
+/// The reason why it is not started.
 pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
     let line = handler["command"].as_str().unwrap_or_default();
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
         None => line.strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
-            // What stays special to a shell in quotes.
+            // Within quotes these characters have no meaning to a shell.
             Some(quoted) => quoted.strip_suffix('"').filter(|path| is_plain(path, " ()'&;,=@+~#")),
             None => Some(path).filter(|path| is_plain(path, "")),
         }),
@@ -60,24 +60,24 @@ pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
     program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
 }
 
-/// Whether a shell takes a path as it stands.
+/// Returns true when a shell takes a path literally; `more` are further harmless characters.
 fn is_plain(path: &str, more: &str) -> bool {
     let separator = if cfg!(windows) { '\\' } else { '/' };
     path.chars().all(|c| c.is_alphanumeric() || "/._-:".contains(c) || c == separator || more.contains(c))
 }
 
-/// This binary, or the one of PATH, if the command is one of them.
+/// Returns this binary, or the `nudge` in PATH, when the command is one of them.
 fn program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
     let found =
         if is_name { in_path(command).ok_or_else(|| NotStarted::Missing(command.into()))? } else { path.to_owned() };
     let unclear = || NotStarted::Unclear(command.into());
-    // Relative, it depends on the folder, which is the project's.
+    // A relative path depends on the folder, which is the project's.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;
     let known = in_path("nudge").into_iter().chain([exe.to_owned()]);
-    // It is the known path that is started: the other could lead elsewhere by then.
+    // The known path is returned, as the given one could be a link that is changed before the start.
     known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
 }
 
@@ -95,7 +95,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn hooks_with_syntax_of_a_shell_are_held_back() {
-        // The program is there under each of these names, so that the syntax alone decides.
+        // A link to the program exists under each of these names, so that only the syntax decides.
         let folder = tempfile::tempdir().unwrap();
         let exe = std::env::current_exe().unwrap();
         let at = |name: &str| {

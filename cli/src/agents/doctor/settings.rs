@@ -1,4 +1,4 @@
-//! What stands in a client's settings: the user's, the project's, or the plugin's.
+//! Reads the server's entry and the hooks from a client's settings: the user's, the project's, or the plugin's.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::super::plan;
 use super::plain::NotStarted;
 use super::{Check, advice, launch};
 
-/// What the plugin brings, whose folder only the client knows.
+/// The plugin's server entry, built in because only the client knows the plugin's folder.
 const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
 const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
@@ -19,59 +19,59 @@ const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 pub struct ClientSettings<'a> {
     pub client: &'static Client,
     pub place: &'a ClientFolders,
-    /// The user's beside those of a project: their hooks run, too.
+    /// The user's folders, when `place` is a project's: the user's hooks run, too.
     pub users: Option<&'a ClientFolders>,
     /// This binary.
     pub exe: &'a Path,
 }
 
-/// The entry of the server.
+/// A server's entry.
 pub struct ServerEntry {
     pub file: PathBuf,
     pub value: Value,
-    /// Where it stands, in words.
+    /// The place of the entry, in words.
     pub stands: String,
-    /// What to do when its program is not the right one.
+    /// Advice for the case that its program is not the right one.
     pub install: String,
-    /// Whether `nudge init` would leave it as it is, and so is no help.
+    /// True when `nudge init` would leave the entry as it is, and so is no help.
     pub is_ours: bool,
-    /// Whether the plugin brings it, so that it cannot be changed.
+    /// True when the entry is the plugin's, which cannot be changed.
     pub by_plugin: bool,
 }
 
-/// The hooks.
-// Independent findings.
+/// The hooks of a client.
+// The flags are independent findings.
 #[allow(clippy::struct_excessive_bools)]
 pub struct HookEntries {
     pub file: PathBuf,
     pub events: &'static [(&'static str, Option<&'static str>)],
-    /// That of the first event that has one.
+    /// The handler of the first event that has one.
     pub handler: Option<Value>,
-    /// Events without a handler of ours, or with another one.
+    /// Events without a handler that runs Nudge, or with another one than `handler`.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
-    /// What to do where the same stands somewhere else, too, so that all of it happens twice.
+    /// Advice for hooks that are in another file, too, so that they run twice.
     pub twice: Option<String>,
-    /// Whether the client is still going to ask for leave to run them.
+    /// True when the client is still going to ask whether it may run the hooks.
     pub asks: bool,
-    /// Whether `nudge init` would leave the handler as it is, and so is no help.
+    /// True when `nudge init` would leave the handler as it is, and so is no help.
     pub is_ours: bool,
-    /// What puts them right.
+    /// The command that puts the settings right.
     pub init: String,
-    /// What to do when the handler's program is not the right one.
+    /// Advice for the case that the handler's program is not the right one.
     pub install: String,
 }
 
 impl ClientSettings<'_> {
-    /// Whether they may be somebody else's.
+    /// Returns true for a project's settings, which somebody else may have written.
     pub fn is_foreign(&self) -> bool {
         self.place.project.is_some()
     }
 
-    /// The entry of the server, where there is one.
+    /// Finds the server's entry.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The failed check.
     pub fn entry(&self) -> Result<ServerEntry, Check> {
         let server = (self.client.server)(self.place);
         let config = self.read("configured", &server.file, server.form)?;
@@ -94,10 +94,10 @@ impl ClientSettings<'_> {
         Err(Check::bad("configured", format!("{} has no entry `nudge`", server.file.display()), self.init()))
     }
 
-    /// The hooks; `None` for a client that has none.
+    /// Finds the hooks; `None` for a client that has none.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The failed check.
     pub fn hooked(&self) -> Result<Option<HookEntries>, Check> {
         let Some(hooks) = self.client.hooks else { return Ok(None) };
         let hooks = hooks(self.place);
@@ -137,14 +137,14 @@ impl ClientSettings<'_> {
         }
     }
 
-    /// What to do when hooks stand in `file` and somewhere else.
+    /// Returns advice when hooks are in `file` and somewhere else, too.
     fn twice(&self, file: &Path) -> Option<String> {
         let users_plugin = || self.client.plugin_file(self.users?);
         if self.plugin().or_else(users_plugin).is_some() {
             return Some(format!("{} --undo: the plugin brings the hooks, too", self.init()));
         }
         let users = self.client.hooks?(self.users?);
-        // In the user's home it is one file. One that is broken is told without --project.
+        // In the user's home both are one file. A broken file of the user's is reported by a run without --project.
         if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
             return None;
         }
@@ -170,52 +170,53 @@ impl ClientSettings<'_> {
         })
     }
 
-    /// What puts them right.
+    /// The command that puts the settings right.
     pub fn init(&self) -> String {
         let project = if self.is_foreign() { " --project" } else { "" };
         format!("nudge init {}{project}", self.client.name)
     }
 
-    /// What gets the right binary started; `by_name` when the settings are right to say no more than `nudge`.
+    /// Returns advice that gets the right binary started; `by_name` when the settings are right to name just `nudge`.
     fn install(&self, by_name: bool) -> String {
         if by_name { format!("put {} into a folder of PATH, before others", self.exe.display()) } else { self.init() }
     }
 
-    /// What to do about a command that is held back.
+    /// Returns advice about a command that was not started.
     pub fn held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
             NotStarted::Missing(_) => install.to_owned(),
-            // Only when it is taken out does `nudge init` write it anew, whatever stands there.
+            // `nudge init` keeps such an entry or refuses to replace it, so the user has to take it out first.
             NotStarted::Unclear(_) => {
                 format!("look at it in {}, take it out there, then `{}`", file.display(), self.init())
             }
         }
     }
 
-    /// What to do when command and words are ours, and it does not work: variables, for instance.
+    /// Returns advice for an entry whose command and arguments are right but which does not work, for instance
+    /// because of its variables.
     pub fn correct(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
     }
 }
 
-/// Switched off in the words of any client.
+/// Returns true for an entry that is switched off, in the format of any client.
 fn is_off(value: &Value) -> bool {
     value["enabled"] == false || value["disabled"] == true
 }
 
-/// A handler of ours in the list of an event.
+/// A handler that runs Nudge, in the list of an event.
 struct Handler {
     event: &'static str,
     value: Value,
-    /// Where in the list.
+    /// The path to it within the list.
     at: Vec<String>,
 }
 
-/// Whether the user's leave is noted for every hook of ours.
+/// Returns true when the user's consent is noted for every hook of Nudge's.
 fn is_trusted(trust: &Path, hooks: &Path, found: &[Handler]) -> bool {
     let Ok(config) = Config::read(trust, Form::Toml) else { return false };
     found.iter().all(|Handler { event, at, .. }| {
-        // Group and handler, by their numbers.
+        // The indices of the group and the handler.
         let at: Vec<_> = at.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
         let name = format!("{}:{}:{}", hooks.display(), snake_case(event), at.join(":"));
         config.get(&["hooks", "state", &name, "trusted_hash"]).is_some()
@@ -232,7 +233,7 @@ fn snake_case(name: &str) -> String {
     })
 }
 
-/// A document of our own.
+/// Parses a built-in document.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! A hint as a text to edit, and back. The value stays text all the way, so that what was not edited is
-//! not respelled either.
+//! Converts a hint to a text to edit, and back. The value stays raw JSON text all the way, so that unedited parts
+//! keep their spelling.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,9 +16,9 @@ use crate::output;
 /// A stored hint.
 #[derive(Deserialize)]
 pub struct Hint {
-    /// As it is written.
+    /// The value as raw JSON text.
     value: Box<RawValue>,
-    /// The rest.
+    /// All other fields.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
@@ -29,13 +29,13 @@ impl Hint {
     }
 }
 
-/// Reads what the server said.
+/// Parses an answer of the server.
 pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json)
         .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something unexpected; update it."))
 }
 
-/// What can be changed, as JSON below a comment. The scope is the hint's identity and stays.
+/// Builds the text to edit: JSON below a comment, without the scope, which is part of the hint's identity.
 pub fn document(hint: &Hint) -> String {
     let mut meta = hint.fields.get("meta").cloned().unwrap_or_default();
     let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
@@ -55,7 +55,7 @@ pub fn document(hint: &Hint) -> String {
     out
 }
 
-/// JSON with line breaks and indentation, every token as it was.
+/// Adds line breaks and indentation to JSON without changing any token.
 fn pretty(json: &str) -> String {
     let (mut out, mut depth, mut in_string, mut escaped) = (String::with_capacity(json.len() * 2), 0, false, false);
     let line = |out: &mut String, depth: usize| {
@@ -98,7 +98,7 @@ fn pretty(json: &str) -> String {
     out
 }
 
-/// The params of `nudge.set_hint` that the edited text stands for.
+/// Converts the edited text to the params of `nudge.set_hint`.
 pub fn params(text: &[u8], hint: &Hint, allow_secret: bool) -> Result<Box<RawValue>> {
     let text = str::from_utf8(text).map_err(|_| invalid("The text is not UTF-8; edit it again."))?;
     let body = without_comments(text);
@@ -117,13 +117,13 @@ pub fn params(text: &[u8], hint: &Hint, allow_secret: bool) -> Result<Box<RawVal
     if allow_secret {
         address["allow_secret"] = true.into();
     }
-    // One object made of two as text: a name that stands in both is for the server to refuse.
+    // The two objects are joined as text, so that the server sees and refuses a name that is in both.
     let address = address.to_string();
     let (address, body) = (address.trim_end_matches('}'), body.get().trim_start_matches('{'));
     RawValue::from_string(format!("{address},{body}")).map_err(not_json)
 }
 
-/// Whether the text marks the hint as secret, however the rest of it is broken.
+/// Returns true when the text marks the hint as secret, even when it is not valid JSON.
 pub fn says_secret(text: &str) -> bool {
     let filler = |c: char| c.is_ascii_whitespace() || c == '"' || c == '\'' || c == ':';
     let plainly = text.to_ascii_lowercase();
@@ -133,7 +133,7 @@ pub fn says_secret(text: &str) -> bool {
         || read.is_some_and(|read| read["meta"]["sensitivity"] == "secret")
 }
 
-/// A JSON string cannot hold a line break, so no string begins a line.
+/// Removes lines that begin with `//`. None of them is part of a JSON string, which cannot hold a line break.
 fn without_comments(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}');
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

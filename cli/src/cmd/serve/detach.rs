@@ -1,4 +1,4 @@
-//! `nudge serve --detach`: a server in the background, started by one that waits until it answers.
+//! `nudge serve --detach`: starts a server in the background and waits until it answers.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -14,22 +14,22 @@ use super::{CommandOutput, ServeArgs};
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
-/// How long the server may take; it gives up on a lock that somebody else holds sooner than that.
+/// Time limit of the start; the server itself gives up sooner on a lock that somebody else holds.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
-/// Starts the server with the same arguments, which have been read and found good.
+/// Starts the server with the same arguments, which were checked already.
 pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     let dir = args.settings.dir;
     let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     if let Err(error) = dir.open_log() {
-        // The server says so too, but nobody hears it.
+        // The server reports this too, but its stderr is not shown.
         tell(&format!("there will be no log: {}", error.message()));
     }
     let mut command = Command::new(program);
-    // As JSON its last words are an error of the kind that it was.
+    // With `--json` the last line of stderr keeps the kind of the error.
     command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     apart(&mut command);
     let mut server = command.spawn().map_err(|error| failed(&format!("it cannot be run ({error})")))?;
@@ -60,7 +60,7 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     }
 }
 
-/// What the process has become, and the server of its session.
+/// Returns the role that the process has taken, and the server of its session; `None` while it is starting.
 fn place(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
     let file = dir.read_server_file().filter(|file| Remote::is_alive(file.port))?;
     if file.pid == process {
@@ -72,7 +72,7 @@ fn place(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
     status["proxies"].as_array()?.contains(&process.into()).then_some((file, PROXY))
 }
 
-/// What it said before it ended.
+/// Reads the error that the server printed before it ended.
 fn last_words(server: &mut Child) -> Error {
     let mut said = String::new();
     if let Some(stderr) = &mut server.stderr {
@@ -87,8 +87,8 @@ fn failed(what: &str) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-/// Keeps the terminal's signals away from the server, and the server away from the folder it was
-/// started in, so that the one can close and the other be removed.
+/// Detaches the server from the terminal, whose signals it no longer gets, and from the folder in which it was
+/// started, which can then be removed.
 pub(super) fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();

@@ -1,4 +1,4 @@
-//! Who may come in over HTTP. All checks of a request's head, in the order they are made:
+//! Access control over HTTP: all checks of a request's head, in the order they are made:
 //!
 //! | # | check | refused with | against |
 //! |---|---|---|---|
@@ -27,7 +27,7 @@ use crate::server::MAX_BODY_BYTES;
 use crate::server::token::Token;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Where a request that may come in goes.
+/// The route of a request that was let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// `GET /health`
@@ -50,7 +50,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// `token_file` is named to those who come without a token.
+    /// Makes the rules for a port. The refusal of a request without a token names `token_file`.
     ///
     /// # Errors
     /// `E_INVALID` when an allowed host is not a bare name.
@@ -71,7 +71,7 @@ impl Door {
     /// Checks a request's head.
     ///
     /// # Errors
-    /// The first check that fails answers.
+    /// The refusal of the first check that fails.
     pub fn check(&self, head: &Parts) -> Result<Route, Refusal> {
         if head.uri.authority().is_some() || head.uri.scheme().is_some() {
             return Err(Refusal::forbidden("The request target must be a path such as `/`."));
@@ -130,7 +130,7 @@ impl Door {
     }
 }
 
-/// The value of a header that stands there exactly once.
+/// Returns the value of a header that occurs exactly once.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -142,7 +142,7 @@ fn is_json(content_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// A request that may not come in: a status, and a JSON-RPC error as its body.
+/// The refusal of a request: a status, and a JSON-RPC error as its body.
 #[derive(Debug)]
 pub struct Refusal {
     status: StatusCode,
@@ -189,18 +189,18 @@ impl Refusal {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "E_MEDIA_TYPE", message)
     }
 
-    /// The body is over [`MAX_BODY_BYTES`].
+    /// Refuses a body over [`MAX_BODY_BYTES`].
     pub fn too_large() -> Self {
         let message = "The body is over 32 MiB; send it in parts.";
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "E_TOO_LARGE", message)
     }
 
-    /// The body did not come in time.
+    /// Refuses a body that did not arrive in time.
     pub fn too_slow() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "E_TIMEOUT", "The body did not arrive in time; send it again.")
     }
 
-    /// The body broke off or its framing is wrong.
+    /// Refuses a body that broke off or whose framing is wrong.
     pub fn broken() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "E_BAD_REQUEST", "The body could not be read; send it again.")
     }
@@ -210,12 +210,12 @@ impl Refusal {
         self
     }
 
-    /// The status it answers with.
+    /// Returns the status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The response. Its JSON-RPC code is the status times 100, outside the range of the protocol's own.
+    /// Builds the response. Its JSON-RPC code is the status times 100, outside the range of the protocol's own.
     pub fn response(self) -> Response<Full<bytes::Bytes>> {
         let code = i32::from(self.status.as_u16()) * 100;
         let body = rpc::failure(&Fault { code, message: &self.message, data: FaultData { reason: self.reason } });
@@ -223,7 +223,7 @@ impl Refusal {
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        // Closed after a refusal, so that nobody without a token keeps a connection.
+        // A refusal closes the connection, so that nobody without a token keeps one.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }

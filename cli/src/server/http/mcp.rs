@@ -1,7 +1,7 @@
-//! `/mcp`: MCP over streamable HTTP. The door has let the request in and its body has been read within
-//! our limits; rmcp does the protocol, in both eras.
+//! `/mcp`: MCP over streamable HTTP. [`super::door`] has let the request in and its body has been read within
+//! the limits; rmcp implements both versions of the protocol.
 //!
-//! Clients of 2025 have sessions, whose number and idle time are bounded here. Those of 2026 have none.
+//! Clients of the 2025 protocol have sessions, whose number and idle time are limited here. Those of 2026 have none.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,20 +32,20 @@ use crate::server::mcp::Tools;
 use crate::server::mcp::stdio::{RawArguments, id, taken_apart};
 use crate::server::session::calls::MAX_INLINE_BYTES;
 
-/// Sessions at a time; one more ends the one that was used least recently.
+/// Largest number of sessions; a further one ends the least recently used.
 const MAX_SESSIONS: usize = 128;
-/// A session that hears and says nothing for this long ends; its client has to greet again.
+/// Idle time after which a session ends; its client has to send `initialize` again.
 const SESSION_IDLE: Duration = Duration::from_hours(4);
 /// Largest message without the arguments of a tool call, which may fill a whole body.
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
-/// Time for requests that listen to be answered once the server is told to stop; then streams end.
+/// Time to answer `subscriptions/listen` requests once the server is told to stop; then streams end.
 const FAREWELL: Duration = Duration::from_millis(50);
-/// Streams that stay open, at a time: half of all connections, so that there is always room to call.
+/// Largest number of open streams: half of all connections, so that there is always room for calls.
 const MAX_STREAMS: usize = 256;
 
 type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// Answers `/mcp`.
+/// The handler of `/mcp`.
 pub struct McpHttp {
     service: StreamableHttpService<Tools, Sessions>,
     free_streams: Arc<Semaphore>,
@@ -61,7 +61,7 @@ impl McpHttp {
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
-            // The door is stricter.
+            // `super::door` has stricter checks of its own.
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let token = config.cancellation_token.clone();
@@ -75,7 +75,7 @@ impl McpHttp {
         Self { service, free_streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
     }
 
-    /// Answers a request that may come in; `body` is empty for other methods than POST.
+    /// Answers a request that was let in; `body` is empty for other methods than POST.
     pub async fn answer(&self, head: Parts, body: Bytes) -> McpResponse {
         if !stays_open(&head) {
             return self.handle(head, body).await;
@@ -107,8 +107,8 @@ impl McpHttp {
     }
 }
 
-/// Whether the answer is a stream that ends only when somebody ends it. rmcp refuses a request whose
-/// header names another method than its body.
+/// Returns true when the answer is a stream without an end of its own. The header can be relied on: rmcp refuses
+/// a request whose header names another method than its body.
 fn stays_open(head: &Parts) -> bool {
     head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
@@ -124,14 +124,13 @@ async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
     spawn_blocking(move || split(body)).await.unwrap_or_default()
 }
 
-/// rmcp refuses in plain text that says what is wrong; here every refusal has a JSON-RPC error as its
-/// body, which says what to do.
+/// Replaces a plain-text refusal of rmcp by a JSON-RPC error that says what to do.
 fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
         return response;
     }
-    // The door has seen that it is JSON by name; rmcp says this when it is not by nature.
+    // `super::door` has checked the content type, so rmcp answers 415 only when the body cannot be parsed.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return unreadable(message);
     }
@@ -162,13 +161,13 @@ fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
     refusal
 }
 
-/// A refusal as the door writes it.
+/// Builds a refusal in the format of [`super::door`].
 fn refusal(status: StatusCode, reason: &str, message: &str) -> McpResponse {
     let code = i32::from(status.as_u16()) * 100;
     json(status, rpc::failure(&Fault { code, message, data: FaultData { reason } })).map(BodyExt::boxed)
 }
 
-/// The answer to a body that is no message.
+/// Builds the answer to a body that is no MCP message.
 fn unreadable(message: &[u8]) -> McpResponse {
     let not_json = serde_json::from_slice::<&RawValue>(message).is_err();
     let error = match serde_json::from_slice::<ClientJsonRpcMessage>(message) {
@@ -180,7 +179,7 @@ fn unreadable(message: &[u8]) -> McpResponse {
     json(StatusCode::BAD_REQUEST, serde_json::to_vec(&error).unwrap_or_default().into()).map(BodyExt::boxed)
 }
 
-/// rmcp's sessions in memory, with a limit to their number.
+/// rmcp's in-memory sessions, with a limit to their number.
 struct Sessions {
     local: Arc<LocalSessionManager>,
     last_used: Mutex<HashMap<SessionId, Instant>>,
@@ -197,7 +196,7 @@ impl Sessions {
         self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out the session that was used least recently, when there is no room for one more.
+    /// Takes out the least recently used session when there is no room for another.
     fn surplus(&self) -> Option<SessionId> {
         let mut last_used = self.last_used();
         if last_used.len() < MAX_SESSIONS {
@@ -216,7 +215,7 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         if let Some(surplus) = self.surplus() {
             let local = Arc::clone(&self.local);
-            // It may be waiting for its client to read; nobody waits for that here.
+            // Closing may wait for the session's client to read, so it runs in a task of its own.
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
@@ -232,7 +231,7 @@ impl SessionManager for Sessions {
         self.local.initialize_session(id, message).await
     }
 
-    /// Asked first for every request of a session.
+    /// Also notes the time of use: rmcp asks this first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
         if let Some(at) = self.last_used().get_mut(id) {
             *at = Instant::now();

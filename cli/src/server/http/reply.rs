@@ -1,11 +1,11 @@
-//! Responses with a JSON body, and those without any.
+//! Responses with a JSON body, and without a body.
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// A response with a JSON body.
+/// Builds a response with a JSON body.
 pub fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
@@ -16,7 +16,7 @@ pub fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-/// A response without a body.
+/// Builds a response without a body.
 pub fn empty(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;

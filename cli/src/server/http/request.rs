@@ -1,4 +1,4 @@
-//! A request over HTTP: who makes it, and the calls in its body.
+//! A request over HTTP: its caller, and the calls in its body.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::rpc::{self, Request};
 use crate::server::session::calls::{MAX_INLINE_BYTES, broken};
 use crate::server::session::history::{CHANGES, History};
 
-/// What is kept of a caller's name.
+/// Length to which a caller's name is cut.
 const MAX_NAME_BYTES: usize = 128;
 const MAX_KEY_BYTES: usize = 255;
 
-/// What the head of a request says of its caller.
+/// The headers that describe the caller.
 pub struct Head {
     name: Option<HeaderValue>,
     key: Option<HeaderValue>,
@@ -25,7 +25,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads the head.
+    /// Reads the headers.
     pub fn read(headers: &HeaderMap) -> Self {
         Self {
             name: headers.get(USER_AGENT).cloned(),
@@ -35,7 +35,7 @@ impl Head {
     }
 
     fn caller(&self) -> Result<Caller<'_>> {
-        // Visible ASCII or nothing, so it can be cut anywhere.
+        // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let caller = Caller::named(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };

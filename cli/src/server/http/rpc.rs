@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: one body in, one body out. Ids, params and results stay the text they are.
+//! JSON-RPC 2.0: turns a request body into a response body. Ids, params and results are copied as raw JSON text.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use crate::server::session::history::CHANGES;
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
-/// Calls in one batch.
+/// Largest number of calls in one batch.
 const MAX_BATCH: usize = 1000;
-/// Bytes of answers after which the rest of a batch is refused; no single answer comes near it.
+/// Size of the answers after which the rest of a batch is refused; no single answer comes near it.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
-/// One request, its parts as they stand in the body.
+/// One request, its parts as raw JSON text.
 #[derive(Deserialize)]
 pub struct Request<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// Absent in a notification; `null` is an id.
+    /// The id; absent in a notification, while `null` is an id.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     /// The name of the method.
@@ -37,12 +37,12 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl<'a> Request<'a> {
-    /// Reads a body; `None` when it is not one request.
+    /// Parses a body; `None` when it is not a single request.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }
 
-    /// The params; both absent and null mean that there are none.
+    /// Returns the params; both absent and null mean that there are none.
     pub fn params(&self) -> &'a RawValue {
         self.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL))
     }
@@ -53,7 +53,7 @@ impl<'a> Request<'a> {
         answer_request(service, by, self, &mut out).then(|| out.into())
     }
 
-    /// Refuses it; `None` for a notification.
+    /// Writes an error as the answer; `None` for a notification.
     pub fn refusal(&self, error: &impl Serialize) -> Option<Bytes> {
         let id = self.id?.get();
         let mut out = Vec::new();
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
         Some(out.into())
     }
 
-    /// A copy that can go to another thread.
+    /// Makes a copy that can go to another thread.
     pub fn to_owned(&self) -> OwnedRequest {
         OwnedRequest {
             jsonrpc: self.jsonrpc.clone().into_owned(),
@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A [`Request`] apart from its body.
+/// A [`Request`] that does not borrow from its body.
 pub struct OwnedRequest {
     jsonrpc: String,
     id: Option<Box<RawValue>>,
@@ -81,7 +81,7 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// The request.
+    /// Returns the request.
     pub fn borrowed(&self) -> Request<'_> {
         Request {
             jsonrpc: Cow::Borrowed(&self.jsonrpc),
@@ -92,7 +92,7 @@ impl OwnedRequest {
     }
 }
 
-/// Answers a body, whatever is in it; `None` when it holds notifications only.
+/// Answers a body with a request, a batch or neither; `None` when it holds notifications only.
 pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
     if let Some(request) = Request::read(body) {
         return request.answer(service, by);
@@ -112,7 +112,7 @@ pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Byte
     answered.then(|| out.into())
 }
 
-/// An error that answers no particular request.
+/// Writes an error that answers no particular request.
 pub fn failure(error: &impl Serialize) -> Bytes {
     let mut out = Vec::new();
     write_error(&mut out, "null", error);
@@ -153,7 +153,7 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
         let before = out.len();
         out.push(separator);
         let answered = match serde_json::from_str::<Request<'_>>(request.get()) {
-            // A thousand that wait one after the other would hold a watcher's place for hours.
+            // `nudge.changes` is refused: a thousand waits one after the other would hold a watcher's place for hours.
             Ok(request) if before > MAX_BATCH_ANSWER_BYTES || request.method == CHANGES => {
                 let message = match &*request.method {
                     CHANGES => "A call that waits must not stand in a batch; send this request alone.",
@@ -182,7 +182,7 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
     any
 }
 
-/// JSON that is no request; its id is echoed if it has one.
+/// Refuses JSON that is no request, with its id if it has one.
 fn write_invalid(out: &mut Vec<u8>, json: &RawValue) {
     #[derive(Deserialize)]
     struct Id<'a> {
@@ -198,7 +198,7 @@ fn is_id(json: &str) -> bool {
     !json.starts_with(['{', '[', 't', 'f'])
 }
 
-/// An error of the protocol itself.
+/// Writes an error of the protocol itself.
 fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &str) {
     write_error(out, id, &Fault { code, message, data: FaultData { reason } });
 }
@@ -206,18 +206,18 @@ fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &s
 /// An error object that is not the library's.
 #[derive(Serialize)]
 pub struct Fault<'a> {
-    /// Outside the library's codes.
+    /// A code outside the library's.
     pub code: i32,
     /// One sentence that says what to do.
     pub message: &'a str,
-    /// What programs read.
+    /// The part for programs.
     pub data: FaultData<'a>,
 }
 
-/// What programs read of a [`Fault`].
+/// The part of a [`Fault`] for programs.
 #[derive(Serialize)]
 pub struct FaultData<'a> {
-    /// The stable name.
+    /// The stable name of the error.
     pub reason: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What sources have as MCP resources, for people and hosts that browse: of each source a list, and what is in it.
+//! MCP resources, for people and hosts that browse: for each source a list, and the items in it.
 
 use nudge::{Error, ErrorKind};
 use nudge_core::source::{Resources, SourceSpec};
@@ -15,26 +15,26 @@ use crate::server::session::changes::{list as list_names, no_params};
 use crate::sources;
 
 const MIME_TYPE: &str = "application/json";
-/// Resources on one page of the list.
+/// Number of resources on one page of the list.
 const PAGE: usize = 100;
-/// The templates never change within one process.
+/// Time for which clients may keep the templates, which never change within one process.
 const TEMPLATES_TTL_MS: u64 = 3_600_000;
-/// What RFC 6570 leaves as it is when it fills in a template.
+/// The characters to escape: all but those that RFC 6570 leaves as they are in a template's variable.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The variable of every template.
 const NAME: &str = "name";
 
-/// What a URI names.
+/// The target of a URI.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// The list of a source.
     List(&'static SourceSpec),
-    /// One of its resources, whether there is one of this name or not.
+    /// An item of a source, whether it exists or not.
     Item(&'static SourceSpec, String),
 }
 
 impl Target {
-    /// Reads a URI; `None` when it can never name anything here.
+    /// Parses a URI; `None` when it can never name anything here.
     pub fn parse(uri: &str) -> Option<Self> {
         sources::with_resources().find_map(|(source, resources)| {
             if uri == resources.list_uri {
@@ -54,10 +54,10 @@ fn template_uri(resources: &Resources) -> String {
     format!("{}{{{NAME}}}", resources.item_uri)
 }
 
-/// One page of the list: of each source its list, then what is in it in byte order. A cursor is the URI before the
-/// page, so pages stay right when resources come and go.
+/// Returns one page of the resources: for each source its list, then its items in byte order. A cursor is the URI
+/// before the page, so that pages stay right when resources come and go.
 pub(super) async fn list(backend: &Backend, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
-    // Where an entry stands: by source, and within it the list first.
+    // The sort key of an entry: the source's index, then the name, with the list (`None`) first.
     let place = |source: &'static SourceSpec, name: Option<String>| {
         (sources::all().iter().position(|own| own.name == source.name), name)
     };
@@ -97,7 +97,7 @@ pub(super) async fn list(backend: &Backend, cursor: Option<&str>) -> Result<List
     Ok(page)
 }
 
-/// One template for each source.
+/// Returns one template for each source.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let templates = sources::with_resources().map(|(_, resources)| {
         ResourceTemplate::new(template_uri(resources), resources.item_name)
@@ -110,7 +110,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
         .with_cache_scope(CacheScope::Public)
 }
 
-/// What a URI names, as it is now.
+/// Reads the current content of a URI's target.
 pub(super) async fn read(backend: &Backend, uri: String) -> Result<ReadResourceResult, ErrorData> {
     let json = match Target::parse(&uri) {
         Some(Target::List(SourceSpec { resources: Some(resources), .. })) => {
@@ -132,13 +132,13 @@ async fn item(backend: &Backend, resources: &Resources, name: &str, uri: &str) -
         Ok(told) => {
             (resources.shown)(&told).ok_or_else(|| ErrorData::internal_error("The answer holds nothing to show.", None))
         }
-        // A name that none can have is as unknown as one that none has.
+        // An invalid name is as unknown as one that does not exist.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => Err(unknown(uri)),
         Err(error) => Err(failed(&error)),
     }
 }
 
-/// Names for a template's variable; nothing for what is not ours.
+/// Completes the variable of a template; nothing for foreign templates.
 pub(super) async fn complete(
     backend: &Backend,
     reference: &Reference,
@@ -156,7 +156,7 @@ pub(super) async fn complete(
     Ok(CompleteResult::new(completion.unwrap_or_default()))
 }
 
-/// rmcp gives it the code of the client's era.
+/// The error for an unknown resource; rmcp gives it the code of the client's protocol version.
 fn unknown(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("There is no such resource; resources/list names them.", Some(json!({"uri": uri})))
 }

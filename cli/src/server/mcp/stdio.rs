@@ -1,10 +1,10 @@
-//! MCP's lines on stdin and stdout, with three things that rmcp's own transport does not do:
+//! MCP over stdin and stdout, one message per line, with three things that rmcp's own transport does not do:
 //!
-//! - `arguments` of `tools/call` reach the service as the text they are, and its result goes out the
+//! - `arguments` of `tools/call` reach the service as raw JSON text, and its result goes out the
 //!   same way: key order, duplicate keys and large integers would not survive rmcp's `Value`, and a
 //!   large export would be parsed only to be written again;
-//! - notifications that come before the first request are passed over instead of ending the server;
-//! - a request that makes no sense is answered with its id.
+//! - notifications that come before the first request are ignored instead of ending the server;
+//! - a malformed request is answered with its id.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::server::MAX_BODY_BYTES;
 
-/// A line may be as large as a body over HTTP.
+/// Longest line, as large as a body over HTTP.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// What a large line leaves of the line buffer.
+/// Size to which the line buffer shrinks after a large line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
 
-/// The `arguments` of a `tools/call` as they came; travels in the request's extensions.
+/// The `arguments` of a `tools/call` as raw JSON text; passed in the request's extensions.
 #[derive(Clone)]
 pub struct RawArguments(pub Box<RawValue>);
 
@@ -38,12 +38,12 @@ pub struct RawArguments(pub Box<RawValue>);
 pub struct StdioTransport<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// The rest of a line that was too long is being dropped.
+    /// Set while the rest of a line that is too long is dropped.
     dropping: bool,
-    /// A request has come: from now on rmcp takes notifications too.
+    /// Set once a request has come: from then on rmcp takes notifications too.
     opened: bool,
     write: Arc<Mutex<W>>,
-    /// Told when the input has ended.
+    /// Notified when the input has ended.
     ended: Arc<Notify>,
 }
 
@@ -52,7 +52,7 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    /// Reads requests from `read`, writes answers to `write`.
+    /// Makes a transport that reads requests from `read` and writes answers to `write`.
     pub fn new(read: R, write: W) -> Self {
         Self {
             read: BufReader::with_capacity(READ_BUFFER_BYTES, read),
@@ -64,7 +64,7 @@ where
         }
     }
 
-    /// Is told when the input has ended; answers to what came before may still be under way.
+    /// Returns the notification of the end of the input; answers to earlier requests may still be under way.
     pub fn ended(&self) -> Arc<Notify> {
         Arc::clone(&self.ended)
     }
@@ -79,7 +79,7 @@ where
             let ended = self.line.last() == Some(&b'\n');
             match read {
                 Ok(0) | Err(_) if self.line.is_empty() || self.dropping => return false,
-                // The last line may lack its end.
+                // The last line may lack its newline.
                 Ok(0) | Err(_) => return true,
                 Ok(_) if ended && !self.dropping => return true,
                 Ok(_) if ended => {
@@ -93,7 +93,7 @@ where
                     self.dropping = true;
                     self.line.clear();
                 }
-                // The input ended within a line; the next read says so.
+                // The input ended within a line; the next read returns 0.
                 Ok(_) => {}
             }
         }
@@ -129,7 +129,7 @@ where
                 }
                 Ok(message) if self.opened => return Some(message),
                 Ok(_) => {}
-                // Without an id nobody waits for an answer, and an answer to garbage may breed more.
+                // Garbage without an id gets no answer: nobody waits for one, and it could cause more garbage.
                 Err(error) => {
                     if let Some(id) = id {
                         let error = ErrorData::invalid_request(format!("This is not an MCP request: {error}."), None);
@@ -152,7 +152,7 @@ async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io:
     write.flush().await
 }
 
-/// Reads a message. The arguments of a tool call are taken out of the text before rmcp parses it.
+/// Parses a message. The arguments of a tool call are taken out of the text before rmcp parses the rest.
 fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if let Some(call) = tool_call(line) {
@@ -166,8 +166,8 @@ fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     Ok(message)
 }
 
-/// The message that comes all the time, without the detour by which rmcp finds out which it is: that
-/// costs more than the call. What is unusual in any way takes the detour.
+/// Parses a plain `tools/call`, the most frequent message, directly: rmcp's way of finding a message's type costs
+/// more than the call. `None` for anything unusual, which rmcp parses.
 fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -204,7 +204,7 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
     taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
 }
 
-/// The `arguments` of a tool call, and the message without them; `None` when it is something else.
+/// Splits a tool call into the message without `arguments`, and these; `None` for other messages.
 pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
@@ -217,14 +217,14 @@ pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     Some((serde_json::to_vec(&members).ok()?, arguments))
 }
 
-/// The id of a request that rmcp cannot read.
+/// Finds the id of a request that rmcp cannot parse.
 pub fn id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
     serde_json::from_str(members.get("id")?.get()).ok()
 }
 
-/// A message as one line.
+/// Writes a message as one line.
 fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     let mut line = match structured(message) {
         Some(reply) => serde_json::to_vec(&reply)?,
@@ -249,7 +249,7 @@ struct Structured<'a> {
     structured_content: &'a RawValue,
 }
 
-/// The result of a tool call that succeeded, with its one JSON text also as `structuredContent`.
+/// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text.
 fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };

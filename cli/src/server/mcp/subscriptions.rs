@@ -1,5 +1,5 @@
-//! Who is told of which changes. Clients of 2025 subscribe to resources one by one, and the messages go
-//! to the client as a whole; those of 2026 listen with a filter, and the messages belong to that request.
+//! Subscriptions of MCP clients to changes. Clients of the 2025 protocol subscribe to single resources, and the
+//! notifications go to the client; those of 2026 listen with a filter, and the notifications belong to that request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,22 +15,22 @@ use tokio::task::AbortHandle;
 use super::resources::Target;
 use crate::server::session::changes::{Batch, Changes, Feed};
 
-/// Resources that one client may subscribe to, or one request listen for.
+/// Largest number of resources that one client may subscribe to, or one request listen for.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
-/// The longest name, all of it percent-encoded, fits.
+/// Longest URI; the longest name fits even when all of it is percent-encoded.
 const MAX_URI_BYTES: usize = 1_024;
-/// `subscriptions/listen` requests of one client at a time.
+/// Largest number of `subscriptions/listen` requests of one client at a time.
 const MAX_LISTENS: usize = 16;
 
-/// By URI, as the client writes it. What can never change is kept too: it simply never does.
+/// Targets by URI, as the client writes it; `None` for a URI that can never name anything.
 type Subscribed = Arc<Mutex<BTreeMap<String, Option<Target>>>>;
 
-/// What one client wants to know.
+/// The subscriptions of one client.
 pub struct Subscriptions {
     subscribed: Subscribed,
-    /// Runs once a client of 2025 has asked for resources: who never did is not told of them.
+    /// The task that notifies a client of 2025, started once it has asked for resources or tools.
     teller: OnceCell<Teller>,
-    /// Begun before a listening client is told that it is heard, so that it misses nothing.
+    /// Feeds of listening clients, each begun before its request is acknowledged, so that nothing is missed.
     feeds: Mutex<VecDeque<Feed>>,
     listens: Semaphore,
 }
@@ -46,7 +46,7 @@ impl Default for Subscriptions {
     }
 }
 
-/// A task that ends with its client.
+/// A notifying task, which is aborted when its client goes.
 struct Teller(AbortHandle);
 
 impl Drop for Teller {
@@ -56,7 +56,7 @@ impl Drop for Teller {
 }
 
 impl Subscriptions {
-    /// From now on the client hears when the list of resources changes.
+    /// Starts the task that notifies a client of 2025, unless it runs.
     pub async fn tell(&self, changes: &Changes, peer: &Peer<RoleServer>) {
         let start = async || {
             let feed = changes.feed();
@@ -66,7 +66,7 @@ impl Subscriptions {
         self.teller.get_or_init(start).await;
     }
 
-    /// From now on the client hears when this resource changes, or when there first is one.
+    /// Subscribes the client to a resource, whether it exists already or not.
     pub fn add(&self, uri: String) -> Result<(), ErrorData> {
         let mut subscribed = lock(&self.subscribed);
         if uri.len() > MAX_URI_BYTES || (subscribed.len() >= MAX_SUBSCRIPTIONS && !subscribed.contains_key(&uri)) {
@@ -78,12 +78,12 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// No more of this one.
+    /// Ends the subscription to a resource.
     pub fn remove(&self, uri: &str) {
         lock(&self.subscribed).remove(uri);
     }
 
-    /// What of a filter is heard. Too many URIs are none: rmcp compares them one by one.
+    /// Returns the accepted part of a filter. A list with too many URIs is left out, as rmcp compares them one by one.
     pub fn accept(&self, changes: &Changes, requested: &SubscriptionFilter) -> SubscriptionFilter {
         lock(&self.feeds).push_back(changes.feed());
         let mut accepted = requested.clone();
@@ -93,7 +93,7 @@ impl Subscriptions {
         accepted
     }
 
-    /// Tells one listening request until it is cancelled or the server stops.
+    /// Sends notifications to one listening request until it is cancelled or the server stops.
     pub async fn listen(&self, changes: &Changes, context: SubscriptionContext) -> Result<(), ErrorData> {
         let feed = lock(&self.feeds).pop_front();
         let Ok(_one) = self.listens.try_acquire() else {
@@ -110,7 +110,7 @@ impl Subscriptions {
                 () = context.cancelled() => return Ok(()),
             };
             let Some(batch) = batch else { return Ok(()) };
-            // An error here means that nobody reads any more.
+            // An error means that the client no longer reads.
             if report(&context, &subscribed, &batch).await.is_err() {
                 return Ok(());
             }
@@ -136,7 +136,7 @@ async fn report(
     Ok(())
 }
 
-/// Tells a client of 2025 until it is gone or the server stops.
+/// Sends notifications to a client of 2025 until it is gone or the server stops.
 async fn tell(mut feed: Feed, subscribed: Subscribed, peer: Peer<RoleServer>) -> Result<(), ServiceError> {
     while let Some(batch) = feed.next().await {
         if batch.touches_names() {

@@ -1,5 +1,5 @@
-//! Who answers the calls that this process takes: its own store, or the PRIMARY elsewhere. It changes at
-//! most once, when a PROXY becomes PRIMARY; a call under way then is made again, and once.
+//! Routes calls to this process's own store or to the PRIMARY elsewhere. The route changes at most once, when a
+//! PROXY becomes PRIMARY; a call under way is then sent again, with the same idempotency key.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::calls;
 
-/// Answers calls.
+/// The target of calls.
 pub struct Backend(watch::Sender<Answering>);
 
 #[derive(Clone)]
@@ -20,25 +20,25 @@ enum Answering {
 }
 
 impl Backend {
-    /// The store of this process.
+    /// Routes calls to the store of this process.
     pub fn here(service: Arc<dyn Service>) -> Self {
         Self(watch::Sender::new(Answering::Here(service)))
     }
 
-    /// The PRIMARY elsewhere.
+    /// Routes calls to the PRIMARY elsewhere.
     pub fn there(client: Arc<Client>) -> Self {
         Self(watch::Sender::new(Answering::There(client)))
     }
 
-    /// This process has become PRIMARY.
+    /// Routes calls to the store of this process, which has become PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
         self.0.send_replace(Answering::Here(service));
     }
 
-    /// Makes a call on nobody's behalf.
+    /// Makes a call without a caller's name.
     ///
     /// # Errors
-    /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
+    /// The method's own errors; `E_UNAVAILABLE` when the PRIMARY does not answer.
     pub async fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         self.call_by(Caller::default(), method, params).await
     }
@@ -56,7 +56,7 @@ impl Backend {
             Ok(client) => client,
             Err(service) => return calls::call(service, caller, method, params).await,
         };
-        // One key for both, because what the PRIMARY has done may have come here with the journal.
+        // Both calls carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
         let key = key_of_call(method);
         let caller = caller.with_key(key.as_deref());
         let mut role = self.0.subscribe();

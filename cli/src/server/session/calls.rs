@@ -1,4 +1,4 @@
-//! Where calls run: on the event loop's own thread, which is quickest, unless they may take long.
+//! Runs calls on the event loop's own thread, which is quickest, or, when they may take long, on another one.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use nudge::{Caller, Cost, Error, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
-/// Calls with more than this to read go to a thread of their own, and so do batches, which may hold a thousand.
+/// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
+/// batches, which may hold a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
-/// Makes one call that is already taken apart.
+/// Makes one call on the thread that suits it.
 ///
 /// # Errors
-/// What the method says.
+/// The method's own errors.
 pub async fn call(
     service: Arc<dyn Service>,
     caller: Caller<'_>,
@@ -46,7 +47,7 @@ impl OwnedCaller {
     }
 }
 
-/// What is said of a call that panicked.
+/// The error of a call that panicked.
 pub fn broken() -> Error {
     Error::unavailable("The call broke off inside the server; report this, then try again.")
 }

@@ -1,7 +1,7 @@
-//! What changed in the sources, gathered for those who want to be told.
+//! Change notifications: collects the changes of the sources for clients that subscribe.
 //!
 //! Every committed change sends one [`Touched`]. They are gathered for a moment, so that a burst of
-//! changes is one [`Batch`], and each client that wants to know reads the batches from a [`Feed`].
+//! changes is one [`Batch`], and each subscribed client reads the batches from a [`Feed`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,48 +20,48 @@ use super::backend::Backend;
 use super::history::CHANGES;
 use crate::sources;
 
-/// What a committed change touched.
+/// The thing that a committed change touched.
 #[derive(Debug, Clone)]
 pub enum Touched {
     /// One resource of a source.
     Resource {
-        /// Whose it is.
+        /// The source of the resource.
         source: &'static str,
-        /// Its name.
+        /// The name of the resource.
         name: Arc<str>,
-        /// Whether it has more or fewer parts than before.
+        /// True when the resource has more or fewer parts than before.
         count_changed: bool,
     },
-    /// Other tools are offered than before.
+    /// The list of tools.
     Tools,
-    /// Nobody knows: anything may have changed.
+    /// Anything: some changes were missed.
     Everything,
 }
 
-/// What happens, as a change, when a source comes into use or is no longer: its tools are listed or not.
+/// The `what` of a change that tells that a source came into use, or is no longer: its tools are listed or not.
 pub const IN_USE: &str = "in_use";
 
-/// Changes that may wait to be gathered; who falls behind further takes everything as changed.
+/// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
 pub const TOUCHED_CAPACITY: usize = 1024;
-/// How long changes are gathered before clients are told.
+/// Time for which changes are gathered before clients are notified.
 const GATHER: Duration = Duration::from_millis(20);
-/// Batches that may wait for a client that reads slowly.
+/// Largest number of batches that wait for a slow client.
 const BATCH_CAPACITY: usize = 16;
-/// How long the PRIMARY may keep a PROXY's question.
+/// Time for which the PRIMARY holds a PROXY's `nudge.changes` call when nothing changes.
 const WAIT_S: f64 = 5.0;
-/// Until a PROXY that heard nothing asks again.
+/// Pause before a PROXY calls again after a failed call.
 const RELAY_PAUSE: Duration = Duration::from_millis(50);
 
-/// All that changed within a moment.
+/// All changes of a moment.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Changes were missed: anything may have changed.
+    /// Set when changes were missed, so that anything may have changed.
     everything: bool,
-    /// Sources of which some resource has more or fewer parts than before.
+    /// The sources with a resource that has more or fewer parts than before.
     counts: BTreeSet<&'static str>,
-    /// There are other resources than before.
+    /// Set when resources were added or removed.
     names: bool,
-    /// There are other tools than before.
+    /// Set when the list of tools has changed.
     tools: bool,
     resources: HashSet<(&'static str, Arc<str>)>,
 }
@@ -88,39 +88,39 @@ impl Batch {
         *self = Self { tools: true, ..Self::everything() };
     }
 
-    /// Whether this resource of a source may have changed.
+    /// Returns true when this resource of a source may have changed.
     pub fn touches(&self, source: &'static str, name: &str) -> bool {
         self.everything || self.resources.contains(&(source, Arc::from(name)))
     }
 
-    /// Whether the list of a source's resources, with the counts of what is in each, may have changed.
+    /// Returns true when the list of a source's resources, with the number of parts in each, may have changed.
     pub fn touches_list(&self, source: &'static str) -> bool {
         self.everything || self.counts.contains(source)
     }
 
-    /// Whether there may be other resources.
+    /// Returns true when resources may have been added or removed.
     pub fn touches_names(&self) -> bool {
         self.names
     }
 
-    /// Whether there may be other tools.
+    /// Returns true when the list of tools may have changed.
     pub fn touches_tools(&self) -> bool {
         self.tools
     }
 }
 
-/// Hands out [`Feed`]s.
+/// The source of [`Feed`]s.
 #[derive(Clone)]
 pub struct Changes {
-    /// Weak, so that the feeds end with the task that gathers.
+    /// The sender of batches; weak, so that the feeds end with the task that gathers.
     batches: broadcast::WeakSender<Arc<Batch>>,
     known: Arc<KnownNames>,
 }
 
-/// The resources there were when clients were last told.
+/// The resources that existed when clients were last notified.
 struct KnownNames {
     backend: Arc<Backend>,
-    /// None while nobody listens: then it is not kept up to date.
+    /// The names; `None` while nobody listens, as they are not kept up to date then.
     names: Mutex<Option<Names>>,
 }
 
@@ -136,7 +136,7 @@ impl Changes {
         changes
     }
 
-    /// Never tells of any.
+    /// Makes an instance without any changes.
     pub fn none(backend: Arc<Backend>) -> Self {
         Self::new(&broadcast::channel(1).0, backend)
     }
@@ -145,13 +145,12 @@ impl Changes {
         Self { batches: batches.downgrade(), known: Arc::new(KnownNames { backend, names: Mutex::default() }) }
     }
 
-    /// All changes from now on.
+    /// Returns a feed of all changes from now on.
     pub fn feed(&self) -> Feed {
         Feed(self.batches.upgrade().map(|batches| batches.subscribe()))
     }
 
-    /// Notes which resources there are now, unless that is known. Without this the first batch takes
-    /// them as changed.
+    /// Notes the current resources, unless they are known. Without this the first batch takes them as changed.
     pub async fn note_names(&self) {
         if self.known.names().is_none()
             && let Ok(names) = names(&self.known.backend).await
@@ -166,7 +165,7 @@ impl KnownNames {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there are other resources than the last time this was asked.
+    /// Updates the names; returns true when they differ from the last time.
     async fn renew(&self) -> bool {
         let now = names(&self.backend).await.ok();
         let mut known = self.names();
@@ -184,7 +183,7 @@ async fn names(backend: &Arc<Backend>) -> Result<Names> {
     Ok(all)
 }
 
-/// The names of all resources of a source, in byte order; none for one that a PRIMARY elsewhere does not have.
+/// Lists the names of all resources of a source, in byte order; none when a PRIMARY elsewhere lacks the source.
 pub async fn list(backend: &Backend, source: &SourceSpec) -> Result<Vec<String>> {
     let Some(resources) = source.resources else { return Ok(Vec::new()) };
     let listed = match backend.call(resources.list, &no_params()).await {
@@ -196,7 +195,7 @@ pub async fn list(backend: &Backend, source: &SourceSpec) -> Result<Vec<String>>
     Ok(names)
 }
 
-/// The params of a call to a method that takes none.
+/// Returns the params of a call to a method that takes none.
 pub fn no_params() -> Box<RawValue> {
     serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
@@ -205,7 +204,7 @@ pub fn no_params() -> Box<RawValue> {
 pub struct Feed(Option<broadcast::Receiver<Arc<Batch>>>);
 
 impl Feed {
-    /// The next batch; `None` when there will be no more.
+    /// Returns the next batch; `None` when there will be no more.
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
@@ -219,7 +218,7 @@ impl Feed {
     }
 }
 
-/// Hears from the PRIMARY what changes, for as long as this process is a PROXY of a session that goes on.
+/// Relays changes from the PRIMARY, for as long as this process is a PROXY of a session that goes on.
 pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
     struct ChangesTold {
@@ -232,7 +231,7 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
         let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
         let Ok(params) = to_raw_value(&params) else { return };
         let told = client.call(Caller::default(), CHANGES, &params).await;
-        // A PRIMARY that ends answers everybody who waits.
+        // A PRIMARY that ends answers all waiting calls, so that the end of the session is noticed at once.
         if is_over() {
             return;
         }
@@ -254,7 +253,7 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
     }
 }
 
-/// A change as a PROXY is told of it.
+/// A change in the answer of the PRIMARY.
 #[derive(Deserialize)]
 struct ChangeTold {
     /// Absent where a PRIMARY is of before there were other sources than the hints.
@@ -311,12 +310,12 @@ async fn gather(
             continue;
         }
         batch.names |= !batch.counts.is_empty() && known.renew().await;
-        // Nobody listens any more: nothing is lost.
+        // An error means only that nobody listens any more.
         let _ = batches.send(Arc::new(batch));
     }
 }
 
-/// Waits for a change, and takes in those that follow it at once.
+/// Waits for a change, and gathers those that follow it within [`GATHER`].
 async fn next_batch(touched: &mut broadcast::Receiver<Touched>) -> Option<Batch> {
     let mut batch = Batch::default();
     match touched.recv().await {
@@ -387,7 +386,7 @@ mod tests {
             let batch = feed.next().await.unwrap();
             assert!(batch.touches("hints", "never named") && batch.touches_list("hints") && batch.touches_names());
 
-            // A client that does not read for a while.
+            // `feed` is not read for a while, as by a slow client.
             let mut quick = changes.feed();
             for _ in 0..=BATCH_CAPACITY {
                 sender.send(touched("a", false)).unwrap();

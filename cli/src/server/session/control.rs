@@ -1,4 +1,4 @@
-//! `nudge.shutdown`, which exists on HTTP alone.
+//! The method `nudge.shutdown`, which exists only over HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::journal::{SessionJournal, leaving};
 
-/// Ends the session.
+/// The method that ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
 
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
@@ -28,24 +28,24 @@ struct Stopping {
     stopping: bool,
 }
 
-/// Ends the session of the server it belongs to.
+/// The service that ends the session of its server.
 pub struct Control {
     dir: RuntimeDir,
     journal: Arc<SessionJournal>,
     stop: watch::Sender<bool>,
-    /// The session is over, so that a second call finds nothing to do.
+    /// Set once the session was ended, so that a second call has nothing to do.
     ended: AtomicBool,
 }
 
 impl Control {
-    /// `stop` becomes true when the method is called.
+    /// Makes the service; `stop` becomes true when the method is called.
     pub fn new(dir: RuntimeDir, journal: Arc<SessionJournal>, stop: watch::Sender<bool>) -> Self {
         Self { dir, journal, stop, ended: AtomicBool::new(false) }
     }
 
     fn shutdown(&self) -> Result<Stopping> {
         match self.journal.end_session(&self.dir) {
-            // This process only leaves, and the session may go on elsewhere.
+            // The journal is closed: this process only leaves, and the session may go on elsewhere.
             None if !self.ended.load(Ordering::Relaxed) => return Err(leaving()),
             Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
             None | Some(Ok(())) => {}
@@ -56,7 +56,7 @@ impl Control {
     }
 }
 
-// A second call finds nothing to do.
+// A repeated call finds nothing to do.
 impl Repeatable for Control {}
 
 impl Service for Control {

@@ -1,5 +1,4 @@
-//! What changed, for those who watch: the last changes of all sources in order, and a call that waits
-//! for the next.
+//! The last changes of all sources in order, for watchers, and a call that waits for the next one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +16,16 @@ use tokio::time::timeout;
 
 use super::changes::{IN_USE, TOUCHED_CAPACITY, Touched};
 
-/// Answers when there is something to tell: [`History::wait`] comes before the call.
+/// The method that returns changes. [`History::wait`] comes before the call and does the waiting.
 pub const CHANGES: &str = "nudge.changes";
 
-/// Changes remembered for those who ask late.
+/// Largest number of remembered changes.
 const MAX_EVENTS: usize = 1_000;
 /// Longest wait; clients ask again.
 const MAX_WAIT_S: f64 = 5.0;
-/// Each holds a connection; further ones must have room to call.
+/// Largest number of waiting callers. Each holds a connection, and other callers need some too.
 const MAX_WATCHERS: usize = 128;
-/// Numbers that one process may give out in a millisecond before they could be another's.
+/// Event numbers reserved for each millisecond; fewer changes happen, so a later process starts higher.
 const NUMBERS_OF_A_MS: u64 = 2_048;
 
 const ABOUT: &str = "\
@@ -46,10 +45,10 @@ static TABLE: Table<History> = Table(&[&Row {
     run: |history, _, params| answer(params, |params: Changes| Ok(history.since(params.checked()?.since))),
 }]);
 
-/// The last changes.
+/// The last changes, and the callers that wait for the next.
 pub struct History {
     state: Mutex<State>,
-    /// Tells those who wait the number of the next change; none once nobody waits any more.
+    /// Sends the number of the next change to those who wait; `None` once [`History::close`] was called.
     news: watch::Sender<Option<u64>>,
     watchers: Semaphore,
     touched: broadcast::Sender<Touched>,
@@ -69,8 +68,8 @@ impl Default for History {
 
 struct State {
     events: VecDeque<Arc<ChangeEvent>>,
-    /// The number of the first change. It comes from the time, so that numbers of a PRIMARY that went
-    /// before are lower, and are known to be another's.
+    /// The number of the first change. It is derived from the time, so that numbers of an earlier PRIMARY are lower
+    /// and can be told apart.
     first: u64,
     /// Number of the next event.
     next: u64,
@@ -94,20 +93,20 @@ struct Changes {
 #[derive(Serialize)]
 struct ChangesTold {
     changes: Vec<Arc<ChangeEvent>>,
-    /// For the next call's `since`.
+    /// The value for the next call's `since`.
     next: u64,
-    /// How many changes after `since` are no longer remembered; null when `since` is a number of
-    /// another process, so that nobody knows.
+    /// Number of changes after `since` that are no longer remembered; null when `since` comes from another
+    /// process, so that the number is unknown.
     missed: Option<u64>,
 }
 
 impl History {
-    /// Tells which components change, to those who read resources.
+    /// Returns the channel that tells which resources change.
     pub fn touched(&self) -> &broadcast::Sender<Touched> {
         &self.touched
     }
 
-    /// This process has become PRIMARY: its numbers come after those of the one before.
+    /// Starts new event numbers, higher than those of the PRIMARY before, when this process becomes PRIMARY.
     pub fn begin(&self) {
         let mut state = self.lock();
         let next = first_number();
@@ -116,15 +115,15 @@ impl History {
         self.news.send_replace(Some(next));
     }
 
-    /// Lets everybody who waits go; nobody waits from now on.
+    /// Ends all waits, also future ones.
     pub fn close(&self) {
         self.news.send_replace(None);
     }
 
-    /// Waits as the params of a call to [`CHANGES`] ask; the call itself, which follows, does not.
+    /// Waits as the params of a call to [`CHANGES`] ask; the call itself, which follows, does not wait.
     ///
     /// # Errors
-    /// `E_QUOTA` when too many wait already. Params that make no sense are the call's to refuse.
+    /// `E_QUOTA` when too many callers wait already. Wrong params are not refused here but by the call.
     pub async fn wait(&self, params: &RawValue) -> Result<()> {
         let Ok(Changes { since, wait_s: Some(wait) }) = wire::params(params).and_then(Changes::checked) else {
             return Ok(());
@@ -136,13 +135,13 @@ impl History {
         let mut news = self.news.subscribe();
         let since = since.or(*news.borrow()).unwrap_or_default();
         let news = news.wait_for(|next| next.is_none_or(|next| next > since));
-        // Nothing new is an answer too.
+        // After a timeout the call answers without changes.
         let _ = timeout(Duration::from_secs_f64(wait), news).await;
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing here panics half way through a change.
+        // A poisoned state is whole: nothing panics half way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +150,7 @@ impl History {
         let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
-        // A number of another server's is no place in this one's changes.
+        // A number of another server's does not denote a place in this one's changes.
         let (from, missed) = match since {
             ours if (first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
             _ => (oldest, None),
@@ -172,7 +171,7 @@ impl ChangeSink for History {
             }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
-                // Nobody may be listening.
+                // An error means only that nobody is listening.
                 let _ = self.touched.send(Touched::Resource {
                     source: event.source,
                     name,
@@ -191,7 +190,7 @@ impl ChangeSink for History {
     }
 }
 
-// It changes nothing.
+// `nudge.changes` only reads, so repeating it is harmless.
 impl Repeatable for History {}
 
 impl Service for History {
@@ -244,7 +243,7 @@ mod tests {
         assert_eq!(all["changes"][999]["n"], 1_099);
         let none = ask(&history, &json!({"since": all["next"]}));
         assert_eq!((&none["changes"], &none["missed"]), (&json!([]), &json!(0)));
-        // Numbers of a server before, and of one whose clock was ahead.
+        // The numbers come from an earlier server, and from one whose clock was ahead.
         for other in [0, start - 1, start + 1_101] {
             let all = ask(&history, &json!({"since": other}));
             assert_eq!((&all["missed"], all["changes"].as_array().unwrap().len()), (&Value::Null, 1_000));

@@ -1,20 +1,20 @@
-//! The PROXYs that are connected to this PRIMARY, for `nudge.status`; never for a decision.
+//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status`; never for a decision.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The PROXYs that have a connection open on which they hear of changes.
+/// The connected PROXYs: the number of connections by pid.
 #[derive(Default)]
 pub struct Proxies(Mutex<BTreeMap<u32, usize>>);
 
 impl Proxies {
-    /// Counts one in until what comes back is dropped.
+    /// Counts a connection of a PROXY until the returned value is dropped.
     pub fn enter(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
         *self.lock().entry(pid).or_default() += 1;
         ConnectedProxy { proxies: Arc::clone(self), pid }
     }
 
-    /// Their processes.
+    /// Returns the pids of all connected PROXYs.
     pub fn pids(&self) -> Vec<u32> {
         self.lock().keys().copied().collect()
     }
@@ -24,7 +24,7 @@ impl Proxies {
     }
 }
 
-/// A PROXY that is connected.
+/// A connection of a PROXY, counted until it is dropped.
 pub struct ConnectedProxy {
     proxies: Arc<Proxies>,
     pid: u32,

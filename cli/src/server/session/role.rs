@@ -1,5 +1,5 @@
-//! PRIMARY or PROXY: who has the lock, and how a PROXY gets it. The protocol and why it holds is told in
-//! `nudge/client/src/members.rs`.
+//! The role of a server, PRIMARY or PROXY: takes the lock, and promotes a PROXY that gets it.
+//! `nudge/client/src/members.rs` describes the protocol and why it holds.
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -21,93 +21,93 @@ use super::journal::SessionJournal;
 use super::open::{Lent, OpenSources};
 use crate::server::token::Token;
 
-/// How long to try for the lock while nobody answers: a server may be ending, or only just starting.
+/// Time to try for the lock while nobody answers: its holder may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the members of a session that was stopped have, to notice.
+/// Time that the members of a stopped session have to notice.
 const FAREWELL: Duration = Duration::from_millis(500);
 const LOCK_POLL: Duration = Duration::from_millis(10);
-/// Until a PROXY that could not become PRIMARY tries again; another may have more luck meanwhile.
+/// Pause before a PROXY that could not become PRIMARY tries again, in which another PROXY may try.
 const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
-/// Ports tried after the first when that is taken.
+/// Number of further ports that are tried when the first is taken.
 const NEXT_PORTS: u16 = 20;
 
-/// How to be PRIMARY; a PROXY needs it too, for the day when it becomes one.
+/// The settings of a PRIMARY; a PROXY keeps them for its promotion.
 pub struct ServeSettings {
-    /// Where the lock, the journal and `server.pid` are.
+    /// The directory of the lock, the journal and `server.pid`.
     pub dir: RuntimeDir,
-    /// The port tried first by the first PRIMARY of a session; 0 for any.
+    /// The port that the first PRIMARY of a session tries first; 0 for any.
     pub port: u16,
-    /// Further names that `Host` may have.
+    /// Further allowed values of `Host`.
     pub allow_host: Vec<String>,
-    /// What callers must show.
+    /// The token that callers over HTTP must show, if any.
     pub asks: Asks,
-    /// What is set, for the sources.
+    /// The configured values, for the sources.
     pub values: Arc<Values>,
-    /// Where sources keep files.
+    /// The directory in which sources keep files.
     pub data: DataDir,
-    /// Whether changes are journalled.
+    /// True when changes are journalled.
     pub journal: bool,
 }
 
-/// What callers over HTTP must show.
+/// The token that callers over HTTP must show.
 pub enum Asks {
-    /// Nothing.
+    /// No token.
     Nothing,
-    /// This token.
+    /// A given token.
     For(Token),
     /// The session's own token; its first PRIMARY makes it.
     ForTheSessions,
 }
 
-/// What a `nudge serve` is.
+/// The role of a `nudge serve` process.
 pub enum Role {
-    /// It has the lock.
+    /// The process has the lock.
     Primary(Box<Primary>),
-    /// Another has it, and answers.
+    /// Another process has the lock, and answers.
     Proxy(Proxy),
 }
 
-/// The lock, held, a port, bound, and the sources as the session left them.
+/// A PRIMARY that is ready to serve: it holds the lock, has bound a port and restored the sources.
 pub struct Primary {
-    /// None where the process was a member before.
+    /// The membership; `None` for a promoted PROXY, which has one already.
     pub member: Option<Member>,
-    /// Where it is to answer.
+    /// The socket on which it is going to answer.
     pub listener: TcpListener,
-    /// What callers over TCP must show.
+    /// The token that callers over TCP must show.
     pub token: Option<Token>,
-    /// The sources, open.
+    /// The opened sources.
     pub sources: Arc<OpenSources>,
-    /// What they record in.
+    /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
-    /// The time.
+    /// The server's clock.
     pub clock: Arc<ServerClock>,
-    /// What `server.pid` is to say.
+    /// The content for `server.pid`.
     pub file: ServerFile,
-    /// What the session file is to say.
+    /// The content for the session file.
     pub session: SessionFile,
-    /// Last, so that it is given back last.
+    /// The lock. It is the last field, so that it is dropped last.
     pub lock: PrimaryLock,
 }
 
-/// The clock of a server; tests move theirs.
+/// The clock of a server.
 #[cfg(not(feature = "test-clock"))]
 pub type ServerClock = nudge::SystemClock;
-/// The clock of a server, which tests move.
+/// The clock of a server under test, which is moved by hand.
 #[cfg(feature = "test-clock")]
 pub type ServerClock = nudge::ManualClock;
 
-/// A member of the session that waits for its turn.
+/// A PROXY: a member of the session that waits for the lock.
 pub struct Proxy {
-    /// Its membership.
+    /// The membership in the session.
     pub member: Member,
     /// The PRIMARY that answered.
     pub first: ServerFile,
-    /// The session that it belongs to, where its file says.
+    /// The session, if its file could be read.
     pub session: Option<SessionFile>,
 }
 
 impl Proxy {
-    /// The id of its session, where that is known.
+    /// Returns the id of the session, if known.
     pub fn id(&self) -> Option<String> {
         self.session.as_ref().map(|session| session.id.clone())
     }
@@ -123,10 +123,10 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
     let begun = Instant::now();
     loop {
         if let Some(lock) = dir.try_lock()? {
-            // It speaks of a server that is gone.
+            // The file describes a server that is gone.
             dir.remove_server_file(&lock)?;
             if dir.session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
-                // They end as soon as they see it, and belong to no other session then.
+                // Members of a stopped session end as soon as they notice; waiting keeps them out of the new session.
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
@@ -135,7 +135,7 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
             let taken = take_over(settings, history, lock, goes_on, None, || false)?;
             return Ok(Role::Primary(Box::new(Primary { member: Some(dir.join()?), ..taken })));
         }
-        // A failed try is no verdict: the holder may be ending, or a client only probing.
+        // A failed try proves nothing: the holder may be ending, or a client may be probing.
         if let Some(first) = dir.read_server_file().filter(|first| Remote::is_alive(first.port))
             && dir.is_held()
         {
@@ -144,7 +144,7 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
                 SessionState::Lives(session) => Some(session),
                 _ => None,
             };
-            // It is that of `first` only if nobody has won since; whoever does removes `server.pid`.
+            // The session is that of `first` only if nobody has won the lock since; a winner removes `server.pid`.
             if dir.read_server_file().as_ref() == Some(&first) {
                 return Ok(Role::Proxy(Proxy { member, first, session }));
             }
@@ -162,8 +162,8 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
     }
 }
 
-/// Opens the sources and binds the port; `server.pid` comes last, when calls are answered. `known` is the
-/// session that goes on, where its file is gone. Fails when `given_up` becomes true.
+/// Opens the sources and binds the port; `server.pid` is written later, when calls are answered. `known` is the
+/// session that goes on when its file is gone. Fails when `given_up` becomes true.
 fn take_over(
     settings: &ServeSettings,
     history: &Arc<History>,
@@ -181,7 +181,7 @@ fn take_over(
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
         SessionState::Unreadable => return Err(unreadable(dir)),
     };
-    // What others have recorded is taken over even where nothing is to be recorded from now on.
+    // The earlier PRIMARY's records are restored even when this one does not journal.
     let (journal, records) = if settings.journal || goes_on {
         let (journal, restored) = dir.open_journal(&lock, goes_on)?;
         if let Some(notice) = restored.notice {
@@ -216,7 +216,7 @@ fn take_over(
     listener.set_nonblocking(true).map_err(unusable)?;
     let port = listener.local_addr().map_err(unusable)?.port();
 
-    // The session's token stays what it is, whatever this PRIMARY asks for.
+    // The session keeps its own token, even when this PRIMARY asks for another or none.
     let own = before.as_ref().and_then(|session| session.token.clone());
     let own = own.map_or_else(Token::random, Token::fixed)?;
     let SessionIdentity { id, created_at } = identity;
@@ -229,11 +229,11 @@ fn take_over(
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // It is written as soon as it can be; the other members know it.
+        // `Serving::turn` in `server.rs` tries again; the other members know the session.
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {
-        // It will not be true for long. Nothing can fail from here on.
+        // Without journalling the old records would soon be outdated. Removing comes last: nothing fails after it.
         dir.remove_journal(&lock)?;
     }
     let shown = token.as_ref().map(|token| token.text().to_owned());
@@ -246,7 +246,7 @@ fn clock() -> ServerClock {
     nudge::SystemClock
 }
 
-/// One that stands at the beginning of 2026.
+/// Makes a clock that stands at the beginning of 2026.
 #[cfg(feature = "test-clock")]
 fn clock() -> ServerClock {
     nudge::ManualClock::new(super::test_clock::START_MS)
@@ -257,7 +257,7 @@ fn unreadable(dir: &RuntimeDir) -> Error {
     Error::unavailable(message)
 }
 
-/// Binds the port that the session has, else `first`, else one of the next.
+/// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`].
 fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
     if let Some(before) = before
         && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, before))
@@ -279,27 +279,27 @@ fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
     Err(Error::unavailable(format!("{ports} taken; give another with --port, 0 for any.")))
 }
 
-/// How the wait of a PROXY ends.
+/// The end of a PROXY's wait, or of a PRIMARY's time.
 pub enum Turn {
-    /// It is PRIMARY now.
+    /// The PROXY is PRIMARY now.
     Primary(Box<Primary>),
-    /// Somebody has ended the session.
+    /// The session was ended.
     SessionOver,
-    /// It was PRIMARY, and the lock it holds is nobody's any more.
+    /// The process was PRIMARY, but its `primary.lock` was removed or replaced.
     Unseated,
 }
 
-/// A PROXY's place in the line for the lock.
+/// A PROXY's wait for the lock.
 pub struct Waiting {
     turn: oneshot::Receiver<Turn>,
     left: Arc<LeftLine>,
 }
 
-/// Whether a process has left the line.
+/// The state shared by [`Waiting`] and its thread, by which a PROXY stops waiting.
 #[derive(Default)]
 struct LeftLine {
     asked: AtomicBool,
-    /// Held while a turn is taken, until it is told.
+    /// Held from winning the lock until the result is sent, so that [`Waiting::leave`] can wait for it.
     turn: Mutex<()>,
 }
 
@@ -314,7 +314,7 @@ impl LeftLine {
 }
 
 impl Waiting {
-    /// Waits on a thread of its own, until the lock comes or the process ends.
+    /// Starts a thread that waits for the lock.
     pub fn begin(settings: &Arc<ServeSettings>, history: &Arc<History>, proxy: &Proxy) -> Self {
         let (sender, turn) = oneshot::channel();
         let left = Arc::<LeftLine>::default();
@@ -330,11 +330,11 @@ impl Waiting {
 
     /// Resolves when the wait is over.
     pub async fn turn(&mut self) -> Turn {
-        // The thread ends without a word only when this process is about to.
+        // The thread ends without sending a turn only when this process is about to end.
         (&mut self.turn).await.unwrap_or(Turn::SessionOver)
     }
 
-    /// Steps out of the line. What comes back had come already; what is just coming is given up.
+    /// Stops waiting. Returns the turn if it had come already; a takeover that is under way is given up.
     pub fn leave(mut self) -> Option<Turn> {
         self.left.asked.store(true, Ordering::SeqCst);
         drop(self.left.turn());
@@ -352,7 +352,7 @@ struct WaitingLine {
 impl WaitingLine {
     fn wait(self, sender: oneshot::Sender<Turn>) {
         let mut said = String::new();
-        // Once, however often it is tried.
+        // Logs each new failure once, however often it is repeated.
         let mut cannot = |error: &Error| {
             if said != error.message() {
                 tracing::error!(error = error.message(), "cannot become PRIMARY");
@@ -363,7 +363,7 @@ impl WaitingLine {
             match self.settings.dir.lock() {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // [`Waiting::leave`] takes this lock, and ends the session that is about to be taken over.
+                    // [`Waiting::leave`] takes this mutex too, and so waits until the takeover is finished or given up.
                     let _turn = self.left.turn();
                     if self.left.is_asked() {
                         return;

@@ -1,17 +1,17 @@
-//! Globs over folders and branch names, with the semantics of semantics section 2.
+//! Globs over folders and branch names (semantics section 2).
 //!
 //! Braces are expanded when a pattern is compiled, so that matching is one loop without recursion
-//! or allocation: time grows with pattern length times text length, whatever the pattern.
+//! or allocation: time grows with pattern length times text length, for every pattern.
 
 use crate::error::{Error, Result};
 
 /// Longest pattern.
 const MAX_BYTES: usize = 512;
-/// Most bytes that the alternatives of one pattern may come to: braces multiply, and with 16 patterns
-/// of one scope on a folder of 4 KiB this bounds a match to tens of milliseconds at its most hostile.
+/// Largest size of all alternatives of one pattern, as braces multiply. With 16 patterns of one scope on a folder of
+/// 4 KiB it limits the most hostile match to tens of milliseconds.
 const MAX_EXPANDED_BYTES: usize = 2 << 10;
 
-/// What a pattern is matched against; only folders know drives and UNC prefixes.
+/// The kind of text that a pattern matches; only folders have drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GlobKind {
     /// An absolute folder.
@@ -32,7 +32,7 @@ pub struct Glob {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Alternative {
     pattern: Box<str>,
-    /// Drive and UNC patterns compare without case; `pattern` is lower case then.
+    /// True for drive and UNC patterns, which compare without case; `pattern` is in lower case then.
     fold: bool,
 }
 
@@ -40,12 +40,12 @@ struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     text: Box<str>,
-    /// Lower case, for texts that a case-blind pattern can match.
+    /// The text in lower case, if it has a drive or a UNC prefix, where case does not count.
     folded: Option<Box<str>>,
 }
 
 impl Subject {
-    /// An absolute folder in normal form; `None` when it is relative or holds a `..` segment.
+    /// Makes a subject of an absolute folder; `None` when it is relative or holds a `..` segment.
     pub fn cwd(cwd: &str, windows: bool) -> Option<Self> {
         let backslashes = windows || is_drive(cwd) || cwd.starts_with(r"\\");
         let text = if backslashes { collapse(&cwd.replace('\\', "/")) } else { collapse(cwd) };
@@ -57,12 +57,12 @@ impl Subject {
         Some(Self { text: text.into(), folded })
     }
 
-    /// A branch, whatever its name.
+    /// Makes a subject of a branch; any name is accepted.
     pub fn branch(name: &str) -> Self {
         Self { text: name.into(), folded: None }
     }
 
-    /// The text in normal form.
+    /// Returns the text in normal form.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -72,10 +72,10 @@ impl Glob {
     /// Checks, normalises and compiles a pattern.
     ///
     /// # Errors
-    /// `E_SCOPE_INVALID`, with what is wrong.
+    /// `E_SCOPE_INVALID`, with the reason.
     pub fn new(pattern: &str, kind: GlobKind) -> Result<Self> {
         let refuse = |why: &str| {
-            // The pattern may be anything, so it is not repeated in the message.
+            // The message does not repeat the pattern, which may be a secret.
             let field = if kind == GlobKind::Cwd { "cwd_glob" } else { "branch" };
             Error::scope(format!("A {field} pattern {why}."))
         };
@@ -96,12 +96,12 @@ impl Glob {
         Ok(Self { alternatives: alternatives.collect::<Result<_>>()?, text: text.into() })
     }
 
-    /// The pattern in canonical form.
+    /// Returns the pattern in canonical form.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it matches the whole of `subject`.
+    /// Returns true when the pattern matches the whole of `subject`.
     pub fn matches(&self, subject: &Subject) -> bool {
         self.alternatives.iter().any(|alternative| {
             let text = if alternative.fold { subject.folded.as_deref() } else { Some(&*subject.text) };
@@ -109,7 +109,7 @@ impl Glob {
         })
     }
 
-    /// Whether a folder above `subject` matches: then `dir/**` would match the folder itself.
+    /// Returns true when the pattern with `/**` added would match `subject`, because it matches a folder above.
     pub fn matches_above(&self, subject: &Subject) -> bool {
         let below = self.alternatives.iter().map(|alternative| Alternative {
             pattern: format!("{}/**", alternative.pattern.trim_end_matches('/')).into(),
@@ -143,7 +143,7 @@ fn check(pattern: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a segment is `..`, plain or percent-encoded, with either slash.
+/// Returns true when a segment is `..`, plain or percent-encoded, with either slash.
 pub fn has_parent_segment(text: &str) -> bool {
     if !text.contains("..") && !text.contains('%') {
         return false;
@@ -152,7 +152,7 @@ pub fn has_parent_segment(text: &str) -> bool {
     plain.split(['/', '\\']).any(|segment| segment == "..")
 }
 
-/// `C:` and what follows it.
+/// Returns true for a text that begins with a drive such as `C:`.
 pub fn is_drive(text: &str) -> bool {
     matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
@@ -178,7 +178,7 @@ pub fn collapse(text: &str) -> String {
         out.push_str(segment);
         first = false;
     }
-    // The root of a drive keeps its slash: `C:` alone is a relative path.
+    // The root of a drive keeps its slash, as `C:` alone is a relative path.
     if out.len() == 2 && is_drive(&out) && text.len() > 2 {
         out.push('/');
     }
@@ -203,14 +203,14 @@ fn caret_to_bang(pattern: &str) -> String {
     out + rest
 }
 
-/// `**/**` says no more than `**`; the matcher wants it once.
+/// Replaces `**/**` by `**`, which means the same and is the only form the matcher takes.
 fn merge_globstars(pattern: &str) -> String {
     let mut segments: Vec<_> = pattern.split('/').collect();
     segments.dedup_by(|a, b| a == b && *a == "**");
     segments.join("/")
 }
 
-/// Every alternative of a pattern with braces. Classes are copied as they are; a range such as
+/// Returns every alternative of a pattern with braces. Classes are copied as they are; a range such as
 /// `{1..3}` is literal.
 fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
     let mut out = vec![String::new()];
@@ -247,16 +247,16 @@ fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
     Ok(out)
 }
 
-/// For a text that starts with `[`: where its class ends, one past the `]`.
+/// Returns the end of the class at the start of `text`, one past its `]`.
 fn class_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('[')?;
     let negated = usize::from(body.starts_with('!'));
-    // A `]` that comes first is a member.
+    // A `]` that comes first belongs to the class.
     let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
     text[from..].find(']').map(|at| from + at + 1)
 }
 
-/// For a text that starts with `{`: one past its `}`, and what stands between the commas.
+/// Splits the braces at the start of `text`: returns the position past the `}`, and the parts between the commas.
 fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     let (mut depth, mut from, mut at, mut parts) = (0, 1, 0, Vec::new());
     while let Some(next) = text[at..].chars().next() {
@@ -282,7 +282,7 @@ fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     Err("has a `{` without its `}`")
 }
 
-/// `1..3`, `a..e`, `1..9..2`: other tools expand these, here they are literal.
+/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`: other tools expand these, here they are literal.
 fn is_range(text: &str) -> bool {
     let parts: Vec<_> = text.split("..").collect();
     (2..=3).contains(&parts.len())
@@ -306,7 +306,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     loop {
         match p.get(pi) {
             None if ti == t.len() => return true,
-            // Here `**` stands for nothing or for whole segments.
+            // `**` between slashes matches nothing or whole segments.
             Some(b'/') if is_globstar(&p[pi + 1..]) => {
                 let whole_segment = ti == t.len() || t[ti] == b'/';
                 if whole_segment && pi + 3 == p.len() {
@@ -324,7 +324,7 @@ fn matches(pattern: &str, text: &str) -> bool {
                 continue;
             }
             Some(b'?' | b'[') => {
-                // All before has matched byte by byte, so a character begins here on both sides.
+                // Everything before has matched byte by byte, so a character begins here on both sides.
                 if let Some((pattern_step, text_step)) = one(&pattern[pi..], &text[ti..]) {
                     (pi, ti) = (pi + pattern_step, ti + text_step);
                     continue;
@@ -356,12 +356,12 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether what follows a slash is a whole segment `**`.
+/// Returns true when the pattern after a slash begins with a whole segment `**`.
 fn is_globstar(rest: &[u8]) -> bool {
     matches!(rest, b"**" | [b'*', b'*', b'/', ..])
 }
 
-/// Matches one character by `?` or a class; the bytes that both sides advance by.
+/// Matches one character by `?` or a class; returns the bytes by which pattern and text advance.
 fn one(pattern: &str, text: &str) -> Option<(usize, usize)> {
     let have = text.chars().next().filter(|&have| have != '/')?;
     if pattern.starts_with('?') {
@@ -378,7 +378,7 @@ fn in_class(body: &str, have: char) -> bool {
     let mut found = false;
     while let Some(low) = members.next() {
         let mut ahead = members.clone();
-        // A `-` at either end is a member.
+        // A `-` at either end belongs to the class.
         let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
         if let Some(high) = high {
             members = ahead;

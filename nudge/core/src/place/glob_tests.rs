@@ -152,7 +152,7 @@ fn branches() {
     }
 }
 
-/// The same language by brute force: every way to split the text is tried.
+/// Matches the same patterns by brute force: every way to split the text is tried.
 fn slow(pattern: &[&str], text: &[&str]) -> bool {
     match pattern {
         [] => text.is_empty(),

@@ -15,7 +15,7 @@ pub enum Repo {
     File(Box<str>),
     /// A path on a host, or on any host, in lower case.
     Path {
-        /// The host; absent for any.
+        /// The host; `None` for any.
         host: Option<Box<str>>,
         /// `org/repo`, or deeper.
         path: Box<str>,
@@ -23,10 +23,10 @@ pub enum Repo {
 }
 
 impl Repo {
-    /// Reads any spelling. Credentials in a URL are dropped here and nowhere kept.
+    /// Parses any spelling. Credentials in a URL are dropped here and never kept.
     ///
     /// # Errors
-    /// `E_SCOPE_INVALID` for a `..` segment or control characters, `E_INVALID` for what names no repository.
+    /// `E_SCOPE_INVALID` for a `..` segment or control characters, `E_INVALID` for a text that names no repository.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid =
             || Error::invalid("A repo is a name such as `org/repo`, `host/org/repo`, a git URL or `file:///path`.");
@@ -54,7 +54,7 @@ impl Repo {
         {
             return path_on(None, path).ok_or_else(invalid);
         }
-        // A colon after one letter is a drive only before a slash: `a:secret@host` has a user.
+        // A letter and a colon are a drive only before a slash: `a:secret@host` has a user `a`.
         let drive = is_drive(text) && text[2..].starts_with(['/', '\\']);
         if text.starts_with('/') || text.starts_with('\\') || drive {
             return file(text);
@@ -82,7 +82,7 @@ impl Repo {
         repo.ok_or_else(invalid)
     }
 
-    /// Whether `self`, a scope's entry, admits `context`, the caller's repository.
+    /// Returns true when `self`, a scope's entry, admits `context`, the caller's repository.
     pub fn admits(&self, context: &Self) -> bool {
         match (self, context) {
             (Self::Path { host: None, path }, Self::Path { path: other, .. }) => path == other,
@@ -91,7 +91,7 @@ impl Repo {
     }
 }
 
-/// The canonical form; it reads back as itself.
+/// Writes the canonical form, which parses back to the same value.
 impl fmt::Display for Repo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,15 +126,15 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     valid.then_some((scheme, rest))
 }
 
-/// The host of `user:password@host:port`.
+/// Returns the host of `user:password@host:port`.
 fn host_of(authority: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let port = if host.starts_with('[') { host.find("]:").map(|at| at + 1) } else { host.find(':') };
     port.map_or(host, |at| &host[..at])
 }
 
-/// Whether a segment is `..`; a colon or an at sign ends one too, as in `host:../x`. Asked again of
-/// what is left once `.git` is gone: `x:...git` is `x:..`.
+/// Returns true when a segment is `..`; a colon or an at sign ends a segment too, as in `host:../x`. The check is
+/// repeated after `.git` is removed, which turns `x:...git` into `x:..`.
 fn climbs(path: &str) -> bool {
     has_parent_segment(&path.replace([':', '@'], "/"))
 }
@@ -146,7 +146,7 @@ fn is_port(text: &str) -> bool {
 fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
     let mut path = path.to_ascii_lowercase();
     loop {
-        // `./ x` has a space in front only once the dot is gone.
+        // Trimming is repeated: `./ x` begins with a space only after the dot is removed.
         let short = trim_git(path.trim_start_matches(['/', ' ']));
         if short == path {
             break;
@@ -186,7 +186,7 @@ fn file(path: &str) -> Result<Repo> {
 }
 
 /// Collapses a path and drops the `.git` of `repo.git`, and spaces and slashes at the end, until
-/// nothing changes: the canonical form must read back as itself. A folder named `.git` keeps its name.
+/// nothing changes, so that the canonical form parses back to itself. A folder named `.git` keeps its name.
 fn trim_git(path: &str) -> String {
     let mut path = path.to_owned();
     loop {

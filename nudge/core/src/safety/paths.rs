@@ -1,9 +1,9 @@
-//! Rules for the paths that hints hold (semantics section 6).
+//! Rules for paths in hints (semantics section 6).
 
 use crate::error::{Error, Result};
 use crate::place::glob::{has_parent_segment, is_drive};
 
-/// Normalises an absolute path: without `.`, `//` and a trailing slash. The slashes of a drive path
+/// Normalises an absolute path: removes `.`, `//` and a trailing slash. The slashes of a drive path
 /// stay as they are.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! What the secret guard's refusal says, for every source that stores texts.
+//! The refusal of the secret guard, for every source that stores texts.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::secrets::{Finding, SecretGuard};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses a text that looks like a credential. `name` is the variable that the text belongs to, if there is one;
-/// `path` says where the text stands, such as `value.cmd`.
+/// `path` is the place of the text, such as `value.cmd`.
 ///
 /// # Errors
 /// `E_SECRET_REJECTED` with `data.rule` and `data.path`, never the text.

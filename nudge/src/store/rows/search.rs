@@ -1,4 +1,4 @@
-//! Searches: what passes a filter, best first.
+//! Searches for the hints that pass a filter, best first.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,20 +15,20 @@ use super::{Glance, Row, Rows, index, to_f32};
 use crate::hint::Hint;
 use crate::scoring::{self, Rank};
 
-/// What a search asks for; empty lists ask for anything.
+/// The criteria of a search; empty lists accept anything.
 pub(crate) struct Filter<'a> {
     pub component: Option<&'a str>,
     pub keys: &'a [String],
     pub tags: &'a [String],
     pub context: &'a Context,
-    /// Hints whose scope does not fit follow those whose scope does.
+    /// True to include hints whose scope does not fit, after those whose scope does.
     pub include_ineligible: bool,
-    /// Asked last, but before the score; inside the lock, so it must be quick.
+    /// A further criterion, checked last before the score. It runs under the lock, so it must be quick.
     pub only: Option<&'a dyn Fn(&Hint) -> bool>,
     pub now: Millis,
 }
 
-/// A hint that a search found, with what places it; greater is better.
+/// A hint that a search found, with its rank; greater is better.
 #[derive(Clone)]
 pub(crate) struct Found<H = Arc<Hint>> {
     pub hint: H,
@@ -36,7 +36,7 @@ pub(crate) struct Found<H = Arc<Hint>> {
     pub rank: Rank,
 }
 
-/// As it is inside the lock.
+/// A found hint, borrowed under the lock.
 type Candidate<'a> = Found<&'a Arc<Hint>>;
 
 impl Candidate<'_> {
@@ -74,7 +74,7 @@ impl<H: AsRef<Hint>> Ord for Found<H> {
 }
 
 impl Rows {
-    /// The `limit` best hints that pass `filter`, best first, none of them before `after`.
+    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first.
     pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
         verdicts.renew(self.epoch);
         let mut search = Search::new(self, filter, verdicts, after, limit);
@@ -84,7 +84,7 @@ impl Rows {
         found
     }
 
-    /// Every hint that passes `filter`, best first as far as they are taken.
+    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
     pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
         let mut verdicts = Verdicts::default();
         verdicts.renew(self.epoch);
@@ -98,7 +98,7 @@ impl Rows {
         found.into()
     }
 
-    /// The distinct scopes of the hints that pass `filter`.
+    /// Returns the distinct scopes of the hints that pass `filter`.
     pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
         let mut verdicts = Verdicts::default();
         verdicts.renew(self.epoch);
@@ -106,7 +106,7 @@ impl Rows {
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
         self.postings(filter).for_each(self, |id| {
             let Some(glance) = search.glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
-            // Every stored scope has a number.
+            // Scope numbers identify scopes here, as every stored scope has one.
             if let Some((_, hint, _)) = search.passes(id, glance) {
                 seen.insert(glance.scope);
                 found.push(Arc::clone(&hint.scope));
@@ -115,7 +115,7 @@ impl Rows {
         found
     }
 
-    /// The fewest rows that can hold what the filter asks for.
+    /// Returns the smallest set of rows that covers the filter's component or tags.
     fn postings(&self, filter: &Filter<'_>) -> Postings<'_> {
         if let Some(name) = filter.component {
             return Postings::One(self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows));
@@ -133,7 +133,7 @@ impl Rows {
         }
     }
 
-    /// The components of which a file is open.
+    /// Returns the components that have an open file.
     fn open_components(&self, context: &Context) -> Vec<u32> {
         if !context.has_open_files() {
             return Vec::new();
@@ -142,17 +142,17 @@ impl Rows {
     }
 }
 
-/// A search under way.
+/// The state of a search.
 struct Search<'a, 'b> {
     rows: &'a Rows,
     filter: &'b Filter<'b>,
     verdicts: &'b mut Verdicts,
-    /// Components of which a file is open.
+    /// The components that have an open file.
     open: Vec<u32>,
     after: Option<&'b Found>,
     limit: usize,
     best: BinaryHeap<Reverse<Candidate<'a>>>,
-    /// What cannot score this much cannot be among the best any more.
+    /// Lower bound of the score: a hint that cannot reach it cannot be among the best any more.
     floor: f32,
 }
 
@@ -175,7 +175,7 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    /// What is known of a row, unless that rules it out.
+    /// Returns the row's glance, unless that rules the hint out.
     #[inline]
     fn glance(&self, id: u32) -> Option<Glance> {
         let glance = self.rows.glances[id as usize];
@@ -200,7 +200,7 @@ impl<'a, 'b> Search<'a, 'b> {
         }
         if self.best.len() == self.limit
             && let Some(Reverse(worst)) = self.best.peek()
-            // Eligibility and doubt go before the score.
+            // The score decides only among eligible hints that are not doubtful.
             && worst.eligible
             && !worst.rank.doubtful
         {
@@ -209,14 +209,14 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    /// What passes the filter.
+    /// Returns the row's data when its hint passes the filter.
     fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
         if filter.now >= row.expires_at {
             return None;
         }
-        // A free row has none.
+        // A free row has no hint.
         let hint = rows.hints[id as usize].as_ref()?;
         let known = self.verdicts.known(rows.epoch, glance.scope);
         let eligible = known.unwrap_or_else(|| self.verdicts.allows(rows.epoch, &hint.scope, filter.context));
@@ -243,7 +243,7 @@ impl<'a, 'b> Search<'a, 'b> {
         let filter = self.filter;
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
-        // Frecency is the dearest part, and the age of a hint alone rules out most.
+        // Frecency is the most expensive part, and the age of a hint alone rules out most.
         if f64::from(glance.most) - (scoring::RECENCY - recency) < f64::from(self.floor) {
             return None;
         }
@@ -264,7 +264,8 @@ enum Postings<'a> {
 }
 
 impl Postings<'_> {
-    /// Backwards: the newest mostly score best, and the sooner the best are known, the fewer are weighed.
+    /// Visits the rows backwards: the newest mostly score best, and the sooner the best are found, the more of the
+    /// others can be skipped.
     #[inline]
     fn for_each(self, rows: &Rows, mut visit: impl FnMut(u32)) {
         match self {
