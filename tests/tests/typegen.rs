@@ -43,7 +43,7 @@ fn the_types_in_the_tree_are_those_of_the_sources() {
     let sources = namespaces(nudge_cli::sources::all());
     for (name, wanted) in [(PYTHON, python::stubs(&sources)), (TYPESCRIPT, typescript::declarations(&sources))] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-        if std::env::var_os("UPDATE").is_some() {
+        if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {
             fs::write(&path, &wanted).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap_or_default(), wanted, "{name} is old; {HOW} writes it anew");
