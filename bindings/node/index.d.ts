@@ -195,6 +195,8 @@ export interface Suggestion {
   readonly line: string
   /** Why now. */
   readonly why: string
+  /** 0 to 1; what offers of all sources are compared by. */
+  readonly strength: number
   readonly match_explain: MatchExplain
   /** The call that gives the whole of it. */
   readonly more: { readonly method: Method | (string & {}); readonly params: { readonly [name: string]: Json } }

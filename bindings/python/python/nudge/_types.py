@@ -235,13 +235,15 @@ class HeldBack(TypedDict):
 class Suggestion(TypedDict):
     """Something worth telling: `line` is what a model reads, `why` says why now, `more` gives the whole of it.
 
-    The hints add `hint` and `score`; other sources have members of their own.
+    `strength`, 0 to 1, is what offers of all sources are compared by. The hints add `hint` and
+    `score`; other sources have members of their own.
     """
 
     source: str
     name: str
     line: str
     why: str
+    strength: float
     match_explain: MatchExplain
     more: More
     hint: NotRequired[Hint]
