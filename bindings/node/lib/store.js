@@ -120,16 +120,17 @@ class Store {
   }
 
   sources() {
-    for (const name of this.#sources) delete this[name]
     const call = ({ name, context }, params) => {
       const told = given(fields(params))
       return context === 'none' ? this.call(name, told) : this.#run(name, told)
     }
-    const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in this))
+    const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in Store.prototype))
+    const names = found.map(([name]) => name)
+    for (const name of this.#sources) if (!names.includes(name)) delete this[name]
     // As plain properties, so that a lookup is as quick as without them.
     for (const [name, value] of found) Object.defineProperty(this, name, { value, configurable: true })
-    this.#sources = found.map(([name]) => name)
-    return Object.freeze([...this.#sources])
+    this.#sources = Object.freeze(names)
+    return this.#sources
   }
 
   close() {

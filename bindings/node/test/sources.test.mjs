@@ -52,6 +52,9 @@ test('a promotion may bring others', { skip: binary ? needs.skip : 'NUDGE_BIN na
   assert.deepEqual(store.sources(), ['demo'])
   assert.deepEqual(store.demo.list(), { notes: [] })
   await second.kill()
+  // Who cannot ask keeps what was told.
+  assert.throws(() => store.sources(), { code: 'E_UNAVAILABLE' })
+  assert(store.demo)
   await serve(test, runtime_dir)
   assert.deepEqual([store.sources(), store.demo], [[], undefined])
 })
