@@ -22,20 +22,21 @@ pub fn stubs(sources: &[Namespace]) -> String {
     for source in sources {
         let _ = write!(body, "\n    @property\n    def {}(self) -> {}: ...\n", attribute(source.name), source.class());
     }
-    let uses = |name: &str| body.contains(name);
     let mut head = format!("# Generated from the method tables; {HOW} writes it anew.\n");
     head += "\"\"\"The sources as `Store` has them.\"\"\"\n\n";
-    let imports = |from: &str, names: &[&str]| {
-        let used: Vec<_> = names.iter().copied().filter(|name| uses(name)).collect();
+    // Each name with what it looks like in use: in a description it is a word like others.
+    let imports = |from: &str, names: &[(&str, &str)]| {
+        let used: Vec<_> = names.iter().filter(|(_, mark)| body.contains(mark)).map(|(name, _)| *name).collect();
         if used.is_empty() { String::new() } else { format!("from {from} import {}\n", used.join(", ")) }
     };
-    let standard = imports("collections.abc", &["Mapping", "Sequence"])
-        + &imports("typing", &["Any", "Literal", "type_check_only"]);
+    let of_typing = [("Any", "dict[str, Any]"), ("Literal", "Literal["), ("type_check_only", "@type_check_only")];
+    let standard = imports("collections.abc", &[("Mapping", "Mapping["), ("Sequence", "Sequence[")])
+        + &imports("typing", &of_typing);
     if !standard.is_empty() {
         head += &(standard + "\n");
     }
-    head += &imports("nudge._nudge", &["NativeStore"]);
-    head += &imports("nudge._types", &["ContextLike"]);
+    head += &imports("nudge._nudge", &[("NativeStore", "(NativeStore)")]);
+    head += &imports("nudge._types", &[("ContextLike", ": ContextLike")]);
     format!("{head}\n__all__ = [\"Sources\"]\n\n{body}")
 }
 

@@ -112,7 +112,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
         let last = lines.last_mut().filter(|line| line.is_empty() || line.len() + 1 + word.len() <= width);
         match last {
             Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) => *line += &format!(" {word}"),
+            Some(line) => line.extend([" ", word]),
             None => lines.push(word.to_owned()),
         }
     }
