@@ -179,7 +179,7 @@ fn connect(global: &Global) -> Result<Remote> {
             "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
             file.port
         );
-        return Err(Error::new(ErrorKind::Unavailable, message));
+        return Err(Error::unavailable(message));
     }
     Ok(remote)
 }
@@ -287,7 +287,7 @@ fn json(result: &RawValue) -> CommandOutput {
 }
 
 fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
-    to_raw_value(params).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
+    to_raw_value(params).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
 fn parsed(result: &RawValue) -> Result<Value> {
@@ -296,7 +296,7 @@ fn parsed(result: &RawValue) -> Result<Value> {
 
 fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
     serde_json::from_str(result.get())
-        .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something else than JSON; update it."))
+        .map_err(|_| Error::unavailable("The server answered something else than JSON; update it."))
 }
 
 /// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
@@ -333,7 +333,7 @@ fn text_or_stdin(text: String) -> Result<String> {
     }
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|_| Error::new(ErrorKind::Invalid, "Standard input must be UTF-8 text."))?;
+    read.map_err(|_| Error::invalid("Standard input must be UTF-8 text."))?;
     Ok(text)
 }
 

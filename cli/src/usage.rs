@@ -2,7 +2,7 @@
 
 use clap::error::ErrorKind as Kind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
-use nudge::{Error, ErrorKind, SecretGuard};
+use nudge::{Error, SecretGuard};
 
 use crate::args::{Args, Quick};
 
@@ -51,7 +51,7 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
             CommandLine::Tell(error.render())
         }
-        Err(error) => CommandLine::Wrong { error: Error::new(ErrorKind::Invalid, sentence(&error, &verb)), json },
+        Err(error) => CommandLine::Wrong { error: Error::invalid(sentence(&error, &verb)), json },
     }
 }
 

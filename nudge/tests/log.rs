@@ -28,7 +28,7 @@ impl Log for SpyLog {
         let changes = entry.applied.changes;
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         if self.0.fail.load(Ordering::SeqCst) || self.0.short.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Unavailable, "The disk is full; make room."));
+            return Err(Error::unavailable("The disk is full; make room."));
         }
         let store = self.0.store.get().and_then(Weak::upgrade).expect("the store is there");
         for change in changes {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use crate::quietly;
 
@@ -231,5 +231,5 @@ pub(crate) fn unknown(field: &str) -> Error {
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Invalid, message)
+    Error::invalid(message)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ impl nudge_result {
     /// What stands at a pointer.
     fn at(&self, pointer: &str) -> Result<&Value> {
         let value = self.read.get_or_init(|| serde_json::from_str(self.json.get()).unwrap_or_default());
-        let missing = || Error::new(ErrorKind::NotFound, "The result has nothing at this pointer; print it whole.");
+        let missing = || Error::not_found("The result has nothing at this pointer; print it whole.");
         value.pointer(pointer).ok_or_else(missing)
     }
 }

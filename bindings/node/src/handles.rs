@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nudge::{Context, Error, ErrorKind, Result};
+use nudge::{Context, Error, Result};
 use nudge_client::Store;
 
 use crate::lookup::View;
@@ -94,5 +94,5 @@ fn number(at: usize) -> u32 {
 }
 
 fn closed() -> Error {
-    Error::new(ErrorKind::Unavailable, "The store is closed; open another.")
+    Error::unavailable("The store is closed; open another.")
 }

@@ -181,7 +181,7 @@ fn raw(json: String) -> nudge::Result<Box<RawValue>> {
 }
 
 fn no_json() -> Error {
-    Error::new(ErrorKind::Invalid, "The params are not valid JSON.")
+    Error::invalid("The params are not valid JSON.")
 }
 
 /// Reads a context as the table's methods do, so that the same things are refused in the same words: `why`
@@ -205,8 +205,7 @@ fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> 
 
 /// An environment as JSON has it.
 fn variables(env: &str) -> nudge::Result<HashMap<String, String>> {
-    serde_json::from_str(env)
-        .map_err(|_| Error::new(ErrorKind::Invalid, "The environment must be an object of strings."))
+    serde_json::from_str(env).map_err(|_| Error::invalid("The environment must be an object of strings."))
 }
 
 /// A context as JSON, without its environment.

@@ -7,7 +7,7 @@ mod export;
 
 use std::sync::Arc;
 
-use nudge::{Context, Error, ErrorKind, Hint, HintValue, Match, Millis, Nudge, Result};
+use nudge::{Context, Error, Hint, HintValue, Match, Millis, Nudge, Result};
 use nudge_client::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -141,11 +141,9 @@ pub fn with_text(result: &RawValue) -> Result<String> {
         let Value { value } = serde_json::from_str(hint.get())?;
         serde_json::to_string(&Rendered { text: value.text(), hint, match_explain })
     };
-    read().map_err(|_| {
-        Error::new(ErrorKind::Unavailable, "The session answers in a form unknown here; upgrade this package.")
-    })
+    read().map_err(|_| Error::unavailable("The session answers in a form unknown here; upgrade this package."))
 }
 
 fn json_of(rendered: &impl Serialize) -> Result<String> {
-    serde_json::to_string(rendered).map_err(|_| Error::new(ErrorKind::Invalid, "The result cannot be written as JSON."))
+    serde_json::to_string(rendered).map_err(|_| Error::invalid("The result cannot be written as JSON."))
 }

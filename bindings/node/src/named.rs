@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use nudge::{Config, Error, ErrorKind, Result, Ttl};
+use nudge::{Config, Error, Result, Ttl};
 use nudge_client::Store;
 use serde::Deserialize;
 
@@ -73,20 +73,19 @@ impl Settings {
 /// The store of a name, made with `settings` when there is none.
 pub fn open(name: &str, settings: &Settings) -> Result<Arc<Store>> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(Error::new(ErrorKind::Invalid, "The name of a store must have 1 to 256 bytes."));
+        return Err(Error::invalid("The name of a store must have 1 to 256 bytes."));
     }
     let mut names = names();
     if let Some((store, config)) = names.get(name) {
         if settings.given && *config != settings.config {
-            return Err(Error::new(
-                ErrorKind::Invalid,
+            return Err(Error::invalid(
                 "A store of this name is open with other settings; leave them out, or take another name.",
             ));
         }
         return Ok(Arc::clone(store));
     }
     if names.len() >= MAX_NAMES {
-        return Err(Error::new(ErrorKind::Invalid, "1,024 named stores are the most; forget those no longer needed."));
+        return Err(Error::invalid("1,024 named stores are the most; forget those no longer needed."));
     }
     keep_loaded();
     let store = Arc::new(Store::new(settings.config.clone()));
@@ -106,8 +105,7 @@ fn keep_loaded() {
 
 /// Does not repeat what was given.
 fn wrong() -> Error {
-    Error::new(
-        ErrorKind::Invalid,
+    Error::invalid(
         "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \
          `suggest_max` are whole numbers of 0 or more, `secret_guard` is true or false, `default_ttl` a text; there \
          are no others but `name` and `from_env`.",

@@ -21,7 +21,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
 
 /// An `InvalidError`. `message` must not repeat what it was given, which may be a secret.
 pub fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
-    raise(py, &Error::new(ErrorKind::Invalid, message))
+    raise(py, &Error::invalid(message))
 }
 
 /// The text of a Python string; one with half a surrogate pair is no text.

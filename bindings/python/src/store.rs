@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nudge::{Config, Context, Error, ErrorKind, Nudge, Service, check_name};
+use nudge::{Config, Context, Error, Nudge, Service, check_name};
 use nudge_client::{Found, RuntimeDir, Store};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -120,7 +120,7 @@ impl Drop for Session {
 impl Shared {
     fn open(&self, py: Python<'_>) -> PyResult<&Kind> {
         if self.closed.load(Ordering::Acquire) {
-            let closed = Error::new(ErrorKind::Unavailable, "The store is closed; open a new one.");
+            let closed = Error::unavailable("The store is closed; open a new one.");
             return Err(raise(py, &closed));
         }
         Ok(&self.kind)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
@@ -382,7 +382,7 @@ pub fn text_of(path: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let message = format!("Cannot read {}: {error}; make it readable.", path.display());
-            Err(Error::new(ErrorKind::Unavailable, message))
+            Err(Error::unavailable(message))
         }
     }
 }
@@ -390,12 +390,12 @@ pub fn text_of(path: &Path) -> Result<Option<String>> {
 fn broken(path: &Path, line: usize, column: usize, why: &str) -> Error {
     let (path, why) = (path.display(), why.lines().collect::<Vec<_>>().join(" "));
     let message = format!("{path} is broken at line {line}, column {column}: {why}; correct it, nothing was changed.");
-    Error::new(ErrorKind::Invalid, message)
+    Error::invalid(message)
 }
 
 fn no_object(path: &Path, at: &[&str]) -> Error {
     let message = format!("{}: {} is not where an object is expected; correct it.", path.display(), at.join("."));
-    Error::new(ErrorKind::Invalid, message)
+    Error::invalid(message)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ impl Scratch {
         #[cfg(unix)]
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let folder = folder.tempdir().map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("No folder can be made to try things in: {error}; make room."))
+            Error::unavailable(format!("No folder can be made to try things in: {error}; make room."))
         })?;
         Ok(Self { runtime: folder.path().join("run"), _folder: folder })
     }
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_an_error_says_to_do_stands_apart() {
-        let error = Error::new(ErrorKind::Unavailable, "Cannot read /x: it is a folder; move it away.");
+        let error = Error::unavailable("Cannot read /x: it is a folder; move it away.");
         assert_eq!(advice(&error), ("Cannot read /x: it is a folder", "move it away"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use super::clients::{self, Client, ClientFolders};
 
@@ -21,13 +21,9 @@ impl InitPaths {
     pub fn find(project: bool) -> Result<Self> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let home = std::env::home_dir().filter(|home| home.is_absolute());
-        let home = home.ok_or_else(|| Error::new(ErrorKind::Invalid, "Set HOME to your folder."))?;
-        let failed = |error| {
-            Error::new(
-                ErrorKind::Unavailable,
-                format!("Cannot tell where this binary is: {error}; call it by its path."),
-            )
-        };
+        let home = home.ok_or_else(|| Error::invalid("Set HOME to your folder."))?;
+        let failed =
+            |error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path."));
         let exe = std::env::current_exe().map_err(failed)?;
         // A link in PATH is preferred: it stays valid when the version behind it changes.
         let links = || which::which_all("nudge").into_iter().flatten();
@@ -36,15 +32,14 @@ impl InitPaths {
         let named = binary.to_str().map(str::to_owned);
         let binary = named.ok_or_else(|| {
             let message = format!("The name of {} is not UTF-8; move it to a folder whose name is.", exe.display());
-            Error::new(ErrorKind::Invalid, message)
+            Error::invalid(message)
         })?;
         let state = match env("XDG_STATE_HOME").or_else(|| env("LOCALAPPDATA")) {
             Some(folder) => PathBuf::from(folder),
             None => home.join(".local/state"),
         };
         let record = state.join("nudge/init.json");
-        let folder =
-            || nudge_client::process_cwd().ok_or_else(|| Error::new(ErrorKind::Invalid, "Go to the project's folder."));
+        let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;
         // A project's files are shared by people whose binaries are in different places.
         let binary = if project.is_some() { "nudge".into() } else { binary };
@@ -67,7 +62,7 @@ impl InitPaths {
         let find = |name: &String| {
             clients::ALL.iter().find(|client| client.name == *name).ok_or_else(|| {
                 let known: Vec<_> = clients::ALL.iter().map(|client| client.name).collect();
-                Error::new(ErrorKind::Invalid, format!("There is no such client; name some of {}.", known.join(", ")))
+                Error::invalid(format!("There is no such client; name some of {}.", known.join(", ")))
             })
         };
         if !names.is_empty() {
@@ -82,7 +77,7 @@ impl InitPaths {
         let found: Vec<_> = clients::ALL.iter().filter(is_there).collect();
         if found.is_empty() {
             let message = "No coding agent is found here; name one, such as `nudge init claude`.";
-            return Err(Error::new(ErrorKind::NotFound, message));
+            return Err(Error::not_found(message));
         }
         Ok(found)
     }

@@ -132,9 +132,9 @@ fn agree(yes: bool, question: &str) -> Result<()> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(Error::new(ErrorKind::Invalid, "Nobody can be asked here; add --yes to make these changes."));
+        return Err(Error::invalid("Nobody can be asked here; add --yes to make these changes."));
     }
-    if ask(question) { Ok(()) } else { Err(Error::new(ErrorKind::Invalid, "Nothing was changed.")) }
+    if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
 }
 
 fn ask(question: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use super::clients::ClientFolders;
 use super::plan::File;
@@ -20,7 +20,7 @@ pub fn is_possible() -> bool {
 pub fn plan(place: &ClientFolders) -> Result<Option<File>> {
     let path = unit(place).ok_or_else(|| {
         let message = "Only systemd and launchd are known here; start `nudge serve --detach` from your login script.";
-        Error::new(ErrorKind::Invalid, message)
+        Error::invalid(message)
     })?;
     let after = if cfg!(target_os = "macos") { launchd(&place.binary) } else { systemd(&place.binary) };
     let before = std::fs::read_to_string(&path).ok();

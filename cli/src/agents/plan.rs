@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use nudge::{Error, ErrorKind, Result, SecretGuard};
+use nudge::{Error, Result, SecretGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
@@ -94,7 +94,7 @@ impl Plan {
                     "{} has an entry `nudge` that starts something else; take it out or give it another name.",
                     server.file.display()
                 );
-                return Err(Error::new(ErrorKind::Invalid, message));
+                return Err(Error::invalid(message));
             }
         }
         if let Some(hooks) = client.hooks {

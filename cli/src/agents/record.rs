@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
@@ -122,7 +122,7 @@ impl Record {
     /// `E_UNAVAILABLE` when it cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |why: &dyn std::fmt::Display| {
-            Error::new(ErrorKind::Unavailable, format!("Cannot read {}: {why}; move it away.", path.display()))
+            Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
         let mut record = match fs::read(path) {
             Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
@@ -225,5 +225,5 @@ fn readable(_: &fs::File) -> io::Result<()> {
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
     let message = format!("Cannot write {}: {error}; make it writable and try again.", path.display());
-    Error::new(ErrorKind::Unavailable, message)
+    Error::unavailable(message)
 }

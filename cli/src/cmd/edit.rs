@@ -140,11 +140,12 @@ fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
     let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<Hint>>>()?;
     let at = match &args.variant {
         _ if hints.is_empty() => {
-            return Err(Error::new(ErrorKind::NotFound, "No such hint is stored; list what there is with `nudge ls`."));
+            return Err(Error::not_found("No such hint is stored; list what there is with `nudge ls`."));
         }
-        Some(variant) => hints.iter().position(|hint| hint.variant() == variant).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "There is no such variant; `nudge why` lists the variants of a key.")
-        })?,
+        Some(variant) => hints
+            .iter()
+            .position(|hint| hint.variant() == variant)
+            .ok_or_else(|| Error::not_found("There is no such variant; `nudge why` lists the variants of a key."))?,
         None if hints.len() == 1 || rows.variants[0].match_explain["matched"] == true => 0,
         None => return Err(invalid("The key has several variants and none fits here; name one with `variant`.")),
     };
@@ -165,10 +166,7 @@ fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()>
     if now["variants"].as_array().is_some_and(|rows| rows.iter().any(same)) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        "The hint was deleted meanwhile, so nothing was changed; look with `nudge why`.",
-    ))
+    Err(Error::conflict("The hint was deleted meanwhile, so nothing was changed; look with `nudge why`."))
 }
 
 /// Runs the editor as git does: as a shell command, with the file as its argument.
@@ -218,5 +216,5 @@ fn no_file(error: &std::io::Error) -> Error {
 }
 
 fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Invalid, message)
+    Error::invalid(message)
 }

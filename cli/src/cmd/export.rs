@@ -1,6 +1,6 @@
 //! `nudge export`
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -25,8 +25,7 @@ pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
     if global.json {
         return Ok(json(&result));
     }
-    let broken =
-        |_| Error::new(ErrorKind::Unavailable, "The server answered something else than an export; update it.");
+    let broken = |_| Error::unavailable("The server answered something else than an export; update it.");
     let result: Exported = serde_json::from_str(result.get()).map_err(broken)?;
     if result.omitted_secrets > 0 {
         let what = if result.omitted_secrets == 1 {

@@ -1,6 +1,6 @@
 //! `nudge import`
 
-use nudge::{Error, ErrorKind, Result, Service as _};
+use nudge::{Error, Result, Service as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -44,5 +44,5 @@ fn inner(whole: &RawValue) -> Option<&RawValue> {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::Invalid, message)
+    Error::invalid(message)
 }

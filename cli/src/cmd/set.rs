@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nudge::{Error, ErrorKind, Result, Service as _};
+use nudge::{Error, Result, Service as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -50,10 +50,7 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     ] {
         if given && kind != args.kind {
             let name = format!("{kind:?}").to_lowercase();
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                format!("{flag} goes with --type {name}; add that or drop it."),
-            ));
+            return Err(Error::invalid(format!("{flag} goes with --type {name}; add that or drop it.")));
         }
     }
     let from_stdin = args.value == "-";
@@ -83,10 +80,7 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
         }
         ValueKind::Json => {
             let data: &RawValue = serde_json::from_str(&text).map_err(|error| {
-                Error::new(
-                    ErrorKind::Invalid,
-                    format!("The value is not JSON: {error}; correct it or drop --type json."),
-                )
+                Error::invalid(format!("The value is not JSON: {error}; correct it or drop --type json."))
             })?;
             return raw(&Json { r#type: "json", data });
         }

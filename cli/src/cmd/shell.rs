@@ -23,7 +23,7 @@ pub fn completions(args: &Completions) -> Result<CommandOutput> {
         .map(|shell| shell.write_registration(COMPLETE_VARIABLE, "nudge", "nudge", "nudge", &mut out));
     match written {
         Some(Ok(())) => Ok(String::from_utf8_lossy(&out).into_owned().into()),
-        _ => Err(Error::new(ErrorKind::Invalid, "There is no completion script for this shell.")),
+        _ => Err(Error::invalid("There is no completion script for this shell.")),
     }
 }
 
@@ -38,7 +38,7 @@ pub fn man(args: &Man) -> Result<CommandOutput> {
     };
     let failed = |error: std::io::Error| {
         let message = format!("The pages cannot be written to {}: {error}; name a folder of yours.", folder.display());
-        Error::new(ErrorKind::Invalid, message)
+        Error::invalid(message)
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
     for command in command.get_subcommands().chain([&command]) {

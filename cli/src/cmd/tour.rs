@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use nudge_client::{Remote, RuntimeDir};
 
 use super::CommandOutput;
@@ -53,7 +53,7 @@ struct Tour {
 
 impl Tour {
     fn start() -> Result<Self> {
-        let failed = |what: &str| Error::new(ErrorKind::Unavailable, format!("The tour cannot start: {what}."));
+        let failed = |what: &str| Error::unavailable(format!("The tour cannot start: {what}."));
         let nudge = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
         let folder = std::env::temp_dir().join(format!("nudge-try-{}", std::process::id()));
         let mut serve = Command::new(&nudge);
@@ -76,13 +76,11 @@ impl Tour {
         print(&format!("$ nudge {}\n", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" ")))?;
         let mut command = Command::new(&self.nudge);
         command.args(args).env("NUDGE_RUNTIME_DIR", &self.folder).stdin(Stdio::null());
-        let out = command
-            .output()
-            .map_err(|_| Error::new(ErrorKind::Unavailable, "A command of the tour cannot be started."))?;
+        let out = command.output().map_err(|_| Error::unavailable("A command of the tour cannot be started."))?;
         print(&String::from_utf8_lossy(&out.stdout))?;
         print(&String::from_utf8_lossy(&out.stderr))?;
         if out.status.code() != Some(expected) {
-            return Err(Error::new(ErrorKind::Unavailable, "The tour went wrong at this step; please report it."));
+            return Err(Error::unavailable("The tour went wrong at this step; please report it."));
         }
         if std::io::stdout().is_terminal() {
             std::thread::sleep(PAUSE);
@@ -112,7 +110,7 @@ fn say(text: &str) -> Result<()> {
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|_| Error::new(ErrorKind::Unavailable, "The tour has nowhere to print to."))
+    written.map_err(|_| Error::unavailable("The tour has nowhere to print to."))
 }
 
 /// Quotes an argument for a shell.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use nudge::{Caller, Error, ErrorKind, Result};
+use nudge::{Caller, Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -347,7 +347,7 @@ fn key(given: Option<&str>) -> Result<HeaderValue> {
         Some(key) => HeaderValue::from_str(key),
         None => HeaderValue::from_str(uuid::Uuid::new_v4().simple().encode_lower(&mut uuid::Uuid::encode_buffer())),
     };
-    value.map_err(|_| Error::new(ErrorKind::Invalid, "The key of a call may hold visible ASCII alone; give another."))
+    value.map_err(|_| Error::invalid("The key of a call may hold visible ASCII alone; give another."))
 }
 
 /// Turns a text into a header value: visible ASCII and spaces, other characters as `?`, cut to
@@ -364,7 +364,7 @@ pub(crate) fn no_server() -> Error {
 }
 
 pub(crate) fn unavailable(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Unavailable, message)
+    Error::unavailable(message)
 }
 
 fn session_over() -> Error {

@@ -13,7 +13,7 @@ use hyper::client::conn::http1::{self, SendRequest, handshake};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -36,7 +36,7 @@ impl Failed {
     /// Makes the failure of a connection that could not be opened or has ended.
     pub fn broken(reason: &str, sent: bool) -> Self {
         let message = format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again.");
-        Self { error: Error::new(ErrorKind::Unavailable, message), sent, lasting: false }
+        Self { error: Error::unavailable(message), sent, lasting: false }
     }
 
     /// Makes a failure that no other try would mend.
@@ -129,7 +129,7 @@ impl Connection {
                 Ok(body) => Ok((status, body.to_bytes())),
                 Err(error) if error.is::<LengthLimitError>() => {
                     let message = "The Nudge server's answer is larger than 128 MiB; ask for less.";
-                    Err(Failed::lasting(Error::new(ErrorKind::Unavailable, message)))
+                    Err(Failed::lasting(Error::unavailable(message)))
                 }
                 Err(error) => Err(Failed::broken(&error.to_string(), true)),
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nudge::context::detect::{Detector, GitEnv};
 use nudge::context::infer;
-use nudge::{Context, Error, ErrorKind, Result};
+use nudge::{Context, Error, Result};
 
 /// Returns the folder of this process: `$PWD` when it names the same folder, because it keeps the symbolic
 /// links that the user followed.
@@ -48,7 +48,7 @@ pub fn detect_from<S: BuildHasher>(given: Option<&Path>, vars: &HashMap<OsString
         Some(given) => Some(given.to_owned()),
         None => cwd(var("PWD")),
     };
-    let folder = folder.ok_or_else(|| Error::new(ErrorKind::Invalid, "Pass cwd as an absolute folder."))?;
+    let folder = folder.ok_or_else(|| Error::invalid("Pass cwd as an absolute folder."))?;
     let mut detector = Detector::with_env(GitEnv::from_vars(var));
     let text = |name: &OsStr| name.to_string_lossy().into_owned();
     let vars = vars.iter().map(|(name, value)| (text(name), text(value)));

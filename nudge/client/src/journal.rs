@@ -13,7 +13,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use crate::dir::{Dir, FileId, FileKind};
 use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
@@ -129,7 +129,7 @@ impl Journal {
                     "The session's journal {path} is of another version of Nudge; end the session with `nudge stop` or update this Nudge."
                 ),
             };
-            Error::new(ErrorKind::Unavailable, message)
+            Error::unavailable(message)
         };
         let mut restored = if keep { journal.restore(&mut inner).map_err(unreadable)? } else { Restored::default() };
         if inner.open.is_none()
@@ -378,7 +378,7 @@ impl Journal {
             let advice = advice(error).unwrap_or("free some space");
             format!("The journal {path} cannot be written ({error}), so no change can be kept; {advice}.")
         };
-        Error::new(ErrorKind::Unavailable, message)
+        Error::unavailable(message)
     }
 }
 

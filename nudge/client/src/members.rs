@@ -62,7 +62,7 @@ use std::fs::{File, TryLockError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir};
@@ -105,7 +105,7 @@ impl RuntimeDir {
                     let path = self.path().display();
                     let message =
                         format!("A Nudge server that is starting in {path} does not go on; end it and try again.");
-                    return Err(Error::new(ErrorKind::Unavailable, message));
+                    return Err(Error::unavailable(message));
                 }
                 Err(TryLockError::Error(error)) => return Err(self.io("lock", LOCK, &error)),
             }

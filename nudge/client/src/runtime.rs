@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::client::no_server;
@@ -223,7 +223,7 @@ impl RuntimeDir {
         if self.dir.is_dir(SERVER_FILE) {
             let path = self.server_file_path();
             let message = format!("{} is a directory; remove it and start again.", path.display());
-            return Err(Error::new(ErrorKind::Unavailable, message));
+            return Err(Error::unavailable(message));
         }
         match self.dir.remove(SERVER_FILE) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io("remove", SERVER_FILE, &error)),
@@ -243,7 +243,7 @@ impl RuntimeDir {
     pub(crate) fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
         let advice = advice(error).unwrap_or("remove it or set NUDGE_RUNTIME_DIR");
-        Error::new(ErrorKind::Unavailable, format!("Cannot {verb} {}: {error}; {advice}.", path.display()))
+        Error::unavailable(format!("Cannot {verb} {}: {error}; {advice}.", path.display()))
     }
 }
 
@@ -271,7 +271,7 @@ fn is_out_of_descriptors(_error: &io::Error) -> bool {
 pub(crate) fn unlocked(lock: &Path) -> Error {
     let (lock, pid) = (lock.display(), std::process::id());
     let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
-    Error::new(ErrorKind::Unavailable, message)
+    Error::unavailable(message)
 }
 
 /// Turns the outcome of opening `path` into a result; `None` when nothing is there.
@@ -286,7 +286,7 @@ fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<Runtim
         "The runtime directory {} {because}; set NUDGE_RUNTIME_DIR to a directory of yours with mode 0700.",
         path.display()
     );
-    Err(Error::new(ErrorKind::Unavailable, message))
+    Err(Error::unavailable(message))
 }
 
 /// The log of a server whose stdout belongs to MCP: `server.log`, with older lines in `server.log.1`.

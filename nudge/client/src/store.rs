@@ -254,7 +254,7 @@ impl Found {
             Ok(Self(FoundIn::Session(Arc::new(HintTold { hint, fields, explain }))))
         };
         read().map_err(|_: serde_json::Error| {
-            Error::new(ErrorKind::Unavailable, "The session answers in a form unknown here; upgrade this client.")
+            Error::unavailable("The session answers in a form unknown here; upgrade this client.")
         })
     }
 
@@ -370,7 +370,7 @@ fn clock() -> Clock {
 #[cfg(feature = "test-clock")]
 fn advance(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
     let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-    let ms = params["ms"].as_i64().ok_or_else(|| Error::new(ErrorKind::Invalid, "Give `ms`, a whole number."))?;
+    let ms = params["ms"].as_i64().ok_or_else(|| Error::invalid("Give `ms`, a whole number."))?;
     raw(&serde_json::json!({"now_ms": clock.advance(ms)}))
 }
 
@@ -407,11 +407,11 @@ fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
     let Some(rest) = params.get().strip_prefix('{') else { return Ok(params.to_owned()) };
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
     let text = format!("{{\"context\":{context}{comma}{rest}");
-    RawValue::from_string(text).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
+    RawValue::from_string(text).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
 fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
-    to_raw_value(value).map_err(|_| Error::new(ErrorKind::Invalid, "The params cannot be written as JSON."))
+    to_raw_value(value).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

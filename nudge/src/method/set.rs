@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::error::{Error, Result};
 use nudge_core::once::Made;
 use nudge_core::once::Recordable;
 use nudge_core::scope::ScopeSpec;
@@ -108,8 +108,7 @@ impl Nudge {
             }
             let current = old.map_or(0, |hint| hint.version);
             if lost.is_none() && if_match_version.is_some_and(|version| version != current) {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
+                return Err(Error::conflict(
                     "The hint has another version; read it again, then set it with its current version.",
                 )
                 .with("current_version", current));

@@ -135,8 +135,7 @@ impl Nudge {
                 }
             }
             if back.is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
+                return Err(Error::conflict(
                     "What was deleted is stored anew; delete the new one first to bring back the old.",
                 ));
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -31,8 +31,7 @@ impl Hint {
 
 /// Parses an answer of the server.
 pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
-    serde_json::from_str(json)
-        .map_err(|_| Error::new(ErrorKind::Unavailable, "The server answered something unexpected; update it."))
+    serde_json::from_str(json).map_err(|_| Error::unavailable("The server answered something unexpected; update it."))
 }
 
 /// Builds the text to edit: JSON below a comment, without the scope, which is part of the hint's identity.

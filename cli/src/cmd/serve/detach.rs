@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nudge::{Error, ErrorKind, Result, Service as _};
+use nudge::{Error, Result, Service as _};
 use nudge_client::{Remote, RuntimeDir, ServerFile};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn last_words(server: &mut Child) -> Error {
 
 fn failed(what: &str) -> Error {
     let message = format!("The server cannot be started in the background: {what}; try `nudge serve` to see why.");
-    Error::new(ErrorKind::Unavailable, message)
+    Error::unavailable(message)
 }
 
 /// Detaches the server from the terminal, whose signals it no longer gets, and from the folder in which it was

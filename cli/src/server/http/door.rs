@@ -19,7 +19,7 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
-use nudge::{Error, ErrorKind, Result};
+use nudge::{Error, Result};
 
 use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
@@ -58,7 +58,7 @@ impl Door {
         let bare = |name: &&String| name.is_empty() || name.contains([':', '/', '*', '@', ',', ' ']);
         if let Some(name) = allow_host.iter().find(bare) {
             let message = format!("`{name}` is not a host name; give --allow-host a bare name such as build.internal.");
-            return Err(Error::new(ErrorKind::Invalid, message));
+            return Err(Error::invalid(message));
         }
         Ok(Self {
             own_hosts: ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")),
