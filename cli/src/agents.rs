@@ -12,8 +12,3 @@ pub mod init;
 mod login;
 mod plan;
 mod record;
-
-/// The names of the clients, in the order in which they are told.
-pub fn names() -> Vec<&'static str> {
-    clients::ALL.iter().map(|client| client.name).collect()
-}

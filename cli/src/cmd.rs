@@ -29,24 +29,17 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
-use nudge::{Caller, ContextUse, Error, ErrorKind, Result, Service};
-use nudge_client::{Remote, RuntimeDir, process_cwd};
-use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
+use nudge::{Error, ErrorKind, Result, Service};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::agents::hook;
-use crate::args::{Command, ContextFlags, Global, Name};
-use crate::context::Inference;
+use crate::args::{Command, Name};
 use crate::output;
-use crate::sources;
+use crate::running::{RunningSession, add, connect, given, parsed_as, raw};
 use crate::usage::{self, CommandLine};
-
-/// The caller's name of the command line, shown by `nudge undo --list` and `nudge watch`.
-const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
 /// The output of a command, and its exit code.
 pub struct CommandOutput {
@@ -166,81 +159,7 @@ fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-/// Connects to the running session of the folder that the flags name.
-fn connect(global: &Global) -> Result<Remote> {
-    let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
-    let remote = Remote::connect(&dir)?.named(NAME);
-    // The port cannot be chosen: the token is sent only to the port in server.pid.
-    if let Some(asked) = global.port
-        && let Some(file) = dir.read_server_file()
-        && asked != file.port
-    {
-        let message = format!(
-            "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
-            file.port
-        );
-        return Err(Error::unavailable(message));
-    }
-    Ok(remote)
-}
-
-/// A connection to the running session.
-pub(crate) struct RunningSession {
-    remote: Remote,
-    json: bool,
-}
-
 impl RunningSession {
-    pub(crate) fn open(global: &Global) -> Result<Self> {
-        Ok(Self { remote: connect(global)?, json: global.json })
-    }
-
-    /// Calls a method that takes no context.
-    fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        self.remote.call(name, &raw(params)?)
-    }
-
-    /// Calls a method, filling in the context that `here` leaves out.
-    fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &ContextFlags) -> Result<Box<RawValue>> {
-        params.insert("context".into(), Value::Object(given(here)));
-        self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
-    }
-
-    /// Calls a method as from `cwd`; `key` is the idempotency key.
-    pub(crate) fn call_from<T: DeserializeOwned>(
-        &self,
-        cwd: Option<&Path>,
-        name: &str,
-        params: &Map<String, Value>,
-        key: Option<&str>,
-    ) -> Result<T> {
-        parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
-    }
-
-    /// Calls a method with a context filled in, and a second time when the answer depends on variables that it lacks.
-    fn call_in(
-        &self,
-        name: &str,
-        usage: ContextUse,
-        params: &Map<String, Value>,
-        cwd: Option<&Path>,
-        key: Option<&str>,
-    ) -> Result<Box<RawValue>> {
-        let caller = Caller::default().with_key(key);
-        let inference = Inference::default();
-        let filled = || {
-            let mut params = params.clone();
-            inference.fill_in(usage, &mut params, cwd);
-            raw(&params)
-        };
-        let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
-            Err(refused) => refused,
-            answered => return answered,
-        };
-        inference.learn(refused.env_names().ok_or(refused)?);
-        self.remote.call_by(caller, name, &filled()?)
-    }
-
     /// Renders a result for people, or with `--json` as raw JSON.
     fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<CommandOutput> {
         Ok(if self.json { json(result) } else { pretty(&parsed(result)?).into() })
@@ -286,38 +205,8 @@ fn json(result: &RawValue) -> CommandOutput {
     CommandOutput { form: Form::Json, ..format!("{}\n", result.get()).into() }
 }
 
-fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
-    to_raw_value(params).map_err(|_| Error::invalid("The params cannot be written as JSON."))
-}
-
 fn parsed(result: &RawValue) -> Result<Value> {
     parsed_as(result)
-}
-
-fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
-    serde_json::from_str(result.get())
-        .map_err(|_| Error::unavailable("The server answered something else than JSON; update it."))
-}
-
-/// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
-fn context_use(name: &str) -> ContextUse {
-    sources::method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
-}
-
-/// Converts the flags to a context; an empty flag means unknown.
-fn given(here: &ContextFlags) -> Map<String, Value> {
-    let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
-    let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    let mut out: Map<_, _> =
-        fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect();
-    let env: Map<_, _> = here.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-    if env.contains_key("") {
-        out.insert("env".into(), Value::Null);
-    } else {
-        add(&mut out, "env", env);
-    }
-    add(&mut out, "files_open", here.files_open.clone());
-    out
 }
 
 /// Replaces the message of an error and keeps its kind and data.
@@ -335,20 +224,6 @@ fn text_or_stdin(text: String) -> Result<String> {
     let read = std::io::stdin().read_to_string(&mut text);
     read.map_err(|_| Error::invalid("Standard input must be UTF-8 text."))?;
     Ok(text)
-}
-
-/// Adds a field unless it is empty.
-fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
-    let value = value.into();
-    let empty = match &value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
-    };
-    if !empty {
-        params.insert(name.into(), value);
-    }
 }
 
 /// Returns params with a component and a key, which most verbs begin with.

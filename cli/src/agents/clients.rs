@@ -353,6 +353,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_command_line_offers_every_client() {
+        assert_eq!(ALL.iter().map(|client| client.name).collect::<Vec<_>>(), crate::args::CLIENTS);
+    }
+
+    #[test]
     fn our_handlers_are_known_wherever_the_binary_is() {
         for command in [
             "NUDGE_HOOK_MS=90 /x/nudge hook",

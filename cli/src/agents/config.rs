@@ -461,7 +461,7 @@ mod tests {
         ] {
             let error = config(form, text).err().unwrap();
             assert!(error.message().contains(at), "{error}");
-            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert_eq!(error.kind(), nudge::ErrorKind::Invalid);
         }
         let mut file = config(Form::Json, "{\"mcp\": []}").unwrap();
         assert!(file.set(&["mcp", "nudge"], &json!({})).is_err());

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::digest::{Digest, SuggestTold};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
-use crate::cmd::RunningSession;
+use crate::running::RunningSession;
 use crate::settings;
 
 /// Smallest output limit with which suggestions are asked for: the server counts them as shown even when there is no

@@ -3,13 +3,16 @@
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 
+/// The names of the coding agents that are known, in the order in which they are told.
+pub const CLIENTS: [&str; 7] = ["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
+
 /// `nudge init`
 #[derive(Debug, ClapArgs)]
 // Independent switches, each a flag.
 #[allow(clippy::struct_excessive_bools)]
 pub struct Init {
     /// Which ones; those that are found when left out.
-    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(crate::agents::names()))]
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,
     /// Every client that is known, found or not.
     #[arg(long, conflicts_with = "clients")]
@@ -38,7 +41,7 @@ pub struct Init {
 #[derive(Debug, ClapArgs)]
 pub struct Doctor {
     /// Which ones; those that are found when left out.
-    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(crate::agents::names()))]
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,
     /// Look at this folder's settings instead of yours; of those only what is plainly nudge is started.
     ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nudge_core::clock::rfc3339;
-use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::error::{Error, Result};
 use nudge_core::once::Recordable;
 use nudge_core::service::{Caller, Method};
 use nudge_core::table::{NoParams, Row, answer, schema};
@@ -151,6 +151,8 @@ fn nothing() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use nudge_core::error::ErrorKind;
+
     use super::*;
     use crate::method::{Delete, Import, ImportMode, SetHint};
     use nudge_core::service::Service;

@@ -1,0 +1,165 @@
+//! The running session that commands and hooks call.
+
+use std::path::Path;
+
+use nudge::{Caller, ContextUse, Error, Result, Service as _};
+use nudge_client::{Remote, RuntimeDir, process_cwd};
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use crate::args::{ContextFlags, Global};
+use crate::context::Inference;
+use crate::sources;
+
+/// Who the command line is, for `nudge undo --list` and `nudge watch`.
+const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
+
+/// Connects to the running session of the folder that the flags name.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when no server runs there, or not on the port that the flags name.
+pub fn connect(global: &Global) -> Result<Remote> {
+    let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
+    let remote = Remote::connect(&dir)?.named(NAME);
+    // The port cannot be chosen: the token is sent only to the port in server.pid.
+    if let Some(asked) = global.port
+        && let Some(file) = dir.read_server_file()
+        && asked != file.port
+    {
+        let message = format!(
+            "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
+            file.port
+        );
+        return Err(Error::unavailable(message));
+    }
+    Ok(remote)
+}
+
+/// A connection to the running session.
+pub struct RunningSession {
+    /// The connection.
+    pub remote: Remote,
+    /// Set when results are wanted as JSON.
+    pub json: bool,
+}
+
+impl RunningSession {
+    /// Connects.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no server runs.
+    pub fn open(global: &Global) -> Result<Self> {
+        Ok(Self { remote: connect(global)?, json: global.json })
+    }
+
+    /// Calls a method that takes no context.
+    ///
+    /// # Errors
+    /// What the method says; `E_UNAVAILABLE`.
+    pub fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
+        self.remote.call(name, &raw(params)?)
+    }
+
+    /// Calls a method, filling in the context that `here` leaves out.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &ContextFlags) -> Result<Box<RawValue>> {
+        params.insert("context".into(), Value::Object(given(here)));
+        self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
+    }
+
+    /// Calls a method as from `cwd`; `key` is the idempotency key.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_from<T: DeserializeOwned>(
+        &self,
+        cwd: Option<&Path>,
+        name: &str,
+        params: &Map<String, Value>,
+        key: Option<&str>,
+    ) -> Result<T> {
+        parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
+    }
+
+    /// Calls a method with a context filled in, and a second time when the answer depends on variables that it lacks.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_in(
+        &self,
+        name: &str,
+        usage: ContextUse,
+        params: &Map<String, Value>,
+        cwd: Option<&Path>,
+        key: Option<&str>,
+    ) -> Result<Box<RawValue>> {
+        let caller = Caller::default().with_key(key);
+        let inference = Inference::default();
+        let filled = || {
+            let mut params = params.clone();
+            inference.fill_in(usage, &mut params, cwd);
+            raw(&params)
+        };
+        let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
+            Err(refused) => refused,
+            answered => return answered,
+        };
+        inference.learn(refused.env_names().ok_or(refused)?);
+        self.remote.call_by(caller, name, &filled()?)
+    }
+}
+
+/// Writes params as JSON.
+///
+/// # Errors
+/// `E_INVALID` when they have no form in JSON.
+pub fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
+    to_raw_value(params).map_err(|_| Error::invalid("The params cannot be written as JSON."))
+}
+
+/// Reads a result.
+///
+/// # Errors
+/// `E_UNAVAILABLE` for something else than was expected: the server is of another version.
+pub fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
+    serde_json::from_str(result.get())
+        .map_err(|_| Error::unavailable("The server answered something else than JSON; update it."))
+}
+
+/// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
+fn context_use(name: &str) -> ContextUse {
+    sources::method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
+}
+
+/// Converts the flags to a context; an empty flag means unknown.
+pub fn given(here: &ContextFlags) -> Map<String, Value> {
+    let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
+    let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    let mut out: Map<_, _> =
+        fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect();
+    let env: Map<_, _> = here.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    if env.contains_key("") {
+        out.insert("env".into(), Value::Null);
+    } else {
+        add(&mut out, "env", env);
+    }
+    add(&mut out, "files_open", here.files_open.clone());
+    out
+}
+
+/// Adds a field unless it is empty.
+pub fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    let value = value.into();
+    let empty = match &value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    if !empty {
+        params.insert(name.into(), value);
+    }
+}
