@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use nudge::{Error, Result, Service, Services};
 use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
-use nudge_core::source::SessionIdentity;
+use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -125,7 +125,9 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                     let calls = PrimaryCalls::new(&primary, history);
                     backend.promote(calls.service());
                     // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
-                    let _ = history.touched().send(Touched::Everything);
+                    for touched in [Touched::Everything, Touched::Tools] {
+                        let _ = history.touched().send(touched);
+                    }
                     let server = shared.open(*primary, Some(member), calls).await?;
                     if people {
                         say(&server.invitation(&settings.dir));
@@ -226,6 +228,7 @@ impl PrimaryCalls {
             sources: Arc::clone(&primary.sources),
             journal: Arc::clone(&primary.journal),
             proxies: Arc::clone(&proxies),
+            own: history.methods(),
             port: AtomicU16::new(port),
         };
         let mut all: Vec<Arc<dyn Service>> = vec![Arc::new(status), Arc::clone(history) as _];
@@ -364,21 +367,26 @@ impl Serving {
     }
 }
 
-/// Runs the sources' periodic work off the event loop, and notifies clients when the list of tools changes.
+/// Runs the sources' periodic work off the event loop, and reports sources that come into use or go out of it, as
+/// this changes the list of tools.
 async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut in_use = sources.in_use();
+    let mut in_use: Option<Vec<&'static str>> = None;
     loop {
         ticks.tick().await;
         let ticking = Arc::clone(&sources);
-        // The result is ignored: a source that panics still answers calls, or reports its own failure.
-        let _ = spawn_blocking(move || ticking.tick()).await;
-        let now = sources.in_use();
-        if now != in_use {
-            let _ = history.touched().send(Touched::Tools);
-            in_use = now;
-        }
+        // After a panic the loop goes on: the source still answers calls, or reports its own failure.
+        let ticked = spawn_blocking(move || {
+            ticking.tick();
+            ticking.in_use()
+        });
+        let Ok(now) = ticked.await else { continue };
+        let before = in_use.get_or_insert_with(|| now.clone());
+        let names = sources.iter().map(|(spec, _)| spec.name);
+        let changed = names.filter(|name| before.contains(name) != now.contains(name));
+        history.tell(&changed.map(|name| sources.in_use_event(name)).collect::<Vec<_>>());
+        in_use = Some(now);
     }
 }
 

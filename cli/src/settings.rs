@@ -191,7 +191,8 @@ fn read_file(path: &Path) -> Result<Option<String>> {
 
 fn from_file(text: &str, values: &mut Values) -> Result<()> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
+        let line = before.matches('\n').count() + 1;
         Error::invalid(format!("{FILE} is not TOML in line {line}; correct it."))
     })?;
     each(document.as_table(), "", &mut |name, value| {
@@ -248,7 +249,7 @@ impl Args for SettingFlags {
             let arg = Arg::new(setting.name).long(long);
             let arg = match setting.flag {
                 Flag::Off => arg.action(ArgAction::SetTrue).help(format!(
-                    "Not: {} ({}=0)",
+                    "Do not {} ({}=0)",
                     lower(setting.about),
                     setting.variable()
                 )),
@@ -348,7 +349,7 @@ mod tests {
             ("log_level = 'loud'", "error, warn, info or debug"),
             ("secret_guard = 2", "must be 1 or 0"),
             ("token = 'x'", "NUDGE_TOKEN"),
-            ("a = 1\nb =", "line 2"),
+            ("max_hints = 7\n= 2", "line 2"),
             ("allow_host = [1]", "a list of texts"),
             ("[[hook]]\nms = 1", "a list of tables"),
         ] {

@@ -103,6 +103,41 @@ fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
 }
 
 #[test]
+fn agents_are_told_when_a_source_comes_into_use() {
+    let desk = Desk::new();
+    let mut primary = desk.primary();
+    primary.initialize("2025-11-25");
+    let mut proxy = desk.proxy(true);
+    assert!(!has_demo(&tools(&mut primary)) && !has_demo(&tools(&mut proxy)));
+    // The first tick has seen what is in use.
+    wait_for("a tick", PATIENCE, || {
+        let status = primary.call("nudge.status", &json!({}));
+        (status["result"]["demo"]["ticks"].as_u64()? > 0).then_some(())
+    });
+    desk.run(&["demo", "add", "a", "one"]);
+    for agent in [&mut primary, &mut proxy] {
+        wait_for("the news", PATIENCE, || {
+            (agent.receive()["method"] == "notifications/tools/list_changed").then_some(())
+        });
+        assert!(has_demo(&tools(agent)));
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_opened_takes_no_other_down() {
+    let desk = Desk::new();
+    std::fs::write(&desk.data, "a file where the folder should be").unwrap();
+    let primary = desk.primary();
+    let set = primary.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v"}));
+    assert_eq!(set["result"]["hint"]["version"], 1, "{set}");
+    let refused = primary.call("nudge.demo.list", &json!({}));
+    assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{refused}");
+    let status = primary.call("nudge.status", &json!({}))["result"].clone();
+    assert_eq!(status["demo"]["error"], refused["error"]["message"], "{status}");
+    assert_eq!(status["hints"], 1);
+}
+
+#[test]
 fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     let desk = Desk::new();
     let mut plain = Serve::start(&desk.runtime);

@@ -75,20 +75,15 @@ impl Param {
         };
         let value = self.name.to_ascii_uppercase();
         if self.is_required && self.kind() == "string" {
-            return arg.required(true).value_name(value);
+            return self.worded(arg.required(true).value_name(value));
         }
         let arg = arg.long(self.name.replace('_', "-")).required(self.is_required);
         match self.kind() {
+            "boolean" if self.is_required => arg.value_name("BOOL").value_parser(value_parser!(bool)),
             "boolean" => arg.action(ArgAction::SetTrue),
-            "integer" => arg.value_name("N").value_parser(value_parser!(i64)),
-            "number" => arg.value_name("X").value_parser(value_parser!(f64)),
-            "string" => match self.schema["enum"].as_array() {
-                Some(words) => {
-                    let words: Vec<_> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-                    arg.value_name(value).value_parser(words)
-                }
-                None => arg.value_name(value),
-            },
+            "integer" => arg.value_name("N").value_parser(value_parser!(i64)).allow_negative_numbers(true),
+            "number" => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
+            "string" => self.worded(arg.value_name(value)),
             _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append),
             _ => arg.value_name("JSON").value_parser(|text: &str| {
                 serde_json::from_str::<Value>(text).map_err(|error| format!("this is not JSON ({error})"))
@@ -96,10 +91,22 @@ impl Param {
         }
     }
 
+    /// The argument with the words of the enumeration, where the param is one.
+    fn worded(&self, arg: Arg) -> Arg {
+        match self.schema["enum"].as_array() {
+            Some(words) => {
+                let words: Vec<_> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                arg.value_parser(words)
+            }
+            None => arg,
+        }
+    }
+
     /// What a command line says of it.
     fn value(&self, matches: &ArgMatches) -> Option<Value> {
         let id = self.id();
         match self.kind() {
+            "boolean" if self.is_required => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
             "boolean" => matches.get_flag(&id).then_some(Value::Bool(true)),
             "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
             "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),

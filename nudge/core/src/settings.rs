@@ -104,7 +104,7 @@ pub fn switch(text: &str) -> Option<bool> {
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Nobody said.
     Default,

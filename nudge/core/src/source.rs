@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -211,7 +211,7 @@ pub struct ChangeEvent {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub by: String,
     /// Which of its resources it touches.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<Touch>,
     /// What else is told: names and short values, without secrets. In a source with resources `name` is the resource
     /// that was touched: by it clients of a PROXY hear which.
@@ -220,7 +220,7 @@ pub struct ChangeEvent {
 }
 
 /// A resource that a change touches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touch {
     /// Its name, as in the list of the source's [`Resources`].
     pub resource: Arc<str>,

@@ -72,7 +72,7 @@ static TABLE: Table<Demo> = Table(&[
     },
     &Row {
         method: Method::new("nudge.demo.list", "List notes", "Every note.", schema::<NoParams>).reads().quick(),
-        run: |demo, _, params| answer(params, |_: NoParams| Ok(Listed { notes: demo.state.lock().notes.clone() })),
+        run: |demo, _, params| answer(params, |_: NoParams| Ok(Listed { notes: demo.notes.lock().clone() })),
     },
     &Row {
         method: Method::new("nudge.demo.wait", "Wait", "Takes 300 ms, and holds up nobody.", schema::<NoParams>)
@@ -148,7 +148,10 @@ struct Line<'a> {
 struct Demo {
     host: Kept,
     calls: Calls,
-    state: Mutex<State>,
+    /// Locked while a note is written and flushed: one writer at a time.
+    file: Mutex<File>,
+    /// Locked for moments alone, so that reads never wait for the disk.
+    notes: Mutex<Vec<Note>>,
     /// How often it was ticked, and how often its work went round.
     ticks: AtomicU64,
     rounds: AtomicU64,
@@ -162,11 +165,6 @@ struct Kept {
     max: usize,
 }
 
-struct State {
-    notes: Vec<Note>,
-    file: File,
-}
-
 impl Demo {
     fn open(host: Host<'_>) -> Result<Self> {
         let broken = |error: std::io::Error| Error::unavailable(format!("demo.jsonl cannot be used ({error})."));
@@ -175,15 +173,17 @@ impl Demo {
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(broken)?;
         let (calls, mut notes) = (Calls::default(), Vec::new());
-        // A line that was cut off was never acknowledged.
+        // A line that was cut off was never acknowledged, and the next must not be written to its end.
+        let whole = text.rfind('\n').map_or(0, |at| at + 1);
+        file.set_len(whole as u64).map_err(broken)?;
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
             line.done.iter().for_each(|done| calls.restore(done));
             put(&mut notes, line.note);
         }
         let Host { fence, changes, clock, settings, .. } = host;
         let kept = Kept { fence, changes, clock, max: settings.count("demo.max") };
-        let state = Mutex::new(State { notes, file });
-        Ok(Self { host: kept, calls, state, ticks: AtomicU64::new(0), rounds: AtomicU64::new(0) })
+        let (file, notes) = (Mutex::new(file), Mutex::new(notes));
+        Ok(Self { host: kept, calls, file, notes, ticks: AtomicU64::new(0), rounds: AtomicU64::new(0) })
     }
 
     fn add(&self, by: Caller<'_>, params: Add) -> Result<Added> {
@@ -194,25 +194,33 @@ impl Demo {
         refusal::check(None, &name, "name")?;
         refusal::check(None, &text, "text")?;
         let note = Note { name, text, tags, urgent };
-        let mut state = self.state.lock();
-        let is_new = !state.notes.iter().any(|known| known.name == note.name);
-        if is_new && state.notes.len() >= self.host.max {
+        let mut file = self.file.lock();
+        let (is_new, count) = {
+            let notes = self.notes.lock();
+            let is_new = !notes.iter().any(|known| known.name == note.name);
+            (is_new, notes.len() + usize::from(is_new))
+        };
+        if count > self.host.max {
             return Err(Error::quota("notes", self.host.max, "There are enough notes; raise demo.max."));
         }
         self.host.fence.check()?;
-        let added = Added { note: note.clone(), count: state.notes.len() + usize::from(is_new) };
+        let added = Added { note: note.clone(), count };
         let known = by.key.map(|_| Known::new(by.call, &added, None)).transpose()?;
         let done = by.key.zip(known.as_ref()).map(|(key, known)| known.done(key));
         let mut line = serde_json::to_vec(&Line { note: note.clone(), done })
             .map_err(|_| Error::invalid("The note cannot be written as JSON."))?;
         line.push(b'\n');
-        let written = state.file.write_all(&line).and_then(|()| state.file.sync_data());
+        let before = file.metadata().map(|meta| meta.len());
+        let written = file.write_all(&line).and_then(|()| file.sync_data());
+        if let (Err(_), Ok(before)) = (&written, before) {
+            // Half a line would spoil the next one.
+            let _ = file.set_len(before);
+        }
         written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))?;
         if let (Some(key), Some(known)) = (by.key, known) {
             self.calls.note(key, known);
         }
-        put(&mut state.notes, note.clone());
-        drop(state);
+        put(&mut self.notes.lock(), note.clone());
         self.host.changes.tell(&[ChangeEvent {
             source: SOURCE.name,
             what: if is_new { "add" } else { "set" },
@@ -225,7 +233,7 @@ impl Demo {
     }
 
     fn get(&self, params: &Get) -> Result<Note> {
-        let found = self.state.lock().notes.iter().find(|note| note.name == params.name).cloned();
+        let found = self.notes.lock().iter().find(|note| note.name == params.name).cloned();
         found.ok_or_else(|| Error::not_found("There is no such note; nudge.demo.list tells what there is."))
     }
 }
@@ -284,8 +292,8 @@ impl Service for Demo {
 impl Source for Demo {
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let seen = request.seen(SOURCE.name);
-        let state = self.state.lock();
-        let offers = state.notes.iter().filter(|note| seen.is_none_or(|seen| !seen.contains(&*note.name)));
+        let notes = self.notes.lock();
+        let offers = notes.iter().filter(|note| seen.is_none_or(|seen| !seen.contains(&*note.name)));
         let offers = offers.filter_map(|note| match request.moment {
             Moment::Start => Some(offer(note, None)),
             Moment::Failure => None,
@@ -298,12 +306,12 @@ impl Source for Demo {
     }
 
     fn in_use(&self) -> bool {
-        !self.state.lock().notes.is_empty()
+        !self.notes.lock().is_empty()
     }
 
     fn status(&self) -> Map<String, Value> {
         let (ticks, rounds) = (self.ticks.load(Ordering::Relaxed), self.rounds.load(Ordering::Relaxed));
-        let told = json!({"notes": self.state.lock().notes.len(), "ticks": ticks, "rounds": rounds});
+        let told = json!({"notes": self.notes.lock().len(), "ticks": ticks, "rounds": rounds});
         Map::from_iter([("demo".to_owned(), told)])
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nudge::{Caller, ErrorKind, Result};
 use nudge_client::Client;
-use nudge_core::source::SourceSpec;
+use nudge_core::source::{SourceSpec, Touch};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -34,9 +34,12 @@ pub enum Touched {
     },
     /// The list of tools.
     Tools,
-    /// Anything: some changes were missed.
+    /// All resources: some changes were missed.
     Everything,
 }
+
+/// The `what` of a change by which a source comes into use or goes out of it, so that its tools are listed or not.
+pub const IN_USE: &str = "in_use";
 
 /// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
 pub const TOUCHED_CAPACITY: usize = 1024;
@@ -52,7 +55,7 @@ const RELAY_PAUSE: Duration = Duration::from_millis(50);
 /// All changes of a moment.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Set when changes were missed, so that anything may have changed.
+    /// Set when changes were missed, so that any resource may have changed.
     everything: bool,
     /// The sources with a resource that has more or fewer parts than before.
     counts: BTreeSet<&'static str>,
@@ -65,7 +68,7 @@ pub struct Batch {
 
 impl Batch {
     fn everything() -> Self {
-        Self { everything: true, names: true, tools: true, ..Self::default() }
+        Self { everything: true, names: true, ..Self::default() }
     }
 
     fn add(&mut self, touched: Touched) {
@@ -77,12 +80,12 @@ impl Batch {
                 self.resources.insert((source, name));
             }
             Touched::Tools => self.tools = true,
-            Touched::Everything => self.missed(),
+            Touched::Everything => *self = Self { tools: self.tools, ..Self::everything() },
         }
     }
 
     fn missed(&mut self) {
-        *self = Self::everything();
+        *self = Self { tools: true, ..Self::everything() };
     }
 
     /// Returns true when this resource of a source may have changed.
@@ -205,7 +208,11 @@ impl Feed {
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
-            Err(RecvError::Lagged(_)) => Some(Arc::new(Batch::everything())),
+            Err(RecvError::Lagged(_)) => {
+                let mut batch = Batch::default();
+                batch.missed();
+                Some(Arc::new(batch))
+            }
             Err(RecvError::Closed) => None,
         }
     }
@@ -232,13 +239,16 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
             sleep(RELAY_PAUSE).await;
             continue;
         };
-        // An error means only that nobody is listening.
-        let _ = match (since, told.missed) {
-            (Some(_), Some(0)) => {
-                told.changes.into_iter().try_for_each(|change| touched.send(change.touched()).map(drop))
-            }
-            _ => touched.send(Touched::Everything).map(drop),
+        let heard = match (since, told.missed) {
+            (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::touched).collect(),
+            // At the start only resources are reported, as the tools have just been asked for.
+            (None, _) => vec![Touched::Everything],
+            (Some(_), _) => vec![Touched::Everything, Touched::Tools],
         };
+        for touch in heard {
+            // An error means only that nobody is listening.
+            let _ = touched.send(touch);
+        }
         since = Some(told.next);
     }
 }
@@ -249,19 +259,35 @@ struct ChangeTold {
     /// The source; absent when the PRIMARY's version has only hints.
     source: Option<String>,
     what: String,
-    /// The resource; for a hint, its component.
-    #[serde(alias = "component")]
-    name: Option<String>,
+    /// The resources; absent when the PRIMARY's version has only hints, whose changes name a component.
+    touched: Option<Vec<Touch>>,
+    component: Option<String>,
     version: Option<u64>,
 }
 
 impl ChangeTold {
-    fn touched(self) -> Touched {
+    fn touched(self) -> Vec<Touched> {
+        if self.what == IN_USE {
+            return vec![Touched::Tools];
+        }
         let first = sources::all().first().map_or("", |first| first.name);
-        let source = sources::named(self.source.as_deref().unwrap_or(first));
-        let (Some(source), Some(name)) = (source, self.name) else { return Touched::Everything };
-        let is_same = matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
-        Touched::Resource { source: source.name, name: name.into(), count_changed: !is_same }
+        // A source that is unknown here has no subscribers here.
+        let Some(source) = sources::named(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
+        let touched = match (self.touched, self.component) {
+            (Some(touched), _) => touched,
+            (None, Some(component)) => {
+                let is_same =
+                    matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
+                vec![Touch { resource: component.into(), count_changed: !is_same }]
+            }
+            (None, None) => return vec![Touched::Everything],
+        };
+        let touch = |Touch { resource, count_changed }| Touched::Resource {
+            source: source.name,
+            name: resource,
+            count_changed,
+        };
+        touched.into_iter().map(touch).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::time::timeout;
 
-use super::changes::{TOUCHED_CAPACITY, Touched};
+use super::changes::{IN_USE, TOUCHED_CAPACITY, Touched};
 
 /// The method that returns changes. [`History::wait`] comes before the call and does the waiting.
 pub const CHANGES: &str = "nudge.changes";
@@ -166,6 +166,9 @@ impl ChangeSink for History {
             return;
         }
         for event in changes {
+            if event.what == IN_USE {
+                let _ = self.touched.send(Touched::Tools);
+            }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
                 // An error means only that nobody is listening.

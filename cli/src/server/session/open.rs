@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use nudge::{Millis, Result, Service};
-use nudge_core::clock::Clock;
+use nudge::{Caller, Error, Method, Millis, Result, Service};
+use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::settings::Values;
-use nudge_core::source::{DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
+use nudge_core::source::{ChangeEvent, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
 use nudge_core::suggest::SuggestService;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
+use super::changes::IN_USE;
 use super::history::History;
 use super::journal::{Records, SessionJournal, SourceJournal};
 use crate::sources;
@@ -66,7 +69,15 @@ impl OpenSources {
                 changes: Arc::clone(&lent.history) as _,
                 settings: Arc::clone(&lent.settings),
             };
-            all.push((*spec, (spec.open)(host)?));
+            let opened = match (spec.open)(host) {
+                // The first is what the session is about; one of the others is no reason to do without it.
+                Err(error) if !all.is_empty() => {
+                    tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
+                    Arc::new(Unopened { spec, error })
+                }
+                opened => opened?,
+            };
+            all.push((*spec, opened));
             let ms = begun.elapsed().as_millis();
             if ms > OPEN_MS {
                 tracing::info!(source = spec.name, ms, "opened slowly");
@@ -104,6 +115,18 @@ impl OpenSources {
         self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
     }
 
+    /// The change that tells that a source has come into use, or is no longer.
+    pub fn in_use_event(&self, source: &'static str) -> ChangeEvent {
+        ChangeEvent {
+            source,
+            what: IN_USE,
+            at: rfc3339::text(self.clock.now()),
+            by: String::new(),
+            touched: Vec::new(),
+            detail: Map::new(),
+        }
+    }
+
     /// Lets every source do what is overdue.
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
@@ -114,5 +137,38 @@ impl OpenSources {
     pub fn close(&self) {
         self.stop.set();
         self.all.iter().for_each(|(_, source)| source.close());
+    }
+}
+
+/// Wherever the server ends, also before it has begun to answer.
+impl Drop for OpenSources {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A source that cannot be opened: whoever calls it is told why, and the others go on.
+struct Unopened {
+    spec: &'static SourceSpec,
+    error: Error,
+}
+
+impl Service for Unopened {
+    fn methods(&self) -> Vec<&'static Method> {
+        (self.spec.methods)()
+    }
+
+    fn call_by(&self, _: Caller<'_>, _: &str, _: &RawValue) -> Result<Box<RawValue>> {
+        Err(self.error.clone())
+    }
+}
+
+impl Source for Unopened {
+    fn in_use(&self) -> bool {
+        false
+    }
+
+    fn status(&self) -> Map<String, Value> {
+        Map::from_iter([(self.spec.name.to_owned(), json!({"error": self.error.message()}))])
     }
 }

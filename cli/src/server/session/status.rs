@@ -25,9 +25,7 @@ const ABOUT_METHODS: &str =
 
 static TABLE: Table<ServerStatus> = Table(&[
     &Row {
-        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>)
-            .reads()
-            .quick(),
+        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>).reads(),
         run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
     },
     &Row {
@@ -48,6 +46,8 @@ pub struct ServerStatus {
     pub journal: Arc<SessionJournal>,
     /// Who stands in line to take over.
     pub proxies: Arc<Proxies>,
+    /// Further rows of the server's own.
+    pub own: Vec<&'static Method>,
     /// Where it answers; 0 until it does.
     pub port: AtomicU16,
 }
@@ -138,7 +138,8 @@ impl ServerStatus {
 
     fn method_infos(&self) -> MethodInfos {
         let in_use = self.sources.in_use();
-        let own = TABLE.methods().into_iter().map(|row| MethodInfo::new(row, None, true));
+        let own = TABLE.methods().into_iter().chain(self.own.iter().copied());
+        let own = own.map(|row| MethodInfo::new(row, None, true));
         let each = sources::all().iter().flat_map(|spec| {
             let is_in_use = in_use.contains(&spec.name);
             (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use))

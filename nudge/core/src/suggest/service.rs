@@ -78,10 +78,11 @@ impl SuggestService {
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
-        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
-        let first = asked.next();
+        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name)).peekable();
+        // The first of the list answers from memory: a thread for it would cost more than it does.
+        let here = asked.next_if(|asked| self.sources.first().is_some_and(|first| first.name == asked.name));
         let others: Vec<_> = asked.map(|asked| (asked.name, asked.ask(request))).collect();
-        let mut offered: Vec<_> = first.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
+        let mut offered: Vec<_> = here.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
         let mut late = Vec::new();
         for (name, offers) in others {
             let left = request.deadline.saturating_duration_since(Instant::now());
@@ -187,5 +188,119 @@ impl Service for SuggestService {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         TABLE.call(self, caller, method, params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::explain::{MatchExplain, Parts};
+    use crate::suggest::{Item, More, Offer};
+
+    /// A source with one offer, which it makes when the barrier falls, if there is one.
+    struct One(&'static str, Option<Arc<Barrier>>);
+
+    impl Service for One {
+        fn methods(&self) -> Vec<&'static Method> {
+            Vec::new()
+        }
+
+        fn call_by(&self, _: Caller<'_>, _: &str, _: &RawValue) -> Result<Box<RawValue>> {
+            Err(crate::service::unknown_method())
+        }
+    }
+
+    impl Source for One {
+        fn offers(&self, _: &SuggestRequest) -> Offers {
+            if let Some(barrier) = &self.1 {
+                barrier.wait();
+            }
+            assert_ne!(self.0, "broken", "a source that panics");
+            let offer = Offer {
+                id: self.0.into(),
+                name: self.0.into(),
+                line: self.0.into(),
+                bytes: 10,
+                strength: 0.5,
+                must: false,
+                why: String::new(),
+                explain: MatchExplain { matched: true, score: 0.5, parts: Parts::default(), reasons: Vec::new() },
+                more: More { method: "nudge.x", params: to_raw_value(&json!({})).unwrap() },
+                item: Item(to_raw_value(&json!({})).unwrap()),
+            };
+            Offers { offers: vec![offer], ..Offers::default() }
+        }
+
+        fn status(&self) -> Map<String, Value> {
+            Map::new()
+        }
+    }
+
+    fn service(sources: Vec<One>) -> SuggestService {
+        let sources = sources.into_iter().map(|one| (one.0, Arc::new(one) as Arc<dyn Source>)).collect();
+        SuggestService::new(20, Arc::new(SystemClock), sources)
+    }
+
+    fn ask(service: &SuggestService, method: &str, params: &Value) -> Value {
+        let told = service.call(method, &to_raw_value(params).unwrap()).unwrap();
+        serde_json::from_str(told.get()).unwrap()
+    }
+
+    fn names(told: &Value, rows: &str) -> Vec<String> {
+        told[rows].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn who_is_late_or_breaks_is_named_and_holds_up_nobody() {
+        let barrier = Arc::new(Barrier::new(2));
+        let slow = One("slow", Some(Arc::clone(&barrier)));
+        let service = service(vec![One("first", None), slow, One("broken", None), One("last", None)]);
+        let told = ask(&service, "nudge.suggest", &json!({"event": "start", "client_session": "s"}));
+        assert_eq!(
+            (names(&told, "suggestions"), &told["late"]),
+            (vec!["first".into(), "last".into()], &json!(["slow", "broken"]))
+        );
+        // It answers nobody now, and is told of when it is there again.
+        barrier.wait();
+        let fell = std::thread::spawn(move || barrier.wait().is_leader());
+        let again = loop {
+            let told = ask(&service, "nudge.suggest", &json!({"event": "start", "client_session": "s"}));
+            if !names(&told, "suggestions").is_empty() {
+                break told;
+            }
+        };
+        assert_eq!(names(&again, "suggestions"), ["slow"], "the others were told");
+        fell.join().unwrap();
+    }
+
+    #[test]
+    fn a_source_that_hangs_takes_no_thread_for_every_question() {
+        let barrier = Arc::new(Barrier::new(MAX_ASKED + 1));
+        let service = service(vec![One("first", None), One("slow", Some(Arc::clone(&barrier)))]);
+        for _ in 0..MAX_ASKED + 3 {
+            let told = ask(&service, "nudge.recall", &json!({"query": "x"}));
+            assert_eq!(told["late"], json!(["slow"]));
+        }
+        assert_eq!(service.sources[1].open.load(Ordering::SeqCst), MAX_ASKED);
+        barrier.wait();
+        while service.sources[1].open.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn only_the_sources_that_are_named_are_asked() {
+        let barrier = Arc::new(Barrier::new(2));
+        let service = service(vec![One("first", Some(barrier)), One("other", None)]);
+        let told = ask(&service, "nudge.recall", &json!({"query": "x", "sources": ["other"]}));
+        assert_eq!((names(&told, "items"), told.get("late")), (vec!["other".into()], None));
+        let refused = service.call("nudge.recall", &to_raw_value(&json!({"query": "x", "sources": ["no"]})).unwrap());
+        assert!(refused.unwrap_err().message().contains("first, other"));
     }
 }
