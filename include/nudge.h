@@ -195,7 +195,8 @@ typedef struct nudge_str {
   size_t len;
 } nudge_str;
 
-// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`.
+// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`; of a server that is newer than the library
+// perhaps another one, with that server's reason in the error.
 typedef int32_t nudge_status;
 
 // A name with a value.

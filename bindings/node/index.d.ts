@@ -1,4 +1,8 @@
 /// <reference lib="esnext.disposable" />
+import type { Sources } from './sources.js'
+
+// Of the methods of each source; generated.
+export type * from './sources.js'
 
 /** Anything JSON can hold. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
@@ -30,6 +34,7 @@ export type Method =
   | 'nudge.export'
   | 'nudge.import'
   | 'nudge.suggest'
+  | 'nudge.recall'
   | 'nudge.outcome'
   | 'nudge.env_names'
   | 'nudge.why'
@@ -135,8 +140,9 @@ export interface StoredScope {
   readonly env_match?: { readonly [name: string]: readonly string[] }
 }
 
-/** The addends of a score. */
+/** The addends of a score; these are the hints', other sources have names of their own. */
 export interface Parts {
+  readonly [name: string]: number | undefined
   readonly frecency: number
   readonly priority: number
   readonly confidence: number
@@ -178,6 +184,32 @@ export interface Row {
   readonly hint: Hint
   readonly score: number
   readonly match_explain: MatchExplain
+}
+
+/** Something worth telling. The hints add `hint` and `score`; other sources have members of their own. */
+export interface Suggestion {
+  /** Who offers it. */
+  readonly source: string
+  readonly name: string
+  /** What a model reads. */
+  readonly line: string
+  /** Why now. */
+  readonly why: string
+  /** 0 to 1; what offers of all sources are compared by. */
+  readonly strength: number
+  readonly match_explain: MatchExplain
+  /** The call that gives the whole of it. */
+  readonly more: { readonly method: Method | (string & {}); readonly params: { readonly [name: string]: Json } }
+  readonly hint?: Hint
+  readonly score?: number
+}
+
+/** What the limits of an answer held back, and who did not answer in time. */
+export interface Omitted {
+  readonly omitted: number
+  /** The same by source. */
+  readonly held_back?: readonly { readonly source: string; readonly count: number }[]
+  readonly late?: readonly string[]
 }
 
 /** One call that deleted hints. */
@@ -282,6 +314,17 @@ export interface SuggestParams {
   readonly limit?: number | null
 }
 
+/** Options of {@link Store.recall}. */
+export interface RecallOptions {
+  readonly context?: ContextLike
+  /** Most lines, 1 to 100; 10. */
+  readonly limit?: number | null
+  /** Most bytes of lines; 4,000. */
+  readonly max_bytes?: number | null
+  /** These sources only. */
+  readonly sources?: readonly string[] | null
+}
+
 /** Params of {@link Store.outcome}. */
 export interface OutcomeParams {
   readonly command: string
@@ -363,12 +406,13 @@ export class Store {
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
   /** What an agent should be told at this moment. */
-  suggest(params: SuggestParams): {
-    readonly suggestions: readonly (Row & { readonly why: string })[]
-    readonly omitted: number
+  suggest(params: SuggestParams): Omitted & {
+    readonly suggestions: readonly Suggestion[]
     /** Whether a `start` had told the client session something before, or had been asked for twice. */
     readonly started: boolean
   }
+  /** What a question in words brings to mind, of all sources; nothing counts as told. */
+  recall(query: string, options?: RecallOptions | null): Omitted & { readonly items: readonly Suggestion[] }
   /** Reports how a command ended; `matched` are the hints it changed. */
   outcome(params: OutcomeParams): { readonly matched: readonly Hint[] }
   /** The environment variables that scopes of the candidates mention. */
@@ -398,11 +442,19 @@ export class Store {
   call(method: Method | (string & {}), params?: object): any
   /** The same with params and result as JSON text, neither read nor written here; half of a surrogate pair is refused. */
   callJson(method: Method | (string & {}), params: string): string
+  /**
+   * The sources besides the hints: asks the session again, as another server may have others, and makes a property of
+   * each; `connect` has done so. `store.demo.add({ name, text })` is `nudge.demo.add`. None in this process.
+   */
+  sources(): readonly string[]
   /** Gives the store up at once; every later call throws `E_UNAVAILABLE`. Twice is once. */
   close(): void
   /** `using store = new Store()` closes it. */
   [Symbol.dispose](): void
 }
+
+/** The sources of a session; `sources.d.ts` has those that come with Nudge. */
+export interface Store extends Sources {}
 
 /**
  * A refused call: nothing was changed, and `message` says what to do. With `E_UNAVAILABLE` nobody knows: a
@@ -416,6 +468,7 @@ export class NudgeError extends Error {
     options?: { readonly cause?: unknown; readonly rpcCode?: number }
   )
   readonly name: 'NudgeError'
+  /** What only a newer server knows is as that server said it. */
   readonly code: ErrorCode
   /** The JSON-RPC code, such as 40401. */
   readonly rpcCode: number

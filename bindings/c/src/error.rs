@@ -6,7 +6,8 @@ use nudge::Error;
 
 use crate::{nudge_str, quietly, released};
 
-/// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`.
+/// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`; of a server that is newer than the library
+/// perhaps another one, with that server's reason in the error.
 pub type nudge_status = i32;
 
 /// Success.

@@ -4,6 +4,7 @@ const native = require('../native.js')
 const { isContext, place, reveal } = require('./context.js')
 const { ask, invalid } = require('./error.js')
 const { freeze, read, write } = require('./json.js')
+const { given, namespaces } = require('./sources.js')
 
 /** A store forgets what it has rendered and the contexts, no hint, when one of these is reached. */
 const MAX_VIEWS = 256
@@ -46,6 +47,8 @@ class Store {
   #characters = 0
   #lastContext = NOWHERE
   #lastView
+  /** Names of the properties that are sources. */
+  #sources = []
 
   constructor(options, session) {
     this.#own = session !== SESSION
@@ -89,6 +92,7 @@ class Store {
   export(options) { return this.#run('nudge.export', fields(options)) }
   import(payload, options) { return this.#run('nudge.import', named({ payload }, options)) }
   suggest(params) { return this.#run('nudge.suggest', fields(params)) }
+  recall(query, options) { return this.#run('nudge.recall', named({ query }, options)) }
   outcome(params) { return this.#run('nudge.outcome', fields(params)) }
   envNames(params) { return this.#run('nudge.env_names', fields(params)) }
   why(component, key, context) { return this.#run('nudge.why', { component, key, context }) }
@@ -115,6 +119,20 @@ class Store {
     return ask(native.call, this.#number, method, params)
   }
 
+  sources() {
+    const call = ({ name, context }, params) => {
+      const told = given(fields(params))
+      return context === 'none' ? this.call(name, told) : this.#run(name, told)
+    }
+    const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in Store.prototype))
+    const names = found.map(([name]) => name)
+    for (const name of this.#sources) if (!names.includes(name)) delete this[name]
+    // As plain properties, so that a lookup is as quick as without them.
+    for (const [name, value] of found) Object.defineProperty(this, name, { value, configurable: true })
+    this.#sources = Object.freeze(names)
+    return this.#sources
+  }
+
   close() {
     unused.unregister(this)
     native.close(this.#number)
@@ -123,6 +141,18 @@ class Store {
 
   [INSPECT]() {
     return this.#own ? 'Store {}' : 'Store { session }'
+  }
+
+  /** Every method that the session tells of; none of a store of this process, which has hints alone. */
+  #rows() {
+    if (this.#own) return []
+    try {
+      return this.call('nudge.methods').methods
+    } catch (refused) {
+      // A server from before there were other sources.
+      if (refused.code === 'E_UNKNOWN_METHOD') return []
+      throw refused
+    }
   }
 
   /** `call` for the methods above, which also take the names of systems that people use. */
@@ -234,7 +264,9 @@ function connect(options) {
   checkText('The name of a caller', name)
   // Read here, as this thread has it: see Context.detect.
   const folder = runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined)
-  return new Store(ask(native.connect, folder, name), SESSION)
+  const session = new Store(ask(native.connect, folder, name), SESSION)
+  session.sources()
+  return session
 }
 
 /** Options as an object. */

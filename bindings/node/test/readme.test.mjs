@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
-import { binary, runtimeDir, serve } from './kit/serve.mjs'
+import { binary, demoBinary, runtimeDir, serve } from './kit/serve.mjs'
 
 const here = fileURLToPath(new URL('..', import.meta.url))
 const blocks = [...readFileSync(join(here, 'README.md'), 'utf8').matchAll(/^```js\n([^]*?)^```/gm)].map(([, body]) => body)
@@ -26,14 +26,15 @@ test('there are examples', () => assert(blocks.length >= 5))
 
 blocks.forEach((block, at) => {
   const needsServer = block.includes('connect(')
-  const skip = needsServer && !binary ? 'NUDGE_BIN names no binary' : false
+  const program = block.includes('.demo.') ? demoBinary : binary
+  const skip = needsServer && !program ? 'NUDGE_BIN or NUDGE_DEMO_BIN names no binary' : false
   test(`example ${at + 1}`, { skip }, async (test) => {
     const expected = [...block.matchAll(/\/\/ => (.*)$/gm)].map(([, line]) => `${line}\n`).join('')
     assert(expected)
     const env = { ...process.env }
     if (needsServer) {
       env.NUDGE_RUNTIME_DIR = runtimeDir(test)
-      await serve(test, env.NUDGE_RUNTIME_DIR)
+      await serve(test, env.NUDGE_RUNTIME_DIR, program)
     }
     const cwd = project(test)
     const file = join(cwd, `example-${at + 1}.mjs`)

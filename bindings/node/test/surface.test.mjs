@@ -30,7 +30,7 @@ function fields(name) {
 }
 
 test('there is a method for each of the table, and no other', () => {
-  const own = Object.getOwnPropertyNames(Store.prototype).filter((name) => !['constructor', 'call', 'callJson', 'close'].includes(name))
+  const own = Object.getOwnPropertyNames(Store.prototype).filter((name) => !['constructor', 'call', 'callJson', 'sources', 'close'].includes(name))
   assert.deepEqual(own.sort(), methods().map(methodName).sort())
   assert.deepEqual(union('Method').sort(), [...methods()].sort())
   for (const name of own) assert.match(types, new RegExp(`^ {2}${name}\\(`, 'm'), `${name} has no type`)
@@ -52,14 +52,17 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())
   assert.deepEqual(fields('QueryParams'), Object.keys(params('query')).sort())
   assert.deepEqual(fields('SuggestParams'), Object.keys(params('suggest')).sort())
+  const { query, ...recall } = params('recall')
+  assert.equal(query.type, 'string')
+  assert.deepEqual(fields('RecallOptions'), Object.keys(recall).sort())
   assert.deepEqual(fields('OutcomeParams'), Object.keys(params('outcome')).sort())
   assert.deepEqual(fields('EnvNamesParams').concat(fields('QueryParams')).sort(), Object.keys(params('env_names')).sort())
-  assert.deepEqual(fields('ContextSpec'), Object.keys(params('get_hint').context.properties).sort())
+  assert.deepEqual(fields('ContextSpec'), schemas.context.fields.toSorted())
   assert.deepEqual(union('Source').sort(), meta.properties.source.enum.toSorted())
   assert.deepEqual(union('Sensitivity').sort(), meta.properties.sensitivity.enum.toSorted())
   assert.deepEqual(union('SuggestEvent').sort(), params('suggest').event.enum.toSorted())
   assert.deepEqual(union('ImportMode').sort(), params('import').mode.enum.toSorted())
-  assert.deepEqual(union('Os').sort(), params('get_hint').context.properties.os.enum.toSorted())
+  assert.deepEqual(union('Os').sort(), schemas.context.os.toSorted())
   // Each word is one that the store takes.
   const store = new Store()
   const takes = (value) => store.set('a', 'k', value).hint.value
@@ -169,6 +172,36 @@ test('settings are those of Config', () => {
   } finally {
     delete process.env.NUDGE_MAX_HINTS
   }
+})
+
+test('rows of suggest and recall are of any source', () => {
+  const store = new Store()
+  store.set('api', 'build', 'make api')
+  const { suggestions } = store.suggest({ event: 'prompt', prompt: 'build it' })
+  const { items, omitted } = store.recall('how do I build it?', { limit: 5, max_bytes: 500, sources: ['hints'], context: { os: 'macos' } })
+  assert.deepEqual([suggestions.length, items.length, omitted], [1, 1, 0])
+  for (const row of [suggestions[0], items[0]]) {
+    assert.deepEqual(Object.keys(row).sort(), fields('Suggestion'))
+    assert.deepEqual([row.source, row.name, row.hint.value], ['hints', 'api/build', 'make api'])
+    assert.equal(store.call(row.more.method, row.more.params).hint.value, 'make api')
+    const sum = Object.values(row.match_explain.parts).reduce((all, part) => all + part, 0)
+    assert(Math.abs(sum - row.match_explain.score) < 1e-3)
+  }
+  assert.throws(() => store.recall('x', { query: 'y' }), { code: 'E_INVALID' })
+  assert.deepEqual(store.recall('how do I build it?', { max_bytes: 1 }).held_back, [{ source: 'hints', count: 1 }])
+})
+
+test('a kind of error that only a newer server knows keeps what that said', () => {
+  const { ask } = require('../lib/error.js')
+  const object = { code: 41801, message: 'Put the kettle on.', data: { reason: 'E_TEAPOT', more: 1 } }
+  const refused = () => {
+    throw new Error(JSON.stringify(object))
+  }
+  assert.throws(() => ask(refused), (error) => {
+    assert(error instanceof NudgeError)
+    assert.deepEqual([error.code, error.rpcCode, error.message, error.data], ['E_TEAPOT', 41801, object.message, object.data])
+    return true
+  })
 })
 
 test('an error is an Error', () => {

@@ -12,9 +12,9 @@ pub fn class_name(kind: ErrorKind) -> String {
 /// The exception for a refusal.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let made = || {
-        let class = py.import("nudge._errors")?.getattr(class_name(error.kind()))?;
         let data = serde_json::to_string(error.data()).unwrap_or_else(|_| "{}".to_owned());
-        class.call1((error.message(), crate::json::parse(py, &data)?))
+        let data = crate::json::parse(py, &data)?;
+        py.import("nudge._errors")?.getattr("refusal")?.call1((error.code(), error.message(), data))
     };
     made().map_or_else(|broken: PyErr| broken, PyErr::from_value)
 }

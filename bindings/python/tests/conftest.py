@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import nudge
-from kit import Server, clock_stands_still, nudge_binary
+from kit import Server, clock_stands_still, demo_binary, nudge_binary
 
 
 @pytest.fixture
@@ -22,9 +22,8 @@ def store() -> Iterator[nudge.Store]:
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [
-        name for name in os.environ if name.startswith("NUDGE_") and name not in ("NUDGE_BIN", "NUDGE_HAMMER_SECONDS")
-    ]:
+    kept = ("NUDGE_BIN", "NUDGE_DEMO_BIN", "NUDGE_HAMMER_SECONDS")
+    for name in [name for name in os.environ if name.startswith("NUDGE_") and name not in kept]:
         monkeypatch.delenv(name)
 
 
@@ -34,6 +33,16 @@ def server(tmp_path: Path) -> Iterator[Server]:
     binary = nudge_binary()
     if binary is None:
         pytest.skip("no nudge binary: set NUDGE_BIN")
+    with Server(binary, tmp_path / "run") as server:
+        yield server
+
+
+@pytest.fixture
+def demo_server(tmp_path: Path) -> Iterator[Server]:
+    """The same with one source more, `demo`."""
+    binary = demo_binary()
+    if binary is None:
+        pytest.skip("no nudge with the demo source: set NUDGE_DEMO_BIN")
     with Server(binary, tmp_path / "run") as server:
         yield server
 

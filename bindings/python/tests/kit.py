@@ -24,12 +24,20 @@ REPOSITORY = next((up for up in Path(__file__).resolve().parents if (up / "tests
 
 def nudge_binary() -> Path | None:
     """The `nudge` program: `NUDGE_BIN`, or what cargo built."""
-    if named := os.environ.get("NUDGE_BIN"):
+    return _program("NUDGE_BIN", "nudge")
+
+
+def demo_binary() -> Path | None:
+    """The same with one source more, `demo`: `NUDGE_DEMO_BIN`, or what cargo built."""
+    return _program("NUDGE_DEMO_BIN", "examples/nudge-demo")
+
+
+def _program(variable: str, name: str) -> Path | None:
+    if named := os.environ.get(variable):
         return Path(named).resolve()
     if REPOSITORY is None:
         return None
-    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    built = target / "debug" / "nudge"
+    built = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug" / name
     return built.resolve() if built.exists() else None
 
 
@@ -80,7 +88,7 @@ class Server:
 
     def start(self) -> int:
         """One more; the first is PRIMARY."""
-        variables = os.environ | {"NUDGE_RUNTIME_DIR": str(self.runtime)}
+        variables = os.environ | {"NUDGE_RUNTIME_DIR": str(self.runtime), "NUDGE_DATA_DIR": f"{self.runtime}-data"}
         process = subprocess.Popen(
             [self.binary, "serve", "--port", "0"],
             stdin=subprocess.PIPE,

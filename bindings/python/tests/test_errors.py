@@ -8,6 +8,8 @@ import pickle
 import pytest
 
 import nudge
+from nudge import _nudge
+from nudge._errors import refusal
 
 BUILTINS = {
     nudge.NotFoundError: KeyError,
@@ -54,3 +56,18 @@ def test_they_travel_between_processes(kind: type[nudge.NudgeError]) -> None:
         assert (str(same), same.code, same.reason, same.data) == (str(error), error.code, error.reason, error.data)
     assert str(kind()) == ""
     assert kind().data == {"reason": kind.reason}
+
+
+def test_a_kind_that_only_a_newer_server_knows_is_a_refusal_and_keeps_what_it_said() -> None:
+    error = refusal(41801, "Put the kettle on.", {"reason": "E_TEAPOT", "more": 1})
+    for same in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(same) is nudge.NudgeError
+        assert (str(same), same.code, same.reason) == ("Put the kettle on.", 41801, "E_TEAPOT")
+        assert same.data == {"reason": "E_TEAPOT", "more": 1}
+    assert (nudge.NudgeError.code, nudge.NudgeError.reason) == (0, "")
+
+
+def test_every_code_has_its_class() -> None:
+    for name, code, reason in _nudge.error_kinds():
+        error = refusal(code, "Do that.", {"reason": reason})
+        assert (type(error).__name__, error.code, error.reason) == (name, code, reason)

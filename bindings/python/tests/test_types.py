@@ -52,6 +52,7 @@ def results(store: nudge.Store) -> dict[str, Any]:
     out["query"] = store.query(context=here)
     out["bump"] = store.bump("api", "build", context=here)
     out["suggest"] = store.suggest("start", context=here, client_session="s")
+    out["recall"] = store.recall("build it", context=here, limit=5, max_bytes=500, sources=["hints"])
     out["outcome"] = store.outcome("make", ok=False, exit_code=2, context=here, client_session="s")
     out["why"] = store.why("api", "build", here)
     out["env_names"] = store.env_names()

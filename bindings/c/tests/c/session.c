@@ -1,6 +1,6 @@
 /*
- * A store that is the machine's running session: `session NUDGE FOLDER`, the binary and an empty folder. Starts real
- * servers in it, kills them, and goes on through one handle.
+ * A store that is the machine's running session: `session NUDGE DEMO FOLDER`, the binary, the same with a source more,
+ * and an empty folder. Starts real servers in it, kills them, and goes on through one handle.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -201,10 +201,45 @@ static void threads_ask_at_once(const nudge_store *session) {
   for (int at = 0; at < THREADS; at++) CHECK(!pthread_join(all[at], NULL));
 }
 
+/* What the session's other sources answer is asked by name; the library knows none of them. */
+static void other_sources(const nudge_store *session) {
+  nudge_result *result = NULL;
+  nudge_str text = NONE, params = S("{\"name\":\"kettle\",\"text\":\"put the kettle on\"}");
+  double count = 0;
+  CHECK(nudge_call(session, S("nudge.demo.add"), params, NULL, &result, NULL) == NUDGE_OK);
+  CHECK(nudge_result_number(result, S("/count"), &count, NULL) == NUDGE_OK && count == 1);
+  nudge_result_free(result);
+  params = S("{\"name\":\"kettle\"}");
+  CHECK(nudge_call(session, S("nudge.demo.get"), params, NULL, &result, NULL) == NUDGE_OK);
+  CHECK(nudge_result_text(result, S("/text"), &text, NULL) == NUDGE_OK && is(text, "put the kettle on"));
+  nudge_result_free(result);
+  params = S("{\"query\":\"where is the kettle?\"}");
+  CHECK(nudge_call(session, S("nudge.recall"), params, NULL, &result, NULL) == NUDGE_OK);
+  CHECK(nudge_result_text(result, S("/items/0/source"), &text, NULL) == NUDGE_OK && is(text, "demo"));
+  nudge_result_free(result);
+  result = NULL;
+  nudge_error *error = NULL;
+  params = S("{\"name\":\"nothing\"}");
+  nudge_status status = nudge_call(session, S("nudge.demo.get"), params, NULL, &result, &error);
+  CHECK(refused(status, &error, NUDGE_E_NOT_FOUND, "note"));
+  status = nudge_call(session, S("nudge.demo.get"), S("{}"), NULL, &result, &error);
+  CHECK(refused(status, &error, NUDGE_E_INVALID, "name"));
+  for (int at = 0; at < 2; at++) {
+    nudge_str method = at ? S("nudge.nothing.get") : S("nudge.demo.nothing");
+    status = nudge_call(session, method, params, NULL, &result, NULL);
+    CHECK(status == NUDGE_E_UNKNOWN_METHOD);
+    status = nudge_call(session, method, params, NULL, &result, &error);
+    CHECK(refused(status, &error, NUDGE_E_UNKNOWN_METHOD, "nudge.methods"));
+  }
+  CHECK(!result);
+}
+
 int main(int count, char **words) {
-  CHECK(count == 3);
+  CHECK(count == 4);
   binary = words[1];
-  folder = words[2];
+  folder = words[3];
+  char data[4096];
+  CHECK(snprintf(data, sizeof data, "%s-data", folder) < (int)sizeof data && !setenv("NUDGE_DATA_DIR", data, 1));
   signal(SIGPIPE, SIG_IGN);
   nobody_there();
 
@@ -250,7 +285,17 @@ int main(int count, char **words) {
   nudge_store_free(fresh);
   CHECK(nudge_get(session, &get, &none, NULL) == NUDGE_E_NOT_FOUND);
   set_text(session, "api", "build", "anew");
+  CHECK(nudge_call(session, S("nudge.demo.list"), NONE, NULL, NULL, NULL) == NUDGE_E_UNKNOWN_METHOD);
   killed(&third);
+
+  /* And one whose server has a source more. */
+  binary = words[2];
+  server fourth = serve();
+  fresh = connected();
+  CHECK(fresh);
+  nudge_store_free(fresh);
+  other_sources(session);
+  killed(&fourth);
   nudge_store_free(session);
   return 0;
 }

@@ -8,6 +8,9 @@ import { join } from 'node:path'
 /** The binary, or undefined. */
 export const binary = [process.env.NUDGE_BIN].find((path) => path && existsSync(path))
 
+/** The same with one source more, `demo`, or undefined. */
+export const demoBinary = [process.env.NUDGE_DEMO_BIN].find((path) => path && existsSync(path))
+
 /** A folder for a runtime directory, gone with the test. */
 export function runtimeDir(test) {
   const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
@@ -26,9 +29,9 @@ async function until(what, probe) {
 }
 
 /** Starts one that lives until its stdin is closed; resolves when it says where it is. */
-export async function serve(test, runtime) {
+export async function serve(test, runtime, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
-  const child = spawn(binary, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime }, stdio: ['pipe', 'ignore', 'ignore'] })
+  const child = spawn(program, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime, NUDGE_DATA_DIR: `${runtime}-data` }, stdio: ['pipe', 'ignore', 'ignore'] })
   const ended = once(child, 'exit')
   const kill = async () => {
     child.kill('SIGKILL')

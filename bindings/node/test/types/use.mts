@@ -55,6 +55,17 @@ store.bump('api', 'build', { delta: 2, context: here })
 store.delete('api', 'build', { all: true }).deleted_count.toFixed()
 store.import(store.export({ include_secrets: true }).payload, { mode: 'replace' }).errors[0]?.reason satisfies ErrorCode | undefined
 store.suggest({ event: 'failure', command: 'make', error: 'x', context: here }).suggestions[0]?.why.length
+same<Parameters<Store['recall']>[0], string>(true)
+const recalled = store.recall('how do I build it?', { context: here, limit: 3, max_bytes: 500, sources: ['hints'] })
+for (const { source, name, line, why, match_explain, more, hint } of recalled.items) {
+  ;[source, name, line, why, more.method, more.params['key'], match_explain.parts.words?.toFixed()]
+  same<typeof hint, Hint | undefined>(true)
+}
+recalled.held_back?.[0]?.count.toFixed()
+recalled.late?.join()
+// @ts-expect-error a list
+store.recall('x', { sources: 'hints' })
+same<ReturnType<Store['sources']>, readonly string[]>(true)
 store.outcome({ command: 'make', ok: false, exit_code: 2, context: {} }).matched[0]?.failure_count
 // @ts-expect-error it needs to know how it ended
 store.outcome({ command: 'make' })

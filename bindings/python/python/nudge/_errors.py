@@ -5,11 +5,14 @@ A refused call has changed nothing, but for `UnavailableError`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 
 class NudgeError(Exception):
     """What every refusal is; `str()` of one is a plain sentence that says what to do.
+
+    A refusal of a kind that only a newer server knows has no class of its own: it is this one, with the server's
+    `code` and `reason`.
 
     >>> try:
     ...     nudge.Store().delete("api", "build")
@@ -19,9 +22,9 @@ class NudgeError(Exception):
     """
 
     #: The number that JSON-RPC carries, such as 40401.
-    code: ClassVar[int] = 0
+    code: int = 0
     #: The stable name, such as `E_NOT_FOUND`.
-    reason: ClassVar[str] = ""
+    reason: str = ""
     #: What the kind adds: `near_misses`, `limit`, `current_version`, ...; and `reason` again.
     data: dict[str, Any]
 
@@ -103,3 +106,29 @@ class ParamsNotObjectError(InvalidError, TypeError):
 
     code = -32602
     reason = "E_INVALID"
+
+
+_KINDS: dict[int, type[NudgeError]] = {
+    kind.code: kind
+    for kind in (
+        NotFoundError,
+        InvalidError,
+        ConflictError,
+        SecretRejectedError,
+        ScopeInvalidError,
+        QuotaError,
+        UnavailableError,
+        UnknownMethodError,
+        ParamsNotObjectError,
+    )
+}
+
+
+def refusal(code: int, message: str, data: dict[str, Any]) -> NudgeError:
+    """The exception for an error object; of an unknown code it keeps what came."""
+    kind = _KINDS.get(code)
+    if kind is not None:
+        return kind(message, data)
+    error = NudgeError(message, data)
+    error.code, error.reason = code, str(data.get("reason", ""))
+    return error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from os import PathLike, fsdecode
 from types import TracebackType
@@ -11,29 +10,13 @@ from typing import Any, Literal, NoReturn, Self
 
 from nudge import _types as t
 from nudge._mapping import Components
-from nudge._nudge import NativeStore, NativeView, __version__, own, session
+from nudge._nudge import NativeView, __version__, own, session
+from nudge._params import duration, wire_scope
+from nudge._sources import Sources
 from nudge._types import ContextLike
 
 
-def _duration(ttl: str | timedelta | None) -> str | None:
-    """ISO 8601, in seconds; the store refuses what is not positive."""
-    return f"PT{ttl.total_seconds():.3f}S" if isinstance(ttl, timedelta) else ttl
-
-
-def _scope(scope: Any) -> Any:
-    """With the wire's name for macOS."""
-    if is_dataclass(scope) and not isinstance(scope, type):
-        scope = {field.name: getattr(scope, field.name) for field in fields(scope)}
-    return {**scope, "os": _system(scope["os"])} if isinstance(scope, Mapping) and "os" in scope else scope
-
-
-def _system(name: Any) -> Any:
-    if isinstance(name, list | tuple):
-        return [_system(one) if isinstance(one, str) else one for one in name]
-    return "darwin" if isinstance(name, str) and name == "macos" else name
-
-
-class Store(NativeStore):
+class Store(Sources):
     """A store of hints: component -> key -> the best variant for a context, and why.
 
     `Store()` makes an empty one in this process; `nudge.connect()` gives the machine's running session. Both
@@ -45,6 +28,9 @@ class Store(NativeStore):
     (True) refuses texts that look like credentials; `default_ttl` ("session") is the ttl of hints stored
     without one; `suggest_max` (20) bounds suggestions in 10 minutes. `from_env` takes those that are not
     given from the environment variables `NUDGE_MAX_COMPONENTS` and so on.
+
+    A connected store has the session's other sources as attributes: `store.demo.add(name="a")` is `nudge.demo.add`.
+    `dir(store)` lists them.
 
     Methods return what the JSON surface returns, as dicts; only `get` returns a `Match`. They raise
     `InvalidError` and the other subclasses of `NudgeError`; those of a closed store `UnavailableError`.
@@ -58,7 +44,7 @@ class Store(NativeStore):
     ('docker compose build router', ('cwd matched **/http-proxy*', 'priority 8/10'))
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_table")
 
     def __new__(
         cls,
@@ -78,7 +64,7 @@ class Store(NativeStore):
             "max_hints": max_hints,
             "max_bytes": max_bytes,
             "secret_guard": secret_guard,
-            "default_ttl": _duration(default_ttl),
+            "default_ttl": duration(default_ttl),
             "suggest_max": suggest_max,
         }
         return super().__new__(cls, own(options, from_env))
@@ -167,8 +153,8 @@ class Store(NativeStore):
         """
         meta = {
             "tags": tags,
-            "ttl": _duration(ttl),
-            "scope": _scope(scope),
+            "ttl": duration(ttl),
+            "scope": wire_scope(scope),
             "priority": priority,
             "confidence": confidence,
             "reason": reason,
@@ -319,6 +305,28 @@ class Store(NativeStore):
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
         rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit}
         result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
+        return result
+
+    def recall(
+        self,
+        query: str,
+        *,
+        context: ContextLike | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        sources: Sequence[str] = (),
+    ) -> t.RecallResult:
+        """What a question in words brings to mind, of all sources or of those named; nothing counts as told.
+
+        At most `limit` lines (10; 1 to 100), and `max_bytes` of them (4,000). Never a secret.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> [row["name"] for row in store.recall("how do I build it?")["items"]]
+        ['api/build']
+        """
+        params = {"query": query, "limit": limit, "max_bytes": max_bytes, "sources": sources}
+        result: t.RecallResult = self._call_in(context, "nudge.recall", params)
         return result
 
     def outcome(

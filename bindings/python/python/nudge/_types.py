@@ -132,7 +132,7 @@ class Hint(TypedDict):
 
 
 class MatchExplain(TypedDict):
-    """Why a hint is in an answer; `parts` are the addends of `score`."""
+    """Why something is in an answer; `parts` are the addends of `score`, and every source has names of its own."""
 
     matched: bool
     score: float
@@ -218,24 +218,59 @@ class ImportResult(TypedDict):
     errors: list[ImportError_]
 
 
-class Suggestion(TypedDict):
-    """A hint worth telling, and why now."""
+class More(TypedDict):
+    """The call that gives the whole of it."""
 
-    hint: Hint
-    score: float
-    match_explain: MatchExplain
+    method: str
+    params: dict[str, Any]
+
+
+class HeldBack(TypedDict):
+    """How much of a source the limits held back."""
+
+    source: str
+    count: int
+
+
+class Suggestion(TypedDict):
+    """Something worth telling: `line` is what a model reads, `why` says why now, `more` gives the whole of it.
+
+    `strength`, 0 to 1, is what offers of all sources are compared by. The hints add `hint` and
+    `score`; other sources have members of their own.
+    """
+
+    source: str
+    name: str
+    line: str
     why: str
+    strength: float
+    match_explain: MatchExplain
+    more: More
+    hint: NotRequired[Hint]
+    score: NotRequired[float]
 
 
 class SuggestResult(TypedDict):
     """Best first, how many more the limits held back, and whether `client_session` was told a start before.
 
-    `started` is true as well once a start was asked for twice, even if there was nothing to tell.
+    `started` is true as well once a start was asked for twice, even if there was nothing to tell. `held_back` is
+    `omitted` by source; sources that did not answer in time are `late`.
     """
 
     suggestions: list[Suggestion]
     omitted: int
+    held_back: NotRequired[list[HeldBack]]
+    late: NotRequired[list[str]]
     started: bool
+
+
+class RecallResult(TypedDict):
+    """Best first, and how many more the limits held back, also by source; who did not answer in time is `late`."""
+
+    items: list[Suggestion]
+    omitted: int
+    held_back: NotRequired[list[HeldBack]]
+    late: NotRequired[list[str]]
 
 
 class OutcomeResult(TypedDict):

@@ -1,0 +1,26 @@
+// What TypeScript says of a source, by the declarations that are generated for it; `bindings/node/check` reads it,
+// nothing runs it.
+import { connect } from 'nudge-hints'
+import type { DemoAddParams, Json, Store } from 'nudge-hints'
+
+/** Both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const same = <A, B>(_: Same<A, B>): void => {}
+
+const store: Store = connect()
+const params: DemoAddParams = { name: 'a', text: 'b', tags: ['c'], urgent: null }
+const added: { readonly [name: string]: Json } = store.demo.add(params)
+added['count']
+store.demo.add({ name: 'a', text: 'b' })['note'].name
+store.demo.list()
+same<Parameters<typeof store.demo.get>, [params: { readonly name: string }]>(true)
+// @ts-expect-error a text is missing
+store.demo.add({ name: 'a' })
+// @ts-expect-error a text is a string
+store.demo.add({ name: 'a', text: 1 })
+// @ts-expect-error an object
+store.demo.get('a')
+// @ts-expect-error no such verb
+store.demo.nothing()
+// @ts-expect-error no such source
+store.nothing

@@ -1,0 +1,16 @@
+# What type checkers say of a source, by the stubs that are generated for it; `bindings/python/check` reads it,
+# nothing runs it.
+from typing import Any, assert_type
+
+import nudge
+
+store = nudge.connect()
+assert_type(store.demo.add(name="a", text="b", tags=["c"], urgent=None), dict[str, Any])
+assert_type(store.demo.list(), dict[str, Any])
+store.demo.add(name="a")  # type: ignore[call-arg]
+store.demo.add(name="a", text=1)  # type: ignore[arg-type]
+store.demo.get("a")  # type: ignore[call-arg]
+store.demo.nothing()  # type: ignore[attr-defined]
+store.nothing  # type: ignore[attr-defined] # noqa: B018
+store.qurey()  # type: ignore[attr-defined]
+assert_type(store.list_components()["components"][0]["hint_count"], int)

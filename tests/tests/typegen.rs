@@ -1,0 +1,82 @@
+//! The types of the sources' methods for Python and TypeScript, generated from the method tables.
+//!
+//! A source's methods are called as `store.SOURCE.verb(...)`; nobody writes down their types. A new source gets there
+//! by its line in the binary's list of sources and `UPDATE=1 cargo test -p nudge-tests --test typegen`, which writes
+//!
+//! - `bindings/python/python/nudge/_sources.pyi`: a class for each source, and `Sources`, which `Store` inherits;
+//! - `bindings/node/sources.d.ts`: an interface for each source and for the params of each method, and `Sources`,
+//!   which `Store` extends.
+//!
+//! `NUDGE_TYPEGEN_OUT` names a folder for the same with the demo source, against which the checks of both bindings
+//! type-check `tests/demo/use.py` and `tests/demo/use.mts`.
+
+#[path = "typegen/python.rs"]
+mod python;
+#[path = "typegen/schema.rs"]
+mod schema;
+#[path = "typegen/typescript.rs"]
+mod typescript;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nudge_core::source::SourceSpec;
+use schema::Namespace;
+
+/// The generated files, from the root of the repository.
+const PYTHON: &str = "bindings/python/python/nudge/_sources.pyi";
+const TYPESCRIPT: &str = "bindings/node/sources.d.ts";
+
+/// How to write them again.
+const HOW: &str = "UPDATE=1 cargo test -p nudge-tests --test typegen";
+
+fn namespaces(sources: &[&SourceSpec]) -> Vec<Namespace> {
+    sources.iter().filter_map(|source| Namespace::of(source)).collect()
+}
+
+fn with_demo() -> Vec<Namespace> {
+    namespaces(&[&nudge::SOURCE, &nudge_demo::SOURCE])
+}
+
+#[test]
+fn the_types_in_the_tree_are_those_of_the_sources() {
+    let sources = namespaces(nudge_cli::sources::all());
+    for (name, wanted) in [(PYTHON, python::stubs(&sources)), (TYPESCRIPT, typescript::declarations(&sources))] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {
+            fs::write(&path, &wanted).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), wanted, "{name} is old; {HOW} writes it anew");
+    }
+}
+
+#[test]
+fn a_source_has_a_class_with_typed_methods() {
+    let (python, typescript) = (python::stubs(&with_demo()), typescript::declarations(&with_demo()));
+    for part in [
+        "class DemoSource:\n",
+        "    def add(\n        self,\n        *,\n        name: str,\n        text: str,\n        \
+         tags: Sequence[str] | None = None,\n        urgent: bool | None = None,\n    ) -> dict[str, Any]:\n",
+        "        \"\"\"Keeps a note.\n",
+        "    def list(self) -> dict[str, Any]:\n",
+        "class Sources(NativeStore):\n",
+        "    def demo(self) -> DemoSource: ...\n",
+    ] {
+        assert!(python.contains(part), "{part}\nis not in\n{python}");
+    }
+    for part in [
+        "export interface DemoAddParams {\n  /** What it is called. */\n  readonly name: string\n",
+        "  readonly tags?: readonly string[] | null\n",
+        "  add(params: DemoAddParams): Answer\n",
+        "  list(): Answer\n",
+        "export interface Sources {\n",
+        "  readonly demo: DemoSource\n",
+    ] {
+        assert!(typescript.contains(part), "{part}\nis not in\n{typescript}");
+    }
+    if let Some(out) = std::env::var_os("NUDGE_TYPEGEN_OUT").map(PathBuf::from) {
+        fs::create_dir_all(&out).unwrap();
+        fs::write(out.join("_sources.pyi"), python).unwrap();
+        fs::write(out.join("sources.d.ts"), typescript).unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! What both languages need to know of a source: its methods, their params, and the type of each.
+
+use nudge::ContextUse;
+use nudge_core::source::SourceSpec;
+use serde_json::Value;
+
+/// A source with methods of its own name.
+pub struct Namespace {
+    pub name: &'static str,
+    /// What it says of itself.
+    pub guide: &'static str,
+    pub verbs: Vec<Verb>,
+}
+
+/// A method of a source.
+pub struct Verb {
+    /// `nudge.records.add_many` of the source `records` is `add_many`.
+    pub name: String,
+    pub description: &'static str,
+    pub params: Vec<Param>,
+}
+
+/// A member of a method's params.
+pub struct Param {
+    pub name: String,
+    pub description: String,
+    pub is_required: bool,
+    pub kind: Kind,
+}
+
+/// What a JSON Schema allows, as far as type checkers can follow.
+pub enum Kind {
+    Text,
+    Words(Vec<String>),
+    Integer,
+    Number,
+    Truth,
+    List(Box<Self>),
+    /// An object of values of one kind.
+    Map(Box<Self>),
+    Any(Vec<Self>),
+    /// Where the caller stands: whatever the bindings take for it.
+    Context,
+    Json,
+}
+
+impl Namespace {
+    /// `None` for the hints, whose methods have no prefix.
+    pub fn of(source: &SourceSpec) -> Option<Self> {
+        let prefix = format!("nudge.{}.", source.name);
+        let rows = (source.methods)().into_iter();
+        let verbs: Vec<_> = rows
+            .filter_map(|row| {
+                let name = row.name.strip_prefix(&prefix)?.replace(['.', '-'], "_");
+                let params = Param::all(&(row.params)(), row.context != ContextUse::None);
+                Some(Verb { name, description: row.description, params })
+            })
+            .collect();
+        (!verbs.is_empty()).then_some(Self { name: source.name, guide: source.guide, verbs })
+    }
+
+    /// The name of its class, `DemoSource`.
+    pub fn class(&self) -> String {
+        format!("{}Source", capitalized(self.name))
+    }
+}
+
+impl Param {
+    fn all(schema: &Value, takes_context: bool) -> Vec<Self> {
+        let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let param = |(name, one): (&String, &Value)| Self {
+            name: name.clone(),
+            description: one["description"].as_str().unwrap_or_default().to_owned(),
+            is_required: required.contains(&name.as_str()),
+            kind: if takes_context && name == "context" { Kind::Context } else { Kind::of(one) },
+        };
+        properties.map(param).collect()
+    }
+}
+
+impl Kind {
+    fn of(schema: &Value) -> Self {
+        if let Some(options) = schema["anyOf"].as_array() {
+            return Self::Any(options.iter().map(Self::of).collect());
+        }
+        match schema["type"].as_str() {
+            Some("string") => match schema["enum"].as_array() {
+                Some(words) => Self::Words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+                None => Self::Text,
+            },
+            Some("integer") => Self::Integer,
+            Some("number") => Self::Number,
+            Some("boolean") => Self::Truth,
+            Some("array") => Self::List(Box::new(Self::of(&schema["items"]))),
+            Some("object") => Self::Map(Box::new(Self::of(&schema["additionalProperties"]))),
+            _ => Self::Json,
+        }
+    }
+}
+
+/// `add_many` as `AddMany`.
+pub fn capitalized(name: &str) -> String {
+    let word = |word: &str| word.get(..1).map(|first| first.to_ascii_uppercase() + &word[1..]).unwrap_or_default();
+    name.split('_').map(word).collect()
+}
+
+/// A text in lines of at most `width` characters, as long as its words allow.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().filter(|line| line.is_empty() || line.len() + 1 + word.len() <= width);
+        match last {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
