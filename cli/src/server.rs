@@ -367,8 +367,8 @@ impl Serving {
     }
 }
 
-/// Runs the sources' periodic work off the event loop, and tells listeners when a source comes into use: its tools are
-/// offered then.
+/// Runs the sources' periodic work off the event loop, and reports sources that come into use or go out of it, as
+/// this changes the list of tools.
 async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -376,7 +376,7 @@ async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
     loop {
         ticks.tick().await;
         let ticking = Arc::clone(&sources);
-        // A source that panics here still answers, or says why not.
+        // After a panic the loop goes on: the source still answers calls, or reports its own failure.
         let ticked = spawn_blocking(move || {
             ticking.tick();
             ticking.in_use()

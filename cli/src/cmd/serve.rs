@@ -100,7 +100,7 @@ fn asks(values: &Values) -> Result<Asks> {
         return Ok(Asks::Nothing);
     }
     let path = values.text("token_file");
-    // Who says it last counts: a variable with a token comes before a file that the settings file names.
+    // The stronger origin wins: a token in a variable comes before a file that the settings file names.
     if !path.is_empty() && values.origin("token_file") >= values.origin("token") {
         let read = std::fs::read_to_string(path);
         let read = read.map_err(|error| Error::invalid(format!("The token file {path} cannot be read: {error}.")))?;

@@ -1,11 +1,11 @@
 //! The journal: the changes that a session has acknowledged, for the PRIMARY that comes next.
 //!
-//! It is the file `journal` in the runtime directory: [`MAGIC`], then records. A record is the length of its
-//! payload and a CRC-32, both four bytes in little-endian order, and the payload. The CRC covers the length
-//! and the payload, so that zeros at the end of a file are no record. An empty file is an empty journal.
+//! It is the file `journal` in the runtime directory: [`MAGIC`], then records; an empty file is an empty journal. A
+//! record is the length of its payload and a CRC-32, both four bytes in little-endian order, and the payload. The
+//! CRC covers the length and the payload, so that zeros at the end of a file are no record.
 //!
-//! A record is written by one call and survives the death of the process at once, because the system
-//! holds it. It is never flushed to the disk: a session does not outlive the machine.
+//! A record is written by one system call and so survives the death of the process at once. It is never flushed to
+//! the disk: a session does not outlive the machine.
 
 use std::fmt;
 use std::fs::File;
@@ -33,22 +33,19 @@ const MAX_RECORD_BYTES: usize = 128 << 20;
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl RuntimeDir {
-    /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the
-    /// lock.
+    /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the lock.
     ///
     /// With `keep` the session goes on: the longest whole prefix of the records is returned in order,
     /// and the rest of the file is cut off. Without `keep` a new session begins and the old journal is removed.
     ///
-    /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under
-    /// the journal's name is not read but replaced: the name is removed, the file itself is untouched. A
-    /// directory stays; until it is gone, every append is refused. Both are reported in
-    /// [`Restored::notice`], and neither needs a restart.
+    /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under the
+    /// journal's name is not read but replaced: the name is removed, the file itself is untouched. A directory stays;
+    /// until it is gone, every append is refused. [`Restored::notice`] reports both, and neither needs a restart.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open
-    /// files, an error of the disk), or was written by another version of Nudge: a PRIMARY that went on
-    /// without it would lose acknowledged changes, so the file stays as it is and the caller gives the
-    /// lock back.
+    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open files, an
+    /// error of the disk), or was written by another version of Nudge: a PRIMARY that went on without it would lose
+    /// acknowledged changes, so the file stays as it is and the caller gives the lock back.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
         Journal::open(Arc::clone(&self.dir), self.path().join(NAME), lock.id.clone(), keep)
     }
@@ -85,9 +82,9 @@ impl fmt::Debug for Restored {
 
 /// The open journal of the PRIMARY. Its methods may be called from any thread; they exclude each other.
 ///
-/// When another process renames, removes or replaces the file, the next append puts a copy of what was
-/// written back in its place. When that happens to `primary.lock`, another may be PRIMARY by now: the journal
-/// is never touched again, and everything is refused. (On Windows only a missing file is noticed.)
+/// When another process renames, removes or replaces the file, the next append puts a copy back in its place. When
+/// that happens to `primary.lock`, another may be PRIMARY by now: the journal is never touched again, and everything
+/// is refused. (On Windows only a missing file is noticed.)
 pub struct Journal {
     dir: Arc<Dir>,
     path: PathBuf,
@@ -144,11 +141,10 @@ impl Journal {
     /// Appends a record: when this returns, the death of the process does not lose it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the record cannot be written. Then nothing of it stays in the file, or the rest
-    /// is cut off before anything else is written; every call tries again, so appends work once the
-    /// reason is gone. See [`Self::needs_compaction`] for the one reason that does not go by itself.
-    /// Records of more than 128 MiB are refused too. Once `primary.lock` was removed or replaced every call fails
-    /// for good, and the record that was being written just then may stay.
+    /// `E_UNAVAILABLE` when the record is over 128 MiB or cannot be written. Then nothing of it stays in the file, or
+    /// the rest is cut off before anything else is written; every call tries again, so appends work once the reason is
+    /// gone ([`Self::needs_compaction`] is the one that does not go by itself). Once `primary.lock` was removed or
+    /// replaced every call fails for good, and the record that was being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let mut inner = self.lock();
         self.add(&mut inner, payload).map_err(|error| self.refusal(&error))
@@ -159,9 +155,8 @@ impl Journal {
         self.lock().good
     }
 
-    /// Returns true when another process has shortened the file: records are missing, so appends are refused until
-    /// [`Self::compact`] has written everything anew. A [`nudge::Log`] that reports this in `is_long` heals
-    /// within the call.
+    /// Returns true when another process has shortened the file: appends are refused until [`Self::compact`] has
+    /// written everything anew. A [`nudge::Log`] that reports this in `is_long` heals within the call.
     pub fn needs_compaction(&self) -> bool {
         self.lock().damaged
     }
@@ -177,8 +172,7 @@ impl Journal {
         self.rewrite(&mut self.lock(), Vec::new(), payloads)
     }
 
-    /// Compacts a part of the journal: records for which `keep` returns true stay as they are, and `payloads`
-    /// replace the others.
+    /// Compacts a part of the journal: records for which `keep` returns true stay, `payloads` replace the others.
     ///
     /// # Errors
     /// As [`compact`](Self::compact).
@@ -213,8 +207,7 @@ impl Journal {
         self.replace(inner, fill).map_err(|error| self.refusal(&error))
     }
 
-    /// Empties the journal of a session that is over. The caller lets no change happen any more; a record that is
-    /// appended afterwards would be restored.
+    /// Empties the journal of a session that is over. The caller makes no more changes: these would be restored.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
@@ -263,8 +256,8 @@ impl Journal {
         self.prepare(inner)?;
         let before = inner.good;
         Self::write(inner, payload)?;
-        // The second check: a PRIMARY that wins a new lock after it reads this record. When the check fails, the
-        // record is not cut off here, as the file may be another PRIMARY's; a later append cuts it, if it may.
+        // The second check: a PRIMARY that wins a new lock after it reads this record. When it fails, the record is
+        // not cut off here, as the file may be another PRIMARY's; a later append cuts it, if it may.
         self.check_lock(inner).inspect_err(|_| inner.good = before)
     }
 
@@ -335,7 +328,6 @@ impl Journal {
     /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
     fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
         self.check_lock(inner)?;
-        // A compaction that was killed leaves its file.
         let _ = self.dir.remove(TEMPORARY);
         let new = self.dir.create_new(TEMPORARY)?;
         let put = |inner: &mut Inner| -> io::Result<(u64, FileId)> {

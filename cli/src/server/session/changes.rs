@@ -34,11 +34,11 @@ pub enum Touched {
     },
     /// The list of tools.
     Tools,
-    /// Anything: some changes were missed.
+    /// All resources: some changes were missed.
     Everything,
 }
 
-/// The `what` of a change that tells that a source came into use, or is no longer: its tools are listed or not.
+/// The `what` of a change by which a source comes into use or goes out of it, so that its tools are listed or not.
 pub const IN_USE: &str = "in_use";
 
 /// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
@@ -55,7 +55,7 @@ const RELAY_PAUSE: Duration = Duration::from_millis(50);
 /// All changes of a moment.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Set when changes were missed, so that anything may have changed.
+    /// Set when changes were missed, so that any resource may have changed.
     everything: bool,
     /// The sources with a resource that has more or fewer parts than before.
     counts: BTreeSet<&'static str>,
@@ -241,12 +241,12 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
         };
         let heard = match (since, told.missed) {
             (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::touched).collect(),
-            // The tools were asked for when this began.
+            // At the start only resources are reported, as the tools have just been asked for.
             (None, _) => vec![Touched::Everything],
             (Some(_), _) => vec![Touched::Everything, Touched::Tools],
         };
         for touch in heard {
-            // Nobody may be listening.
+            // An error means only that nobody is listening.
             let _ = touched.send(touch);
         }
         since = Some(told.next);
@@ -256,10 +256,10 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
 /// A change in the answer of the PRIMARY.
 #[derive(Deserialize)]
 struct ChangeTold {
-    /// Absent where a PRIMARY is of before there were other sources than the hints.
+    /// The source; absent when the PRIMARY's version has only hints.
     source: Option<String>,
     what: String,
-    /// The resources; absent from such a PRIMARY, whose changes name a component.
+    /// The resources; absent when the PRIMARY's version has only hints, whose changes name a component.
     touched: Option<Vec<Touch>>,
     component: Option<String>,
     version: Option<u64>,
@@ -271,7 +271,7 @@ impl ChangeTold {
             return vec![Touched::Tools];
         }
         let first = sources::all().first().map_or("", |first| first.name);
-        // The resources of a source that is not known here are nobody's who listens here.
+        // A source that is unknown here has no subscribers here.
         let Some(source) = sources::named(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
         let touched = match (self.touched, self.component) {
             (Some(touched), _) => touched,
