@@ -1,6 +1,6 @@
 // What TypeScript says of a source, by the declarations that are generated for it; `bindings/node/check` reads it,
 // nothing runs it.
-import { connect } from 'nudge-hints'
+import { Context, connect } from 'nudge-hints'
 import type { DemoAddParams, Json, Store } from 'nudge-hints'
 
 /** Both types are the same. */
@@ -22,5 +22,11 @@ store.demo.add({ name: 'a', text: 1 })
 store.demo.get('a')
 // @ts-expect-error no such verb
 store.demo.nothing()
+// Of a source with params of every kind.
+store.kinds.import({ from: 'a', pace: 'fast', count: 1, share: 0.5, paces: ['slow'], by_name: { a: true, b: 'c' }, data: [1] })
+store.kinds.import({ context: new Context({ cwd: '/work' }) })
+store.kinds.import()
+// @ts-expect-error one of two words
+store.kinds.import({ pace: 'late' })
 // @ts-expect-error no such source
 store.nothing

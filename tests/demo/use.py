@@ -13,4 +13,8 @@ store.demo.get("a")  # type: ignore[call-arg]
 store.demo.nothing()  # type: ignore[attr-defined]
 store.nothing  # type: ignore[attr-defined] # noqa: B018
 store.qurey()  # type: ignore[attr-defined]
+# Of a source with params of every kind.
+store.kinds.import_(from_="a", pace="fast", count=1, share=0.5, paces=["slow"], by_name={"a": True, "b": "c"}, data=[1])
+store.kinds.import_(context=nudge.Context(cwd="/work"))
+store.kinds.import_(pace="late")  # type: ignore[arg-type]
 assert_type(store.list_components()["components"][0]["hint_count"], int)

@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nudge_core::source::SourceSpec;
-use schema::Namespace;
+use schema::{Kind, Namespace, Param, Verb};
 
 /// The generated files, from the root of the repository.
 const PYTHON: &str = "bindings/python/python/nudge/_sources.pyi";
@@ -34,8 +34,29 @@ fn namespaces(sources: &[&SourceSpec]) -> Vec<Namespace> {
     sources.iter().filter_map(|source| Namespace::of(source)).collect()
 }
 
+/// The demo, and a source whose one method has params of every kind, by names that Python keeps for itself.
 fn with_demo() -> Vec<Namespace> {
-    namespaces(&[&nudge::SOURCE, &nudge_demo::SOURCE])
+    let words = || Kind::Words(vec!["fast".into(), "slow".into()]);
+    let kinds = [
+        ("from", Kind::Text),
+        ("pace", words()),
+        ("count", Kind::Integer),
+        ("share", Kind::Number),
+        ("paces", Kind::List(Box::new(words()))),
+        ("by_name", Kind::Map(Box::new(Kind::Any(vec![Kind::Text, Kind::Truth])))),
+        ("context", Kind::Context),
+        ("data", Kind::Json),
+    ];
+    let params = kinds.map(|(name, kind)| Param {
+        is_required: false,
+        description: "Ends \"\"\" and */ no comment.".into(),
+        name: name.into(),
+        kind,
+    });
+    let verb = Verb { name: "import".into(), description: "Takes all.", params: params.into() };
+    let mut all = namespaces(&[&nudge::SOURCE, &nudge_demo::SOURCE]);
+    all.push(Namespace { name: "kinds", guide: "Every kind of param.", verbs: vec![verb] });
+    all
 }
 
 #[test]
@@ -61,6 +82,9 @@ fn a_source_has_a_class_with_typed_methods() {
         "    def list(self) -> dict[str, Any]:\n",
         "class Sources(NativeStore):\n",
         "    def demo(self) -> DemoSource: ...\n",
+        "    def import_(\n        self,\n        *,\n        from_: str | None = None,\n",
+        "        pace: Literal[\"fast\", \"slow\"] | None = None,\n",
+        "        by_name: Mapping[str, str | bool] | None = None,\n        context: ContextLike | None = None,\n",
     ] {
         assert!(python.contains(part), "{part}\nis not in\n{python}");
     }
@@ -71,6 +95,10 @@ fn a_source_has_a_class_with_typed_methods() {
         "  list(): Answer\n",
         "export interface Sources {\n",
         "  readonly demo: DemoSource\n",
+        "  readonly from?: string | null\n",
+        "  readonly paces?: readonly ('fast' | 'slow')[] | null\n",
+        "  readonly context?: ContextLike\n",
+        "  import(params?: KindsImportParams | null): Answer\n",
     ] {
         assert!(typescript.contains(part), "{part}\nis not in\n{typescript}");
     }

@@ -19,8 +19,10 @@ pub fn stubs(sources: &[Namespace]) -> String {
         class(source, &mut body);
     }
     body += "class Sources(NativeStore):\n    \"\"\"What `Store` inherits: the sources besides the hints.\"\"\"\n";
-    for source in sources {
-        let _ = write!(body, "\n    @property\n    def {}(self) -> {}: ...\n", attribute(source.name), source.class());
+    for (at, source) in sources.iter().enumerate() {
+        // The formatter parts them from the text alone.
+        body += if at == 0 { "\n" } else { "" };
+        let _ = write!(body, "    @property\n    def {}(self) -> {}: ...\n", attribute(source.name), source.class());
     }
     let mut head = format!("# Generated from the method tables; {HOW} writes it anew.\n");
     head += "\"\"\"The sources as `Store` has them.\"\"\"\n\n";
