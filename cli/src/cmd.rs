@@ -31,7 +31,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
-use nudge::{Error, ErrorKind, Result, Service};
+use nudge::{Error, ErrorKind, Result};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

@@ -183,14 +183,17 @@ pub fn change(change: &Value) -> String {
     let time = at.get(11..19).unwrap_or(&at).to_owned();
     let what = text(&change["what"]);
     let by = change["by"].as_str().map(|by| format!("  {}", styled(FAINT, format!("({})", visible(by)))));
-    let about = match change["count"].as_u64() {
-        Some(count) => plural(count, "hint"),
-        None => format!(
-            "{} v{}  {}",
-            styled(STRONG, name(change)),
-            change["version"],
-            tables::one_line(change["value"].as_str().unwrap_or_default())
-        ),
+    let source = text(&change["source"]);
+    let about = if source != nudge::HINTS {
+        // The changes of the other sources say which of their parts it was by `name`.
+        let part =
+            change["name"].as_str().map(|part| format!(" {}", styled(STRONG, visible(part)))).unwrap_or_default();
+        format!("{source}{part}")
+    } else if let Some(count) = change["count"].as_u64() {
+        plural(count, "hint")
+    } else {
+        let value = tables::one_line(change["value"].as_str().unwrap_or_default());
+        format!("{} v{}  {value}", styled(STRONG, name(change)), change["version"])
     };
     format!("{time}Z  {what:<7}  {about}{}\n", by.unwrap_or_default())
 }

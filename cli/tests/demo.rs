@@ -6,6 +6,9 @@ mod kit;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use kit::{PATIENCE, Serve, command, home, wait_for, with_demo};
 use serde_json::{Value, json};
@@ -45,6 +48,25 @@ impl Desk {
             status["result"]["proxies"].as_array().unwrap().contains(&json!(pid)).then_some(())
         });
         serve
+    }
+
+    /// Returns the first line of `nudge watch` with these flags, while a command is run again and again: what it does
+    /// before the watch listens is not told.
+    fn first_watched(&self, flags: &[&str], command: &[&str]) -> String {
+        let args = [&["watch"], flags].concat();
+        let mut watch = with_demo(&self.runtime, &self.data, &args).stdin(Stdio::null()).spawn().unwrap();
+        let stdout = BufReader::new(watch.stdout.take().unwrap());
+        let (tell, told) = mpsc::channel();
+        let reader = thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        let first = wait_for("a change", PATIENCE, || {
+            self.run(command);
+            told.recv_timeout(Duration::from_millis(50)).ok()
+        });
+        watch.kill().unwrap();
+        watch.wait().unwrap();
+        drop(told);
+        let _ = reader.join().unwrap();
+        first
     }
 
     /// What a command prints; it must work.
@@ -282,16 +304,11 @@ fn its_changes_are_watched_and_its_resources_are_read() {
     let desk = Desk::new();
     let mut primary = desk.primary();
     primary.initialize("2025-11-25");
-    let mut watch = with_demo(&desk.runtime, &desk.data, &["watch", "--json"]).stdin(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
-    // It may not be listening yet: what it misses is not told.
-    let heard = wait_for("a change", PATIENCE, || {
-        desk.run(&["demo", "add", "a", "one"]);
-        Some(serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap())
-    });
+    let json = desk.first_watched(&["--json"], &["demo", "add", "a", "one"]);
+    let heard: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&heard["source"], &heard["name"]), (&json!("demo"), &json!("a")), "{heard}");
-    watch.kill().unwrap();
-    watch.wait().unwrap();
+    let line = desk.first_watched(&[], &["demo", "add", "b", "one"]);
+    assert!(line.ends_with("demo b  (cli)"), "{line}");
 
     let mut ask = |method: &str, params: Value| {
         primary.send(&json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params}).to_string());
@@ -301,7 +318,7 @@ fn its_changes_are_watched_and_its_resources_are_read() {
     };
     let listed = ask("resources/list", json!({}));
     let uris: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
-    assert_eq!(uris, ["nudge://components", "nudge://demo", "nudge://demo/a"]);
+    assert_eq!(uris, ["nudge://components", "nudge://demo", "nudge://demo/a", "nudge://demo/b"]);
     let read = ask("resources/read", json!({"uri": "nudge://demo/a"}));
     assert!(read["contents"][0]["text"].as_str().unwrap().contains("\"text\":\"one\""), "{read}");
     ask("resources/subscribe", json!({"uri": "nudge://demo/a"}));

@@ -17,15 +17,14 @@ use nudge_core::suggest::Suggester;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
+use crate::choice::{Match, pick};
 use crate::config::Config;
 use crate::guard;
 use crate::hint::{Hint, HintMeta, HintValue, check_name};
-use crate::log::{Applied, Log, NoLog};
-use crate::method::SetHint;
-use crate::record::{self, Entry, Read};
+use crate::log::{Applied, Entry, Log, NoLog};
+use crate::record::{self, Read};
 use crate::store::{Change, Store, Variants};
 use crate::trash::Trash;
-use crate::view::{Match, pick};
 
 /// Largest number of cached compiled scopes.
 const MAX_CACHED_SCOPES: usize = 1024;
@@ -462,20 +461,5 @@ impl Plan<'_> {
 
     pub fn set_extra(&mut self, extra: Arc<RawValue>) {
         self.changes.push(Change::Extra(extra));
-    }
-}
-
-impl SetHint {
-    /// Makes params with defaults for all other fields.
-    pub fn new(component: impl Into<String>, key: impl Into<String>, value: impl Into<HintValue>) -> Self {
-        Self {
-            component: component.into(),
-            key: key.into(),
-            value: value.into(),
-            meta: HintMeta::default(),
-            if_match_version: None,
-            variant: None,
-            allow_secret: false,
-        }
     }
 }

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::ttl::Ttl;
 
+/// The name of the hints among the sources.
+pub const NAME: &str = "hints";
+
 mod value;
 
 pub use value::{Command, Format, HintValue, PathValue, Shell, Template};

@@ -33,6 +33,7 @@ pub mod method;
 pub mod value;
 
 mod cache;
+mod choice;
 mod config;
 mod explain;
 mod guard;
@@ -50,9 +51,10 @@ mod view;
 pub use nudge_core::{context, safety};
 
 pub use cache::Nudge;
+pub use choice::Match;
 pub use config::Config;
-pub use hint::{Hint, HintMeta, HintValue, Redacted, check_name};
-pub use log::{Applied, Log};
+pub use hint::{Hint, HintMeta, HintValue, NAME as HINTS, Redacted, check_name};
+pub use log::{Applied, Entry, Log};
 pub use nudge_core::clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
 pub use nudge_core::context::{Context, ContextSpec, EnvNames};
 pub use nudge_core::error::{Error, ErrorKind, Result};
@@ -61,12 +63,11 @@ pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
-pub use record::Entry;
 pub use snapshot::Payload;
-pub use source::{NAME as HINTS, SOURCE};
+pub use source::SOURCE;
 pub use store::Change;
 pub use ttl::Ttl;
-pub use view::{Match, View};
+pub use view::View;
 
 // Short names for the verbs' params and results, which are documented in `method`.
 #[doc(no_inline)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
+use serde_json::value::RawValue;
 
 use crate::hint::Hint;
-use crate::record::Entry;
 use crate::store::Change;
 
 /// Records changes before anyone can see them.
@@ -52,6 +52,20 @@ impl<L: Log + ?Sized> Log for Arc<L> {
     fn begin_anew(&self, records: &[Vec<u8>]) {
         (**self).begin_anew(records);
     }
+}
+
+/// A planned write, as a [`Log`](crate::Log) records it before it is applied.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// The write, as [`Log::applied`](crate::Log::applied) gets it afterwards.
+    pub applied: Applied<'a>,
+    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing else
+    /// is in it.
+    pub result: Option<&'a RawValue>,
+    /// The version of the secret that the call was about, when there is no result.
+    pub(crate) version: Option<u64>,
+    /// The call itself, when the caller gave an idempotency key.
+    pub(crate) call: Option<&'a str>,
 }
 
 /// A write that was made.

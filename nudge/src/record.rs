@@ -12,23 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::hint::{Exported, Hint};
-use crate::log::Applied;
+use crate::log::Entry;
 use crate::store::Change;
 use crate::trash::Trash;
-
-/// A planned write, as a [`Log`](crate::Log) records it before it is applied.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
-    /// The write, as [`Log::applied`](crate::Log::applied) gets it afterwards.
-    pub applied: Applied<'a>,
-    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing else
-    /// is in it.
-    pub result: Option<&'a RawValue>,
-    /// The version of the secret that the call was about, when there is no result.
-    pub(crate) version: Option<u64>,
-    /// The call itself, when the caller gave an idempotency key.
-    pub(crate) call: Option<&'a str>,
-}
 
 impl Entry<'_> {
     /// Returns the record, for [`Nudge::restore`](crate::Nudge::restore).

@@ -18,12 +18,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cache::Nudge;
 use crate::config::Config;
-use crate::hint::Hint;
-use crate::log::{Applied, Log};
-use crate::record::Entry;
-
-/// The name of this source.
-pub const NAME: &str = "hints";
+use crate::hint::{Hint, NAME};
+use crate::log::{Applied, Entry, Log};
 
 /// Number of changes of one call above which a single event reports all of them.
 const MAX_EVENTS_OF_ONE_CALL: usize = 50;

@@ -36,7 +36,7 @@ use crate::args::Doctor;
 const HOOK_PATIENCE_MS: u64 = 5_000;
 /// Time for starting and ending the hook, beside its own limit.
 const START_MS: f64 = 5.0;
-/// Largest NUDGE_HOOK_MS that is advised: the clients wait 2 seconds.
+/// Largest `NUDGE_HOOK_MS` that is advised: the clients wait 2 seconds.
 const MOST_HOOK_MS: f64 = 1_500.0;
 /// Number of runs whose median is reported.
 const TIMED: usize = 3;

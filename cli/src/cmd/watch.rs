@@ -54,7 +54,10 @@ fn nobody_reads() -> bool {
     false
 }
 
-/// Returns true for a change to print. A change of many hints at once has no component and is always printed.
+/// Returns true for a change to print: any, or those of a component's hints. A change of many hints at once has no
+/// component, and may be of any.
 fn wanted(change: &Value, args: &Watch) -> bool {
-    args.component.as_deref().is_none_or(|component| change.get("component").is_none_or(|name| name == component))
+    args.component.as_deref().is_none_or(|component| {
+        change["source"] == nudge::HINTS && change.get("component").is_none_or(|name| name == component)
+    })
 }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
 
 use crate::connection::{Connection, Failed};
-use crate::runtime::{RuntimeDir, ServerFile};
+use crate::runtime::{RuntimeDir, ServerFile, no_server};
 use crate::session::SessionState;
 
 /// Request header that asks the server to name the variables that `context.env` lacks
@@ -356,11 +356,6 @@ fn header(text: &str) -> HeaderValue {
     let plain: String =
         text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
     HeaderValue::try_from(plain).unwrap_or(HeaderValue::from_static("?"))
-}
-
-/// The error for a missing server, or a missing runtime directory.
-pub(crate) fn no_server() -> Error {
-    unavailable("No Nudge server is running; start one with `nudge serve`.")
 }
 
 pub(crate) fn unavailable(message: impl Into<String>) -> Error {

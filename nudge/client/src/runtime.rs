@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nudge::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::client::no_server;
 use crate::dir::{Dir, FileId, Unfit};
 
 /// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
@@ -386,4 +385,8 @@ impl fmt::Debug for ServerFile {
             .field("token", &self.token.as_ref().map(|_| "[secret]"))
             .finish()
     }
+}
+/// The error for a missing server, or a missing runtime directory.
+pub(crate) fn no_server() -> Error {
+    Error::unavailable("No Nudge server is running; start one with `nudge serve`.")
 }

@@ -117,7 +117,7 @@ impl Error {
         self
     }
 
-    /// Reads an error object back, as a client of a remote [`Service`](crate::service::Service) does.
+    /// Reads an error object back, as a client of a remote service does.
     /// An unknown code reads as [`ErrorKind::Other`]; code, message and data are kept. Any other JSON than an
     /// error object reads as [`ErrorKind::Unavailable`].
     pub fn from_json(object: &Value) -> Self {

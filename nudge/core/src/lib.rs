@@ -13,7 +13,7 @@
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`text`] | why something was chosen, as named addends of a score; relevance of words; lines that are safe to show |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
-//! | [`suggest`] | offers, the one merge, and what each client session was told |
+//! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
 //!
 //! **Architecture invariant:** this crate knows no hint, no process, no socket, and reads no file but git's. It
 //! depends on no other crate of Nudge.
@@ -30,6 +30,7 @@ pub mod service;
 pub mod settings;
 pub mod source;
 pub mod suggest;
+pub mod suggest_service;
 pub mod table;
 pub mod text;
 pub mod wire;

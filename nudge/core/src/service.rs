@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::once::{Call, Made};
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -307,4 +306,45 @@ impl Service for Services {
 /// The error for a name that no table has. It does not repeat the name, which may be anything.
 pub fn unknown_method() -> Error {
     Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists them.")
+}
+/// What a key is used for: a method and a fingerprint of its params.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    method: &'static str,
+    params: u64,
+    /// Whether the params surely hold neither a secret nor a value of the environment, which could be
+    /// guessed from their fingerprint.
+    open: bool,
+}
+
+impl Call {
+    /// A call of `method` with these params. Whether they are open is decided by looking for words, which errs on the
+    /// safe side: JSON can write a letter only as itself or with `\u`.
+    pub fn new(method: &'static str, params: &str) -> Self {
+        let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
+        // FNV-1a: it is recorded, and so the same in every process and version.
+        let fnv = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self { method, params: params.bytes().fold(0xcbf2_9ce4_8422_2325, fnv), open }
+    }
+
+    /// As a record holds it: the method, and the fingerprint unless it is about secrets.
+    pub(crate) fn text(self, secrets: bool) -> String {
+        let Self { method, params, open } = self;
+        if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
+    }
+
+    /// Whether this is the call that a record tells of, as far as it tells.
+    pub(crate) fn is(self, recorded: &str) -> bool {
+        recorded == self.method || recorded == self.text(false)
+    }
+}
+
+/// What is left of a call that was made, when its result is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It was about a secret, and another process made it: the journal holds only this version that it led to.
+    Lost(u64),
+    /// Its result was large, and is not kept any more. The call is not made again: a set or a bump answers with what
+    /// is stored now, any other is refused.
+    Dropped,
 }

@@ -8,7 +8,6 @@
 mod answer;
 mod memory;
 mod merge;
-mod service;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,7 +30,6 @@ use crate::words::Words;
 pub use answer::{HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use memory::{Counts, SessionStats, Suggester};
 pub use merge::{Budget, Merged, merge};
-pub use service::SuggestService;
 
 /// Bytes of one answer of `nudge.suggest`, when the caller does not say.
 const DEFAULT_MAX_BYTES: usize = 2_000;

@@ -47,8 +47,8 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
-use crate::once::{Call, Once};
-use crate::service::{Caller, Method, unknown_method};
+use crate::once::Once;
+use crate::service::{Call, Caller, Method, unknown_method};
 use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.

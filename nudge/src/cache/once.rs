@@ -1,8 +1,9 @@
 //! Calls that are made once: the record of a change holds the call's idempotency key and result.
 
 use nudge_core::error::Result;
-use nudge_core::once::{Call, Made, Once};
+use nudge_core::once::Once;
 use nudge_core::service::Method;
+use nudge_core::service::{Call, Made};
 use serde_json::value::RawValue;
 
 use super::Nudge;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Made;
 use nudge_core::once::Recordable;
-use nudge_core::service::{Caller, Method};
+use nudge_core::service::{Caller, Made, Method};
 use nudge_core::table::{Row, answer, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;

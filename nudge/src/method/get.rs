@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cache::Nudge;
+use crate::choice::{Match, pick};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::view::{Match, pick};
 
 /// Largest number of near misses that an error lists.
 const MAX_NEAR_MISSES: usize = 20;

@@ -14,9 +14,8 @@ use super::bump::used;
 use super::set::redacted;
 use super::suggest::id;
 use crate::cache::{Act, Nudge};
-use crate::hint::{Hint, Use};
+use crate::hint::{Hint, NAME, Use};
 use crate::scoring;
-use crate::source::NAME;
 
 /// Number of failures that count for a command that is not found or not executable.
 const CANNOT_RUN: u32 = 3;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Made;
 use nudge_core::once::Recordable;
 use nudge_core::scope::ScopeSpec;
-use nudge_core::service::{Caller, Method};
+use nudge_core::service::{Caller, Made, Method};
 use nudge_core::table::{Row, answer, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
@@ -48,6 +47,21 @@ pub struct SetHint {
     /// The secret guard's finding is a false alarm.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub allow_secret: bool,
+}
+
+impl SetHint {
+    /// Makes params with defaults for all other fields.
+    pub fn new(component: impl Into<String>, key: impl Into<String>, value: impl Into<HintValue>) -> Self {
+        Self {
+            component: component.into(),
+            key: key.into(),
+            value: value.into(),
+            meta: HintMeta::default(),
+            if_match_version: None,
+            variant: None,
+            allow_secret: false,
+        }
+    }
 }
 
 /// Result of [`Nudge::set`].

@@ -16,8 +16,7 @@ use serde_json::value::to_raw_value;
 
 use super::query::row;
 use crate::cache::Nudge;
-use crate::hint::{Hint, Source};
-use crate::source::NAME;
+use crate::hint::{Hint, NAME, Source};
 use crate::store::{Filter, Found};
 
 /// Smallest similarity between a failed command and a hint's command.

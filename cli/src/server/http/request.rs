@@ -11,7 +11,8 @@ use tokio::task::spawn_blocking;
 
 use super::rpc::{self, Request};
 use crate::server::session::calls::{MAX_INLINE_BYTES, broken};
-use crate::server::session::history::{CHANGES, History};
+use crate::server::session::changes::CHANGES;
+use crate::server::session::history::History;
 
 /// Length to which a caller's name is cut.
 const MAX_NAME_BYTES: usize = 128;

@@ -7,7 +7,7 @@ use nudge::{Caller, Service};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::server::session::history::CHANGES;
+use crate::server::session::changes::CHANGES;
 
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;

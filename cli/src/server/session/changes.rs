@@ -17,7 +17,6 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
 use super::backend::Backend;
-use super::history::CHANGES;
 use crate::sources;
 
 /// The thing that a committed change touched.
@@ -38,6 +37,8 @@ pub enum Touched {
     Everything,
 }
 
+/// The method that returns changes.
+pub const CHANGES: &str = "nudge.changes";
 /// The `what` of a change by which a source comes into use or goes out of it, so that its tools are listed or not.
 pub const IN_USE: &str = "in_use";
 

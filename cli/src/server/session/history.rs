@@ -14,10 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::time::timeout;
 
-use super::changes::{IN_USE, TOUCHED_CAPACITY, Touched};
-
-/// The method that returns changes. [`History::wait`] comes before the call and does the waiting.
-pub const CHANGES: &str = "nudge.changes";
+use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, Touched};
 
 /// Largest number of remembered changes.
 const MAX_EVENTS: usize = 1_000;

@@ -7,7 +7,7 @@ use nudge::{Caller, Error, Method, Millis, Result, Service};
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
-use nudge_core::suggest::SuggestService;
+use nudge_core::suggest_service::SuggestService;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{
-    Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
-    Suggestions, merge,
-};
 use crate::clock::Clock;
 use crate::context::{EnvNames, ask_env};
 use crate::error::Result;
-use crate::once::{Call, Made, Once};
-use crate::service::{Caller, ContextUse, Method, Service};
+use crate::once::Once;
+use crate::service::{Call, Caller, ContextUse, Made, Method, Service};
 use crate::source::Source;
+use crate::suggest::{
+    Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
+    Suggestions, merge,
+};
 use crate::table::{NoParams, Row, Table, answer};
 
 /// Most requests that one source may be answering at a time. A source with so many counts as late and is not asked, so
