@@ -26,6 +26,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that the members of a stopped session have to notice.
 const FAREWELL: Duration = Duration::from_millis(500);
 const LOCK_POLL: Duration = Duration::from_millis(10);
+/// Time for which a PRIMARY tries to get the port of the one before it.
+const PORT_PATIENCE: Duration = Duration::from_millis(50);
+/// Pause between two such tries.
+const PORT_PAUSE: Duration = Duration::from_millis(1);
 /// Pause before a PROXY that could not become PRIMARY tries again, in which another PROXY may try.
 const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
 /// Number of further ports that are tried when the first is taken.
@@ -259,10 +263,16 @@ fn unreadable(dir: &RuntimeDir) -> Error {
 
 /// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`].
 fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
-    if let Some(before) = before
-        && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, before))
-    {
-        return Ok(listener);
+    if let Some(before) = before {
+        // A process that is killed loses its lock a moment before its port.
+        let late = Instant::now() + PORT_PATIENCE;
+        loop {
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, before)) {
+                Ok(listener) => return Ok(listener),
+                Err(error) if error.kind() == Io::AddrInUse && Instant::now() < late => sleep(PORT_PAUSE),
+                Err(_) => break,
+            }
+        }
     }
     let last = if first == 0 { first } else { first.saturating_add(NEXT_PORTS) };
     for port in first..=last {
