@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod kit;
 
-use kit::Session;
+use kit::RecordedStore;
 use nudge::ErrorKind;
 use serde_json::{Value, json};
 
@@ -24,14 +24,14 @@ fn name(key: &str) -> Value {
 }
 
 /// The open variant as it is stored.
-fn stored(session: &Session, key: &str) -> Value {
+fn stored(session: &RecordedStore, key: &str) -> Value {
     session.call("get_hint", &json!({"component": "a", "key": key})).unwrap()["hint"].clone()
 }
 
 #[test]
 fn what_touches_a_secret_among_others_is_not_made_again() {
     for limit in [0, 1] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         session.call("set_hint", &secret("k")).unwrap();
         session.call("set_hint", &open("k", "run sesame now")).unwrap();
         session.call("set_hint", &open("o", "x")).unwrap();
@@ -77,7 +77,7 @@ fn what_touches_a_secret_among_others_is_not_made_again() {
 #[test]
 fn an_outcome_counts_once_and_a_deleted_secret_is_deleted() {
     for limit in [0, 1] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         session.call("set_hint", &secret("k")).unwrap();
         session.call("set_hint", &open("o", "run sesame")).unwrap();
         let ran = json!({"command": "run sesame", "ok": true, "context": {"branch": "sesame"}});
@@ -99,7 +99,7 @@ fn an_outcome_counts_once_and_a_deleted_secret_is_deleted() {
 #[test]
 fn a_lost_secret_is_made_again_only_where_nothing_stands() {
     for limit in [0, 1] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         let plain = |key: &str| {
             let mut hint = secret(key);
             hint["meta"]["scope"] = Value::Null;
@@ -139,7 +139,7 @@ fn a_lost_secret_is_made_again_only_where_nothing_stands() {
 #[test]
 fn a_key_is_good_for_one_call() {
     for limit in [0, 1] {
-        let mut session = Session::new(limit);
+        let mut session = RecordedStore::new(limit);
         let set = open("k", "x");
         let env = |value: &str| json!({"component": "a", "key": "k", "context": {"env": {"TOKEN": value}}});
         let mut hidden = secret("s");
@@ -177,7 +177,7 @@ fn a_key_is_good_for_one_call() {
 
 #[test]
 fn a_record_without_the_call_still_reads() {
-    let session = Session::new(0);
+    let session = RecordedStore::new(0);
     let set = open("k", "x");
     session.keyed(Some("set"), "set_hint", &set).unwrap();
     let old = session.recorded().replace(r#","call":"nudge.set_hint ca66f4e8df0736f0""#, "");
@@ -190,7 +190,7 @@ fn a_record_without_the_call_still_reads() {
 #[test]
 fn large_results_do_not_make_keys_forgotten() {
     for limit in [0, 1] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         let big = |key: &str, n: usize| open(key, &format!("{n} {}", "x y ".repeat(16_000)));
         session.keyed(Some("kept"), "set_hint", &big("kept", 0)).unwrap();
         session.keyed(Some("bump"), "bump", &name("kept")).unwrap();

@@ -2,7 +2,7 @@
 
 mod kit;
 
-use kit::Session;
+use kit::RecordedStore;
 use nudge::{Import, ImportMode, Nudge};
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[test]
 fn everything_but_secrets_comes_back() {
     for limit in [0, 3] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         let scope = json!({"cwd_glob": ["/w/**"], "env_match": {"STAGE": ["a", "b"]}});
         session.call("set_hint", &json!({"component": "a", "key": "k", "value": "x", "meta": {"scope": scope, "tags": ["t"], "ttl": "PT2H"}})).unwrap();
         session
@@ -45,7 +45,7 @@ fn everything_but_secrets_comes_back() {
 #[test]
 fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
     for limit in [0, 1] {
-        let session = Session::new(limit);
+        let session = RecordedStore::new(limit);
         let secret =
             |value: &str| json!({"component": "a", "key": "k", "value": value, "meta": {"sensitivity": "secret"}});
         session.call("set_hint", &json!({"component": "a", "key": "k", "value": "open"})).unwrap();
@@ -78,7 +78,7 @@ fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
 #[test]
 fn a_call_with_a_key_is_made_once() {
     for limit in [0, 1] {
-        let mut session = Session::new(limit);
+        let mut session = RecordedStore::new(limit);
         let set = json!({"component": "a", "key": "k", "value": "x"});
         let first = session.keyed(Some("s"), "set_hint", &set).unwrap();
         let bumped = session.keyed(Some("b"), "bump", &json!({"component": "a", "key": "k"})).unwrap();
@@ -104,7 +104,7 @@ fn a_call_with_a_key_is_made_once() {
 
 #[test]
 fn what_is_no_record_is_passed_over() {
-    let session = Session::new(0);
+    let session = RecordedStore::new(0);
     session.call("set_hint", &json!({"component": "a", "key": "k", "value": "x"})).unwrap();
     let good = session.records.all.lock().unwrap().clone();
     let store = Nudge::default();
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn any_history_comes_back(steps in prop::collection::vec(step(), 1..60), limit in 0..6_usize, every in 1..20_usize) {
-        let mut session = Session::new(limit);
+        let mut session = RecordedStore::new(limit);
         for (n, (method, params)) in steps.iter().enumerate() {
             let key = n.to_string();
             let _ = session.keyed(Some(&key).filter(|_| n % 2 == 0).map(String::as_str), method, params);

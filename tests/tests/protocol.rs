@@ -20,7 +20,7 @@ mod steps;
 mod world;
 
 use steps::{Action, Flaw, Protocol};
-use world::{At, PROCESSES, Process, Session, World};
+use world::{At, PROCESSES, Process, SessionMark, World};
 
 /// More than the rounds from anywhere to a PRIMARY, each a step of every process.
 const PATIENCE: usize = 60;
@@ -114,7 +114,7 @@ impl Model for Protocol {
                 primaries(world).all(|_| !world.stopped)
             }),
             Property::always("nobody is turned away from a session that lives", |_, world: &World| {
-                let lives = world.session == Session::Lives;
+                let lives = world.session == SessionMark::Lives;
                 world.processes.iter().all(|process| !(lives && process.belongs() && process.at == At::TurnedAway))
             }),
             Property::always("nothing stays on the disk unless the last one died", |_, world: &World| {
@@ -133,11 +133,11 @@ impl Model for Protocol {
                 world.over != 0 && primaries(world).any(|primary| primary.store & world.owed != 0)
             }),
             Property::sometimes("a PROXY learns that its session was stopped", |_, world: &World| {
-                let stopped = world.session == Session::Stopped;
+                let stopped = world.session == SessionMark::Stopped;
                 stopped && world.processes.iter().any(|process| process.at == At::TurnedAway)
             }),
             Property::sometimes("a PROXY learns of another session", |_, world: &World| {
-                let lives = world.session == Session::Lives;
+                let lives = world.session == SessionMark::Lives;
                 lives && world.processes.iter().any(|process| process.at == At::TurnedAway)
             }),
             Property::sometimes("all three belong to a session", |_, world: &World| {

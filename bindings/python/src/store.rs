@@ -30,11 +30,11 @@ struct Shared {
 
 enum Kind {
     Own(Store),
-    Session(Session),
+    Session(SessionLink),
 }
 
 /// The way to a running session.
-struct Session {
+struct SessionLink {
     dir: PathBuf,
     name: String,
     /// Locked for moments alone, by threads that have the interpreter's lock, so never during a fork.
@@ -70,7 +70,7 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
     let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
     let store = connected(py, &dir, &name)?;
     let link = Mutex::new(Link { generation: fork::generation(), store: Some(Arc::new(store)) });
-    Ok(Backend::of(Kind::Session(Session { dir, name, link })))
+    Ok(Backend::of(Kind::Session(SessionLink { dir, name, link })))
 }
 
 /// A connection to the session of `dir`, for which nothing looks at the environment.
@@ -80,7 +80,7 @@ fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
     opened.map_err(|error| raise(py, &error))
 }
 
-impl Session {
+impl SessionLink {
     fn link(&self) -> MutexGuard<'_, Link> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +111,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SessionLink {
     fn drop(&mut self) {
         self.close();
     }

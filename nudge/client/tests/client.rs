@@ -9,7 +9,7 @@ use nudge_client::{Client, Remote, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use server::{Answer, Request, Server};
+use server::{CannedReply, Request, Server};
 
 mod server;
 
@@ -46,9 +46,11 @@ fn keys(seen: &[Request]) -> Vec<Option<&str>> {
 
 #[test]
 fn a_call_that_was_not_answered_is_sent_again_with_its_key() {
-    for broken in [Answer::Nothing, Answer::Part, Answer::Text(200, ENDING), Answer::Text(401, ENDING)] {
+    for broken in
+        [CannedReply::Nothing, CannedReply::Part, CannedReply::Text(200, ENDING), CannedReply::Text(401, ENDING)]
+    {
         let (_home, dir) = home();
-        let server = Server::start(&dir, move |count, _| if count == 0 { broken } else { Answer::Text(200, OK) });
+        let server = Server::start(&dir, move |count, _| if count == 0 { broken } else { CannedReply::Text(200, OK) });
         let remote = Remote::connect(&dir).unwrap();
         assert_eq!(remote.call("nudge.bump", &params()).unwrap().get(), r#"{"n":1}"#, "{broken:?}");
         assert!(remote.call("nudge.bump", &params()).is_ok());
@@ -65,7 +67,7 @@ fn a_call_that_was_not_answered_is_sent_again_with_its_key() {
 #[test]
 fn what_may_change_something_has_a_key() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
     let client = Client::new(&dir, "test/1").with_header("nudge-proxy", "7");
     let runtime = runtime();
     runtime.block_on(client.connect()).unwrap();
@@ -94,7 +96,7 @@ fn what_may_change_something_has_a_key() {
 #[test]
 fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Nothing);
+    let server = Server::start(&dir, |_, _| CannedReply::Nothing);
     let remote = Remote::connect(&dir).unwrap();
     assert_eq!(remote.shutdown().unwrap_err().reason(), "E_UNAVAILABLE");
     assert_eq!(server.seen().len(), 1);
@@ -103,7 +105,7 @@ fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
     assert_eq!(server.seen().len(), 2);
 
     let (_home, dir) = home();
-    let server = Server::start(&dir, |at, _| Answer::Text(200, if at < 2 { ENDING } else { OK }));
+    let server = Server::start(&dir, |at, _| CannedReply::Text(200, if at < 2 { ENDING } else { OK }));
     assert!(Remote::connect(&dir).unwrap().shutdown().is_ok());
     assert_eq!(server.seen().len(), 3);
 }
@@ -113,7 +115,7 @@ fn a_refused_token_is_the_answer_when_it_is_refused_again() {
     let (_home, dir) = home();
     let refusal =
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":50301,"message":"Show it.","data":{"reason":"E_UNAVAILABLE"}}}"#;
-    let server = Server::start(&dir, move |_, _| Answer::Text(401, refusal));
+    let server = Server::start(&dir, move |_, _| CannedReply::Text(401, refusal));
     let client = Client::new(&dir, "test");
     assert_eq!(call(&client, "nudge.status").unwrap_err().message(), "Show it.");
     assert_eq!(server.seen().len(), 2);
@@ -122,7 +124,7 @@ fn a_refused_token_is_the_answer_when_it_is_refused_again() {
 #[test]
 fn the_next_primary_is_found_across_the_gap() {
     let (_home, dir) = home();
-    let mut server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let mut server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
     server.write_session(&session());
     let remote = Remote::connect(&dir).unwrap();
     assert!(remote.call("nudge.bump", &params()).is_ok());
@@ -132,7 +134,7 @@ fn the_next_primary_is_found_across_the_gap() {
             let dir = dir.clone();
             move || {
                 std::thread::sleep(Duration::from_millis(50));
-                Server::start(&dir, |_, _| Answer::Text(200, OK))
+                Server::start(&dir, |_, _| CannedReply::Text(200, OK))
             }
         });
         let begun = Instant::now();
@@ -173,7 +175,7 @@ fn without_a_holder_it_ends_at_once_or_after_the_gap() {
 #[test]
 fn no_token_without_a_holder() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
     server.write_session(&session());
     server.unlock();
     let client = Client::new(&dir, "test");
@@ -186,7 +188,7 @@ fn calls_do_not_wait_for_each_other() {
     let (_home, dir) = home();
     let slow = Duration::from_millis(200);
     let server = Server::start(&dir, move |_, request| {
-        if request.body.contains("nudge.slow") { Answer::Late(slow, OK) } else { Answer::Text(200, OK) }
+        if request.body.contains("nudge.slow") { CannedReply::Late(slow, OK) } else { CannedReply::Text(200, OK) }
     });
     let client = Arc::new(Client::new(&dir, "test"));
     let runtime = runtime();
@@ -217,7 +219,7 @@ fn calls_do_not_wait_for_each_other() {
 #[test]
 fn a_silent_server_is_given_up() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Late(Duration::from_mins(1), OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Late(Duration::from_mins(1), OK));
     let client = Client::new(&dir, "test");
     // Time passes at once while nothing happens.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -241,7 +243,7 @@ fn a_silent_server_is_given_up() {
 #[test]
 fn threads_share_a_remote() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Late(Duration::from_millis(100), OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Late(Duration::from_millis(100), OK));
     let remote = Remote::connect(&dir).unwrap();
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -257,8 +259,8 @@ fn threads_share_a_remote() {
 fn a_call_given_up_leaves_the_client_usable() {
     let (_home, dir) = home();
     let server = Server::start(&dir, |count, _| match count {
-        0..5 => Answer::Late(Duration::from_millis(100), OK),
-        _ => Answer::Text(200, OK),
+        0..5 => CannedReply::Late(Duration::from_millis(100), OK),
+        _ => CannedReply::Text(200, OK),
     });
     let client = Client::new(&dir, "test");
     let runtime = runtime();
@@ -279,7 +281,7 @@ fn a_call_given_up_leaves_the_client_usable() {
 #[test]
 fn a_connection_closed_while_idle_is_not_used() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| Answer::Last(OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Last(OK));
     let client = Client::new(&dir, "test");
     let runtime = runtime();
     for count in 1..20 {
@@ -293,8 +295,8 @@ fn a_connection_closed_while_idle_is_not_used() {
 fn a_server_is_alive_when_it_says_so() {
     let (_home, dir) = home();
     let server = Server::start(&dir, |_, request| match (&*request.line, request.header("authorization")) {
-        ("GET /health HTTP/1.1", None) => Answer::Text(200, "{}"),
-        _ => Answer::Text(404, "{}"),
+        ("GET /health HTTP/1.1", None) => CannedReply::Text(200, "{}"),
+        _ => CannedReply::Text(404, "{}"),
     });
     assert!(Remote::is_alive(server.port()));
     server.die();
@@ -305,7 +307,7 @@ fn a_server_is_alive_when_it_says_so() {
 fn nobody_there_and_nothing_hidden() {
     let (_home, dir) = home();
     assert_eq!(Remote::connect(&dir).unwrap_err().message(), NO_SERVER);
-    let server = Server::start(&dir, |_, _| Answer::Text(200, OK));
+    let server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
     let remote = Remote::connect(&dir).unwrap();
     assert!(!format!("{remote:?}").contains("swordfish"));
     server.stop_accepting();

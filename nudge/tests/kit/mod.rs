@@ -31,13 +31,13 @@ impl Log for Records {
     }
 }
 
-pub struct Session {
+pub struct RecordedStore {
     pub store: Nudge,
     pub clock: Arc<ManualClock>,
     pub records: Arc<Records>,
 }
 
-impl Session {
+impl RecordedStore {
     pub fn new(limit: usize) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
         let records = Arc::new(Records { limit, ..Records::default() });

@@ -73,18 +73,18 @@ impl Driver for C {
 }
 
 impl C {
-    fn ask(&mut self, message: &Message) -> Result<Answer, String> {
+    fn ask(&mut self, message: &Message) -> Result<Fields, String> {
         let client = self.client.as_mut().ok_or("not started")?;
         client.ask(message).map_err(|e| format!("the C client: {e}"))
     }
 }
 
 /// A status and fields.
-type Answer = (i64, Vec<(String, String)>);
+type Fields = (i64, Vec<(String, String)>);
 type Called = Result<Box<RawValue>, Value>;
 
 /// The result or the error object.
-fn result((status, fields): Answer) -> Result<Called, String> {
+fn result((status, fields): Fields) -> Result<Called, String> {
     let field = |name: &str| {
         let found = fields.iter().find(|(field, _)| field == name);
         found.map(|(_, text)| text.clone()).ok_or_else(|| format!("no {name} in {fields:?}"))
@@ -152,7 +152,7 @@ impl Client {
         Ok(Self { stdin: child.stdin.take(), child, stdout: BufReader::new(stdout) })
     }
 
-    fn ask(&mut self, message: &Message) -> Result<Answer, String> {
+    fn ask(&mut self, message: &Message) -> Result<Fields, String> {
         let stdin = self.stdin.as_mut().ok_or("closed")?;
         stdin.write_all(&message.bytes()).map_err(|e| e.to_string())?;
         let (status, count) = self.line()?;

@@ -119,7 +119,7 @@ impl Server {
     /// A JSON-RPC call over HTTP.
     pub(super) fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value> {
         let answer = self.post(method, params).map_err(|e| no_answer(&e))?;
-        let answer: Answer = serde_json::from_str(&answer).map_err(|e| no_answer(&format!("{e}: {answer}")))?;
+        let answer: RpcAnswer = serde_json::from_str(&answer).map_err(|e| no_answer(&format!("{e}: {answer}")))?;
         answer.into_result()
     }
 
@@ -173,13 +173,13 @@ pub(super) struct Request<'a, P: ?Sized> {
 
 /// A JSON-RPC answer.
 #[derive(Deserialize)]
-pub(super) struct Answer {
+pub(super) struct RpcAnswer {
     pub(super) id: Option<u64>,
     result: Option<Box<RawValue>>,
     error: Option<serde_json::Value>,
 }
 
-impl Answer {
+impl RpcAnswer {
     /// The result or the error object.
     pub(super) fn into_result(self) -> Result<Box<RawValue>, serde_json::Value> {
         match (self.result, self.error) {

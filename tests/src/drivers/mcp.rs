@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::child::{Answer, Request, Server};
+use super::child::{Request, RpcAnswer, Server};
 use super::{Driver, no_answer};
 use crate::format::{Case, Config, Step};
 use crate::json::Json;
@@ -27,10 +27,10 @@ const CONTEXT_FIELDS: [&str; 5] = ["cwd", "repo", "branch", "os", "env"];
 /// The server over stdio.
 #[derive(Default)]
 pub struct Mcp {
-    session: Option<Session>,
+    session: Option<McpSession>,
 }
 
-struct Session {
+struct McpSession {
     server: Server,
     lines: Receiver<String>,
     last_id: u64,
@@ -65,7 +65,7 @@ impl Driver for Mcp {
 
     fn start(&mut self, config: &Config) -> Result<(), String> {
         self.session = None;
-        self.session = Some(Session::start(config)?);
+        self.session = Some(McpSession::start(config)?);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Driver for Mcp {
     }
 }
 
-impl Session {
+impl McpSession {
     fn start(config: &Config) -> Result<Self, String> {
         let mut server = Server::start(config, Stdio::piped())?;
         let stdout = server.take_stdout().ok_or("no stdout")?;
@@ -129,7 +129,7 @@ impl Session {
         self.send(&Request { jsonrpc: "2.0", id, method, params }).map_err(|e| no_answer(&e))?;
         loop {
             let line = self.lines.recv_timeout(ANSWER_TIMEOUT).map_err(|e| no_answer(&e.to_string()))?;
-            let answer: Answer =
+            let answer: RpcAnswer =
                 serde_json::from_str(&line).map_err(|e| no_answer(&format!("not protocol on stdout: {e}: {line}")))?;
             // Anything without our id is a notification.
             if answer.id == Some(id) {

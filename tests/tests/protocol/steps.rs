@@ -1,6 +1,6 @@
 //! What each process does next.
 
-use super::world::{At, Knows, Member, Process, Session, World};
+use super::world::{At, Knows, Member, Process, SessionMark, World};
 
 /// A mistake, to see that it is found. The last three were found so in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Protocol {
                 At::Joined
             }
             At::Joined => {
-                own.knows = if world.session == Session::Lives { Knows::Last } else { Knows::Nothing };
+                own.knows = if world.session == SessionMark::Lives { Knows::Last } else { Knows::Nothing };
                 At::Looked
             }
             At::Looked => {
@@ -110,7 +110,7 @@ impl Protocol {
             }
             At::Closed => {
                 if self.0 != Flaw::NeverMarks {
-                    next.session = Session::Stopped;
+                    next.session = SessionMark::Stopped;
                 }
                 (next.owed, next.over, next.stopped) = (0, world.written, true);
                 At::Marked
@@ -138,7 +138,7 @@ impl Protocol {
                 next.name(None);
                 At::Asking
             }
-            At::Asking if next.has_members() && next.session != Session::Stopped && self.0 != Flaw::NeverAsks => {
+            At::Asking if next.has_members() && next.session != SessionMark::Stopped && self.0 != Flaw::NeverAsks => {
                 next.processes[name].part = true;
                 At::Opening(true)
             }
@@ -185,9 +185,9 @@ impl Protocol {
             At::Won => {
                 next.name(None);
                 let over = match next.session {
-                    Session::Unknown => false,
-                    Session::Stopped => true,
-                    Session::Lives => process.knows == Knows::Older,
+                    SessionMark::Unknown => false,
+                    SessionMark::Stopped => true,
+                    SessionMark::Lives => process.knows == Knows::Older,
                 };
                 if over && self.0 != Flaw::NeverLooks { At::TurnedAway } else { At::Opening(true) }
             }
@@ -231,7 +231,7 @@ impl Protocol {
                 if process.at == At::Leaving { At::AskingAtTheEnd } else { At::LastTry }
             }
             At::AskingAtTheEnd if !next.has_members() => At::AskedAtTheEnd,
-            At::AskingAtTheEnd if next.session != Session::Stopped => At::Unlocking,
+            At::AskingAtTheEnd if next.session != SessionMark::Stopped => At::Unlocking,
             // The others are to find the mark.
             At::AskingAtTheEnd => At::ClearingJournal(self.0 == Flaw::RemovesTheMark),
             At::AskedAtTheEnd => {

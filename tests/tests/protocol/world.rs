@@ -71,7 +71,7 @@ pub enum Knows {
 
 /// The session file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Session {
+pub enum SessionMark {
     #[default]
     Unknown,
     Stopped,
@@ -111,7 +111,7 @@ pub struct World {
     pub processes: [Process; PROCESSES],
     /// Whom `server.pid` names, if that one lives.
     pub server_file: Option<usize>,
-    pub session: Session,
+    pub session: SessionMark,
     pub journal: Option<u8>,
     /// All that was ever written.
     pub written: u8,
@@ -209,7 +209,7 @@ impl World {
 
     /// A new session begins, or there is nobody left for whom one could.
     pub fn begin(&mut self) {
-        if self.session == Session::Stopped {
+        if self.session == SessionMark::Stopped {
             for process in self.processes.iter_mut().filter(|process| process.is_member()) {
                 process.member = Member::OfOlder;
             }
@@ -218,8 +218,8 @@ impl World {
     }
 
     pub fn describe(&mut self) {
-        if self.session != Session::Lives {
-            self.session = Session::Lives;
+        if self.session != SessionMark::Lives {
+            self.session = SessionMark::Lives;
             for process in self.processes.iter_mut().filter(|process| process.knows == Knows::Last) {
                 process.knows = Knows::Older;
             }
@@ -227,7 +227,7 @@ impl World {
     }
 
     pub fn forget_session(&mut self) {
-        self.session = Session::Unknown;
+        self.session = SessionMark::Unknown;
         self.left = false;
     }
 
@@ -242,7 +242,7 @@ impl World {
     }
 
     pub fn is_clean(&self) -> bool {
-        self.journal.is_none() && self.session == Session::Unknown
+        self.journal.is_none() && self.session == SessionMark::Unknown
     }
 
     pub fn die(mut self, name: usize) -> Self {

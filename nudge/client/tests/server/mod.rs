@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile};
 
 #[derive(Debug, Clone, Copy)]
-pub enum Answer {
+pub enum CannedReply {
     Text(u16, &'static str),
     /// After a while.
     Late(Duration, &'static str),
@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-type Respond = Box<dyn Fn(usize, &Request) -> Answer + Send + Sync>;
+type Respond = Box<dyn Fn(usize, &Request) -> CannedReply + Send + Sync>;
 
 struct Inner {
     dir: RuntimeDir,
@@ -57,7 +57,7 @@ pub struct Server(Arc<Inner>);
 impl Server {
     /// Wins the lock as soon as it is free, and says where it is. `respond` is given how many requests
     /// came before.
-    pub fn start(dir: &RuntimeDir, respond: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn start(dir: &RuntimeDir, respond: impl Fn(usize, &Request) -> CannedReply + Send + Sync + 'static) -> Self {
         let deadline = Instant::now() + Duration::from_secs(5);
         let lock = loop {
             match dir.try_lock().unwrap() {
@@ -184,17 +184,19 @@ impl Inner {
                 seen.len() - 1
             };
             let (status, text) = match (self.respond)(count, &request) {
-                Answer::Text(status, text) => (status, text),
-                Answer::Late(late, text) => {
+                CannedReply::Text(status, text) => (status, text),
+                CannedReply::Late(late, text) => {
                     thread::sleep(late);
                     (200, text)
                 }
-                Answer::Last(text) => {
+                CannedReply::Last(text) => {
                     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len());
                     return stream.write_all(head.as_bytes());
                 }
-                Answer::Nothing => return Ok(()),
-                Answer::Part => return stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"jsonrpc\""),
+                CannedReply::Nothing => return Ok(()),
+                CannedReply::Part => {
+                    return stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"jsonrpc\"");
+                }
             };
             let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{text}", text.len());
             stream.write_all(head.as_bytes())?;
