@@ -399,10 +399,10 @@ impl Hint {
         }
         map.serialize_entry("meta", &Meta(self))?;
         map.serialize_entry("version", &self.version)?;
-        map.serialize_entry("created_at", &rfc3339::text(self.created_at))?;
-        map.serialize_entry("updated_at", &rfc3339::text(self.updated_at))?;
+        map.serialize_entry("created_at", &rfc3339::Stamp::of(self.created_at))?;
+        map.serialize_entry("updated_at", &rfc3339::Stamp::of(self.updated_at))?;
         if let Some(at) = self.last_used_at() {
-            map.serialize_entry("last_used_at", &rfc3339::text(at))?;
+            map.serialize_entry("last_used_at", &rfc3339::Stamp::of(at))?;
         }
         if self.use_count > 0 {
             map.serialize_entry("use_count", &self.use_count)?;
@@ -411,7 +411,7 @@ impl Hint {
             map.serialize_entry("failure_count", &self.failure_count())?;
         }
         if let Some(at) = self.last_failed_at() {
-            map.serialize_entry("last_failed_at", &rfc3339::text(at))?;
+            map.serialize_entry("last_failed_at", &rfc3339::Stamp::of(at))?;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema_version", SCHEMA_VERSION)?;
-        map.serialize_entry("created_at", &rfc3339::text(self.created_at))?;
+        map.serialize_entry("created_at", &rfc3339::Stamp::of(self.created_at))?;
         map.serialize_entry("session_id", &self.session_id)?;
         map.serialize_entry("components", &Components(&self.hints))?;
         if let Some(extra) = &self.extra {

@@ -60,30 +60,57 @@ pub fn parse_time(text: &str) -> Option<Millis> {
 /// Times as text: RFC 3339, UTC, three decimals and `Z` (semantics section 4).
 pub mod rfc3339 {
     use chrono::{DateTime, Datelike, Timelike};
+    use serde::{Serialize, Serializer};
 
     use super::Millis;
 
+    /// A time as text, for example `2026-01-01T00:00:00.000Z`, written without an allocation: an export is mostly
+    /// timestamps.
+    #[derive(Clone, Copy)]
+    pub struct Stamp([u8; 24]);
+
+    impl Stamp {
+        /// Writes `at`.
+        #[inline]
+        pub fn of(at: Millis) -> Self {
+            let time = DateTime::from_timestamp_millis(at).unwrap_or_default();
+            // The digits are written directly: `format!` costs more than all the rest.
+            let mut text = *b"0000-00-00T00:00:00.000Z";
+            let numbers = [
+                (0..4, time.year().unsigned_abs()),
+                (5..7, time.month()),
+                (8..10, time.day()),
+                (11..13, time.hour()),
+                (14..16, time.minute()),
+                (17..19, time.second()),
+                (20..23, time.timestamp_subsec_millis()),
+            ];
+            for (place, mut number) in numbers {
+                for digit in text[place].iter_mut().rev() {
+                    *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+                    number /= 10;
+                }
+            }
+            Self(text)
+        }
+
+        /// Returns the text.
+        #[inline]
+        pub fn as_str(&self) -> &str {
+            // Digits and ASCII signs are always UTF-8.
+            str::from_utf8(&self.0).unwrap_or_default()
+        }
+    }
+
+    impl Serialize for Stamp {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_str(self.as_str())
+        }
+    }
+
     /// Writes `at`, for example `2026-01-01T00:00:00.000Z`.
     pub fn text(at: Millis) -> String {
-        let time = DateTime::from_timestamp_millis(at).unwrap_or_default();
-        // The digits are written directly: an export is mostly timestamps, and `format!` costs more than all the rest.
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        let numbers = [
-            (0..4, time.year().unsigned_abs()),
-            (5..7, time.month()),
-            (8..10, time.day()),
-            (11..13, time.hour()),
-            (14..16, time.minute()),
-            (17..19, time.second()),
-            (20..23, time.timestamp_subsec_millis()),
-        ];
-        for (place, mut number) in numbers {
-            for digit in text[place].iter_mut().rev() {
-                *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
-                number /= 10;
-            }
-        }
-        String::from_utf8_lossy(&text).into_owned()
+        Stamp::of(at).as_str().to_owned()
     }
 
     /// Parses a time with any offset; years 0 to 9999.
