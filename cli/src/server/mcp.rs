@@ -16,7 +16,7 @@ use rmcp::model::{
     ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -209,7 +209,8 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.tell(&context).await;
-        let tools = ListToolsResult::with_all_items(self.ask().await.list.clone());
+        self.ask().await;
+        let tools = ListToolsResult::with_all_items(tools::list(&self.backend).await);
         Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public))
     }
 
@@ -254,12 +255,6 @@ impl ServerHandler for Tools {
             return Err(ErrorData::invalid_params(message, None));
         }
         Err(no_such_method())
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let offered = self.offered();
-        let name = offered.by_name.get(name)?.method.replace('.', "_");
-        offered.list.iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn list_resources(

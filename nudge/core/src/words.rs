@@ -42,6 +42,8 @@ impl Words {
     }
 
     /// The first word of `text` that is one of these, in lower case.
+    // It runs for every text of every hint, in another crate.
+    #[inline]
     pub fn first_in(&self, text: &str) -> Option<String> {
         if self.words.is_empty() {
             return None;
@@ -67,6 +69,7 @@ fn all(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// The number of a word's bit, which is the same in upper and in lower case.
+#[inline]
 fn mark(word: &[u8]) -> usize {
     let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
     (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS

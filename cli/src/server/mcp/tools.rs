@@ -9,15 +9,12 @@ use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use crate::server::session::backend::Backend;
-use crate::server::session::changes::no_params;
-use crate::server::session::status::{METHODS, MethodInfo, MethodInfos};
+use crate::server::session::status::{METHODS, MethodInfo, MethodInfos, asked};
 use crate::sources;
 
 /// What one server offers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct OfferedTools {
-    /// As they are listed.
-    pub list: Vec<Tool>,
     /// By the name of the tool, and by that of the method for clients that know it.
     pub by_name: HashMap<String, ToolMethod>,
     /// What each source in use adds to the instructions.
@@ -36,38 +33,49 @@ pub struct ToolMethod {
 impl OfferedTools {
     /// Asks what is offered now.
     pub async fn ask(backend: &Backend) -> Self {
-        match backend.call(METHODS, &no_params()).await {
-            Ok(told) => serde_json::from_str::<MethodInfos>(told.get())
-                .map(|told| Self::new(told.methods, told.guides))
-                .unwrap_or_default(),
-            // An older PRIMARY, of before there were sources, has hints alone.
-            Err(error) if error.kind() == ErrorKind::UnknownMethod => {
-                let hints = sources::all().first();
-                let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
-                Self::new(rows.into_iter().map(|row| MethodInfo::new(row, None, true)).collect(), Vec::new())
-            }
-            Err(error) => {
-                tracing::warn!(error = error.message(), "nobody says which tools there are");
-                Self::default()
-            }
-        }
+        Self::new(method_infos(backend, false).await)
     }
 
-    fn new(methods: Vec<MethodInfo>, guides: Vec<String>) -> Self {
-        let mut offered = Self { guides, ..Self::default() };
-        for row in methods.into_iter().filter(|row| row.tool) {
-            // Hosts reject dots in names.
-            let tool_name = row.name.replace('.', "_");
+    fn new(told: MethodInfos) -> Self {
+        let mut by_name = HashMap::new();
+        for row in told.methods.into_iter().filter(|row| row.tool) {
             let behind = ToolMethod { method: row.name.clone(), context: row.context };
-            offered.by_name.insert(row.name.clone(), behind.clone());
-            offered.by_name.insert(tool_name.clone(), behind);
-            offered.list.push(tool(tool_name, row));
+            by_name.insert(tool_name(&row.name), behind.clone());
+            by_name.insert(row.name, behind);
         }
-        offered
+        Self { by_name, guides: told.guides }
     }
 }
 
-fn tool(name: String, row: MethodInfo) -> Tool {
+/// Asks for the list of tools: their schemas are large, and are not kept.
+pub async fn list(backend: &Backend) -> Vec<Tool> {
+    method_infos(backend, true).await.methods.into_iter().filter(|row| row.tool).map(tool).collect()
+}
+
+async fn method_infos(backend: &Backend, schemas: bool) -> MethodInfos {
+    match backend.call(METHODS, &asked(schemas)).await {
+        Ok(told) => serde_json::from_str(told.get()).unwrap_or_default(),
+        // An older PRIMARY, of before there were sources, has hints alone.
+        Err(error) if error.kind() == ErrorKind::UnknownMethod => {
+            let hints = sources::all().first();
+            let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
+            let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
+            MethodInfos { methods, ..MethodInfos::default() }
+        }
+        Err(error) => {
+            tracing::warn!(error = error.message(), "nobody says which tools there are");
+            MethodInfos::default()
+        }
+    }
+}
+
+/// Returns the name of a method's tool: hosts reject dots.
+fn tool_name(method: &str) -> String {
+    method.replace('.', "_")
+}
+
+fn tool(row: MethodInfo) -> Tool {
+    let name = tool_name(&row.name);
     let annotations = ToolAnnotations::new()
         .read_only(row.read_only)
         .destructive(row.destructive)

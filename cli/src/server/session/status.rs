@@ -29,8 +29,10 @@ static TABLE: Table<ServerStatus> = Table(&[
         run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
     },
     &Row {
-        method: Method::new(METHODS, "Methods", ABOUT_METHODS, schema::<NoParams>).reads(),
-        run: |server, _, params| answer(params, |_: NoParams| Ok(server.method_infos())),
+        method: Method::new(METHODS, "Methods", ABOUT_METHODS, MethodsAsked::schema)
+            .reads()
+            .slow_if(|params| params != MethodsAsked::WITHOUT_SCHEMAS),
+        run: |server, _, params| answer(params, |params| Ok(server.method_infos(&params))),
     },
 ]);
 
@@ -50,6 +52,36 @@ pub struct ServerStatus {
     pub own: Vec<&'static Method>,
     /// Where it answers; 0 until it does.
     pub port: AtomicU16,
+}
+
+/// Params of `nudge.methods`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MethodsAsked {
+    /// False leaves out the JSON Schemas of the params (true).
+    #[serde(default = "yes")]
+    schemas: bool,
+}
+
+impl MethodsAsked {
+    /// The params of a call that is quick: schemas are made anew by each call.
+    const WITHOUT_SCHEMAS: &str = r#"{"schemas":false}"#;
+
+    fn schema() -> Value {
+        let about = "False leaves out the JSON Schemas of the params.";
+        let schemas = json!({"type": "boolean", "default": true, "description": about});
+        json!({"type": "object", "properties": {"schemas": schemas}, "additionalProperties": false})
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Returns params of `nudge.methods` that ask for schemas or not.
+pub fn asked(schemas: bool) -> Box<RawValue> {
+    let params = if schemas { "{}" } else { MethodsAsked::WITHOUT_SCHEMAS };
+    RawValue::from_string(params.to_owned()).unwrap_or_default()
 }
 
 /// A method as `nudge.methods` tells it.
@@ -78,13 +110,14 @@ pub struct MethodInfo {
     pub idempotent: bool,
     /// How its context is filled in.
     pub context: ContextUse,
-    /// JSON Schema of its params.
+    /// JSON Schema of its params; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
 }
 
 impl MethodInfo {
-    /// A row of `source`, which is in use or not.
-    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool) -> Self {
+    /// A row of `source`, which is in use or not, with its schema or without.
+    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, has_schema: bool) -> Self {
         Self {
             name: row.name.into(),
             title: row.title.into(),
@@ -96,8 +129,8 @@ impl MethodInfo {
             destructive: row.destructive,
             idempotent: row.idempotent,
             context: row.context,
-            params: match (row.params)() {
-                Value::Object(schema) => schema,
+            params: match has_schema.then(|| (row.params)()) {
+                Some(Value::Object(schema)) => schema,
                 _ => Map::new(),
             },
         }
@@ -105,7 +138,7 @@ impl MethodInfo {
 }
 
 /// Result of `nudge.methods`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct MethodInfos {
     /// Every method once.
     pub methods: Vec<MethodInfo>,
@@ -136,13 +169,13 @@ impl ServerStatus {
         out
     }
 
-    fn method_infos(&self) -> MethodInfos {
+    fn method_infos(&self, asked: &MethodsAsked) -> MethodInfos {
         let in_use = self.sources.in_use();
         let own = TABLE.methods().into_iter().chain(self.own.iter().copied());
-        let own = own.map(|row| MethodInfo::new(row, None, true));
+        let own = own.map(|row| MethodInfo::new(row, None, true, asked.schemas));
         let each = sources::all().iter().flat_map(|spec| {
             let is_in_use = in_use.contains(&spec.name);
-            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use))
+            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use, asked.schemas))
         });
         let mut methods: Vec<MethodInfo> = Vec::new();
         for row in own.chain(each) {
