@@ -146,7 +146,11 @@ impl Tools {
 
     /// Asks the backend for its tools again.
     async fn ask(&self) -> Arc<OfferedTools> {
-        let offered = Arc::new(OfferedTools::ask(&self.backend).await);
+        self.keep(OfferedTools::ask(&self.backend).await)
+    }
+
+    fn keep(&self, offered: OfferedTools) -> Arc<OfferedTools> {
+        let offered = Arc::new(offered);
         *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&offered);
         offered
     }
@@ -209,8 +213,9 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.tell(&context).await;
-        self.ask().await;
-        let tools = ListToolsResult::with_all_items(tools::list(&self.backend).await);
+        let (offered, list) = OfferedTools::ask_with_list(&self.backend).await;
+        self.keep(offered);
+        let tools = ListToolsResult::with_all_items(list);
         Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public))
     }
 

@@ -33,23 +33,24 @@ pub struct ToolMethod {
 impl OfferedTools {
     /// Asks what is offered now.
     pub async fn ask(backend: &Backend) -> Self {
-        Self::new(method_infos(backend, false).await)
+        Self::of(&method_infos(backend, false).await)
     }
 
-    fn new(told: MethodInfos) -> Self {
+    /// Asks the same with the list of tools: their schemas are large, and are not kept.
+    pub async fn ask_with_list(backend: &Backend) -> (Self, Vec<Tool>) {
+        let told = method_infos(backend, true).await;
+        (Self::of(&told), told.methods.into_iter().filter(|row| row.tool).map(tool).collect())
+    }
+
+    fn of(told: &MethodInfos) -> Self {
         let mut by_name = HashMap::new();
-        for row in told.methods.into_iter().filter(|row| row.tool) {
+        for row in told.methods.iter().filter(|row| row.tool) {
             let behind = ToolMethod { method: row.name.clone(), context: row.context };
             by_name.insert(tool_name(&row.name), behind.clone());
-            by_name.insert(row.name, behind);
+            by_name.insert(row.name.clone(), behind);
         }
-        Self { by_name, guides: told.guides }
+        Self { by_name, guides: told.guides.clone() }
     }
-}
-
-/// Asks for the list of tools: their schemas are large, and are not kept.
-pub async fn list(backend: &Backend) -> Vec<Tool> {
-    method_infos(backend, true).await.methods.into_iter().filter(|row| row.tool).map(tool).collect()
 }
 
 async fn method_infos(backend: &Backend, schemas: bool) -> MethodInfos {
