@@ -17,10 +17,8 @@ mod suggest;
 mod undo;
 mod why;
 
-use nudge_core::error::Result;
-use nudge_core::service::{Caller, Method, Service};
-use nudge_core::table::Table;
-use serde_json::value::RawValue;
+use nudge_core::service::Method;
+use nudge_core::table::{Table, TableService};
 
 use crate::cache::Nudge;
 
@@ -62,18 +60,8 @@ static TABLE: Table<Nudge> = Table(&[
     &stats::ROW,
 ]);
 
-impl Service for Nudge {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        TABLE.method(name)
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for Nudge {
+    const TABLE: &'static Table<Self> = &TABLE;
 }
 
 /// Returns the methods of the hints.

@@ -13,13 +13,13 @@ use crate::clock::Clock;
 use crate::context::{EnvNames, ask_env};
 use crate::error::Result;
 use crate::once::Once;
-use crate::service::{Call, Caller, ContextUse, Made, Method, Service};
+use crate::service::{Call, Caller, ContextUse, Made, Method};
 use crate::source::Source;
 use crate::suggest::{
     Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
     Suggestions, merge,
 };
-use crate::table::{NoParams, Row, Table, answer};
+use crate::table::{NoParams, Row, Table, TableService, answer};
 
 /// Most requests that one source may be answering at a time. A source with so many counts as late and is not asked, so
 /// that one that hangs does not take a thread for every prompt.
@@ -177,18 +177,8 @@ impl Once for SuggestService {
     }
 }
 
-impl Service for SuggestService {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        TABLE.method(name)
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for SuggestService {
+    const TABLE: &'static Table<Self> = &TABLE;
 }
 
 #[cfg(test)]
@@ -201,6 +191,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::explain::{MatchExplain, Parts};
+    use crate::service::Service;
     use crate::suggest::{Item, More, Offer};
 
     /// A source with one offer, which it makes when the barrier falls, if there is one.

@@ -48,7 +48,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
 use crate::once::Once;
-use crate::service::{Call, Caller, Method, unknown_method};
+use crate::service::{Call, Caller, Method, Service, unknown_method};
 use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.
@@ -100,6 +100,26 @@ impl<S: Once> Table<S> {
             }
             _ => run(caller),
         }
+    }
+}
+
+/// A service that is a table: its rows are all that it answers.
+pub trait TableService: Once + Send + Sync + Sized + 'static {
+    /// Its rows.
+    const TABLE: &'static Table<Self>;
+}
+
+impl<S: TableService> Service for S {
+    fn methods(&self) -> Vec<&'static Method> {
+        S::TABLE.methods()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        S::TABLE.method(name)
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        S::TABLE.call(self, caller, method, params)
     }
 }
 

@@ -16,11 +16,11 @@ use nudge_core::error::{Error, Result};
 use nudge_core::explain::{MatchExplain, Parts};
 use nudge_core::once::{Calls, Done, Known, Once, Recordable};
 use nudge_core::safety::refusal;
-use nudge_core::service::{Call, Caller, Made, Method, Service};
+use nudge_core::service::{Call, Caller, Made, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, Host, Resources, Source, SourceSpec, StopFlag, Touch};
 use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
-use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use nudge_core::text::one_line;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -275,18 +275,8 @@ impl Once for Demo {
     }
 }
 
-impl Service for Demo {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        TABLE.method(name)
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for Demo {
+    const TABLE: &'static Table<Self> = &TABLE;
 }
 
 impl Source for Demo {

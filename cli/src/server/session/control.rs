@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nudge::{Caller, Method, Result, Service};
+use nudge::{Method, Result};
 use nudge_client::RuntimeDir;
 use nudge_core::once::Repeatable;
-use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::journal::{SessionJournal, leaving};
@@ -59,12 +58,6 @@ impl Control {
 // A repeated call finds nothing to do.
 impl Repeatable for Control {}
 
-impl Service for Control {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for Control {
+    const TABLE: &'static Table<Self> = &TABLE;
 }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nudge::{Caller, Error, Method, Result, Service};
+use nudge::{Error, Method, Result};
 use nudge_core::once::Repeatable;
 use nudge_core::source::{ChangeEvent, ChangeSink};
-use nudge_core::table::{Row, Table, answer};
+use nudge_core::table::{Row, Table, TableService, answer};
 use nudge_core::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -190,14 +190,8 @@ impl ChangeSink for History {
 // `nudge.changes` only reads, so repeating it is harmless.
 impl Repeatable for History {}
 
-impl Service for History {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for History {
+    const TABLE: &'static Table<Self> = &TABLE;
 }
 
 impl Changes {
@@ -214,6 +208,8 @@ impl Changes {
 mod tests {
     use serde_json::value::to_raw_value;
     use serde_json::{Map, Value, json};
+
+    use nudge::Service as _;
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use nudge::{Caller, ContextUse, Method, Result, Service};
+use nudge::{ContextUse, Method};
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::once::Repeatable;
 use nudge_core::source::SessionIdentity;
-use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -192,16 +192,6 @@ impl ServerStatus {
 // It changes nothing.
 impl Repeatable for ServerStatus {}
 
-impl Service for ServerStatus {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        TABLE.method(name)
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for ServerStatus {
+    const TABLE: &'static Table<Self> = &TABLE;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nudge::{Caller, ManualClock, Method, Result, Service};
 use nudge_core::once::Repeatable;
-use nudge_core::table::{Row, Table, answer};
+use nudge_core::table::{Row, Table, TableService, answer};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -49,12 +49,6 @@ pub struct TestClock(pub Arc<ManualClock>);
 
 impl Repeatable for TestClock {}
 
-impl Service for TestClock {
-    fn methods(&self) -> Vec<&'static Method> {
-        TABLE.methods()
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        TABLE.call(self, caller, method, params)
-    }
+impl TableService for TestClock {
+    const TABLE: &'static Table<Self> = &TABLE;
 }
