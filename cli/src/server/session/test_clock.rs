@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use nudge::{Caller, ManualClock, Method, Result, Service};
+use nudge::{ManualClock, Method};
 use nudge_core::once::Repeatable;
 use nudge_core::table::{Row, Table, TableService, answer};
 use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 /// Tells the server's own task to panic.
