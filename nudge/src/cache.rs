@@ -1,6 +1,5 @@
 //! [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
 
-mod once;
 mod quota;
 
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub struct Nudge {
     env_scopes: AtomicUsize,
     /// Number of calls that found something.
     hits: AtomicU64,
-    calls: Calls,
+    pub(crate) calls: Calls,
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
     writer: Mutex<Writer>,
@@ -263,8 +262,8 @@ impl Nudge {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                let known =
-                    act.by.key.map(|_| Known::new(act.by.call, &out, once::version_of_secret(&changes))).transpose()?;
+                let secret = changes.iter().find_map(Change::version_of_secret);
+                let known = act.by.key.map(|_| Known::new(act.by.call, &out, secret)).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
                 let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
                 self.record(&writer, &Entry { applied, result, version, call })?;

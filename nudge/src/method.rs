@@ -17,8 +17,12 @@ mod suggest;
 mod undo;
 mod why;
 
+use nudge_core::error::Result;
+use nudge_core::once::Once;
 use nudge_core::service::Method;
 use nudge_core::table::{Table, TableService};
+
+use serde_json::value::RawValue;
 
 use crate::cache::Nudge;
 
@@ -62,6 +66,14 @@ static TABLE: Table<Nudge> = Table(&[
 
 impl TableService for Nudge {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    fn once(&self) -> Option<&dyn Once> {
+        Some(&self.calls)
+    }
+
+    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+        self.check_env_names(method.context, params)
+    }
 }
 
 /// Returns the methods of the hints.

@@ -222,7 +222,7 @@ impl Source for Nudge {
             result(&done)
         };
         let done = match (by.key, by.call) {
-            (Some(key), Some(call)) => self.once(key, call, &mut |made| count(by.with_made(made)))?,
+            (Some(key), Some(call)) => self.calls.once(key, call, &mut |made| count(by.with_made(made)))?,
             _ => count(by)?,
         };
         let done: Option<Matched> = serde_json::from_str(done.get()).ok();

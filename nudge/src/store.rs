@@ -37,6 +37,16 @@ pub enum Change {
     Extra(Arc<serde_json::value::RawValue>),
 }
 
+impl Change {
+    /// The version that it leads a secret to; `None` when it is about no secret.
+    pub(crate) fn version_of_secret(&self) -> Option<u64> {
+        match self {
+            Self::Put(hint) | Self::Delete(hint) if hint.is_secret() => Some(hint.version()),
+            _ => None,
+        }
+    }
+}
+
 /// Number of changes above which memory for all of them is reserved at once.
 const MANY: usize = 1000;
 

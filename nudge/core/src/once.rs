@@ -1,8 +1,8 @@
 //! Calls with a key: each is made once, however often it is sent, also to the PRIMARY that comes next.
 //!
 //! A caller that does not know whether its call arrived sends it again with the same key. Whoever makes it keeps the
-//! key and the result with the change: in the same record, or in the same transaction. [`Calls`] is what a source
-//! in memory needs for that; one with a database keeps them there and implements [`Once`] itself.
+//! key and the result with the change: in the same record, or in the same transaction. [`Calls`] does so for a source
+//! in memory; one with a database keeps them there, and has an [`Once`] of its own.
 
 mod in_flight;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
-use crate::service::{Call, Made, Method};
+use crate::service::{Call, Made};
 
 use in_flight::InFlight;
 
@@ -39,30 +39,6 @@ pub trait Once {
         call: Call,
         make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>>;
-
-    /// Refuses a call whose `context.env` lacks names that its answer can depend on
-    /// ([`ask_env`](crate::context::ask_env)). A service that looks at no environment refuses none.
-    ///
-    /// # Errors
-    /// `E_INVALID` with the names.
-    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
-        let _ = (method, params);
-        Ok(())
-    }
-}
-
-/// A service whose calls may be made again: they change nothing, or a second one finds nothing to do.
-pub trait Repeatable {}
-
-impl<T: Repeatable> Once for T {
-    fn once(
-        &self,
-        _: &str,
-        _: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
-    ) -> Result<Box<RawValue>> {
-        make(None)
-    }
 }
 
 /// The result of a call that changes something, as it may be kept.
@@ -204,12 +180,9 @@ pub struct Calls {
     keys: Mutex<Keys>,
 }
 
-impl Calls {
-    /// As [`Once::once`]. The same key waits for the call that is being made with it; no other does.
-    ///
-    /// # Errors
-    /// As [`Once::once`].
-    pub fn once(
+impl Once for Calls {
+    /// The same key waits for the call that is being made with it; no other does.
+    fn once(
         &self,
         key: &str,
         call: Call,
@@ -227,7 +200,9 @@ impl Calls {
             None => make(None),
         }
     }
+}
 
+impl Calls {
     /// Remembers a call that was made, with the change it made and before anybody can see that.
     pub fn note(&self, key: &str, known: Known) {
         self.keys.lock().insert(key, known);

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::context::{EnvNames, ask_env};
 use crate::error::Result;
 use crate::once::Once;
-use crate::service::{Call, Caller, ContextUse, Made, Method};
+use crate::service::{Caller, ContextUse, Method};
 use crate::source::Source;
 use crate::suggest::{
     Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
@@ -148,15 +148,12 @@ impl Drop for Question {
     }
 }
 
-impl Once for SuggestService {
-    /// Each source sees to it by itself, with the key that it is given.
-    fn once(
-        &self,
-        _: &str,
-        _: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
-    ) -> Result<Box<RawValue>> {
-        make(None)
+impl TableService for SuggestService {
+    const TABLE: &'static Table<Self> = &TABLE;
+
+    // Each source sees to it by itself, with the key that it is given.
+    fn once(&self) -> Option<&dyn Once> {
+        None
     }
 
     fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
@@ -175,10 +172,6 @@ impl Once for SuggestService {
             names
         })
     }
-}
-
-impl TableService for SuggestService {
-    const TABLE: &'static Table<Self> = &TABLE;
 }
 
 #[cfg(test)]

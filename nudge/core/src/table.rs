@@ -3,9 +3,9 @@
 //! A row is four lines: its [`Method`], and the function that answers it with typed params and a typed result:
 //!
 //! ```
-//! use nudge_core::once::Repeatable;
-//! use nudge_core::service::{Caller, Method};
-//! use nudge_core::table::{Row, Table, answer, schema};
+//! use nudge_core::once::Once;
+//! use nudge_core::service::{Method, Service};
+//! use nudge_core::table::{Row, Table, TableService, answer, schema};
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use serde_json::value::RawValue;
@@ -31,11 +31,17 @@
 //! };
 //! static TABLE: Table<Greeter> = Table(&[&GREET]);
 //!
-//! // It changes nothing, so no call needs to be made only once.
-//! impl Repeatable for Greeter {}
+//! impl TableService for Greeter {
+//!     const TABLE: &'static Table<Self> = &TABLE;
+//!
+//!     // It changes nothing, so no call needs to be made only once.
+//!     fn once(&self) -> Option<&dyn Once> {
+//!         None
+//!     }
+//! }
 //!
 //! let params = RawValue::from_string(r#"{"name":"Ada"}"#.into())?;
-//! let greeted = TABLE.call(&Greeter, Caller::default(), "nudge.greeter.greet", &params)?;
+//! let greeted = Greeter.call("nudge.greeter.greet", &params)?;
 //! assert_eq!(greeted.get(), r#"{"said":"Hello Ada"}"#);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -48,7 +54,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
 use crate::once::Once;
-use crate::service::{Call, Caller, Method, Service, unknown_method};
+use crate::service::{Call, Caller, Made, Method, Service, unknown_method};
 use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.
@@ -62,7 +68,7 @@ pub struct Row<S: 'static> {
 /// The rows of a service, in the order in which surfaces list them.
 pub struct Table<S: 'static>(pub &'static [&'static Row<S>]);
 
-impl<S: Once> Table<S> {
+impl<S: TableService> Table<S> {
     /// The methods, in the order in which surfaces list them.
     pub fn methods(&self) -> Vec<&'static Method> {
         self.0.iter().map(|row| &row.method).collect()
@@ -81,7 +87,7 @@ impl<S: Once> Table<S> {
     ///
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or what the method says.
-    pub fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = self.row(name).ok_or_else(unknown_method)?;
         let run = |caller: Caller<'_>| {
             if caller.env {
@@ -92,11 +98,15 @@ impl<S: Once> Table<S> {
         match caller.key {
             Some(key) if !row.method.read_only => {
                 let call = Call::new(row.method.name, params.get());
-                of.once(key, call, &mut |made| {
+                let mut make = |made: Option<Made>| {
                     // It was made before, with all that it depended on.
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
-                })
+                };
+                match of.once() {
+                    Some(once) => once.once(key, call, &mut make),
+                    None => make(None),
+                }
             }
             _ => run(caller),
         }
@@ -104,9 +114,23 @@ impl<S: Once> Table<S> {
 }
 
 /// A service that is a table: its rows are all that it answers.
-pub trait TableService: Once + Send + Sync + Sized + 'static {
+pub trait TableService: Send + Sync + Sized + 'static {
     /// Its rows.
     const TABLE: &'static Table<Self>;
+
+    /// What makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
+    /// second time, or hands its key on.
+    fn once(&self) -> Option<&dyn Once>;
+
+    /// Refuses a call whose `context.env` lacks names that its answer can depend on
+    /// ([`ask_env`](crate::context::ask_env)). A service that looks at no environment refuses none.
+    ///
+    /// # Errors
+    /// `E_INVALID` with the names.
+    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+        let _ = (method, params);
+        Ok(())
+    }
 }
 
 impl<S: TableService> Service for S {

@@ -109,7 +109,7 @@ impl Nudge {
 
     /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
     /// (semantics section 9). Malformed params are left for the method to refuse.
-    pub(crate) fn ask_env(&self, context: ContextUse, params: &RawValue) -> Result<()> {
+    pub(crate) fn check_env_names(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use nudge_core::error::{Error, Result};
 use nudge_core::explain::{MatchExplain, Parts};
 use nudge_core::once::{Calls, Done, Known, Once, Recordable};
 use nudge_core::safety::refusal;
-use nudge_core::service::{Call, Caller, Made, Method};
+use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, Host, Resources, Source, SourceSpec, StopFlag, Touch};
 use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
@@ -264,19 +264,12 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
     }
 }
 
-impl Once for Demo {
-    fn once(
-        &self,
-        key: &str,
-        call: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
-    ) -> Result<Box<RawValue>> {
-        self.calls.once(key, call, make)
-    }
-}
-
 impl TableService for Demo {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    fn once(&self) -> Option<&dyn Once> {
+        Some(&self.calls)
+    }
 }
 
 impl Source for Demo {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nudge::{Method, Result};
 use nudge_client::RuntimeDir;
-use nudge_core::once::Repeatable;
+use nudge_core::once::Once;
 use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -55,9 +55,11 @@ impl Control {
     }
 }
 
-// A repeated call finds nothing to do.
-impl Repeatable for Control {}
-
 impl TableService for Control {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    // A repeated call finds nothing to do.
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
 }

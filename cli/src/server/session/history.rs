@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nudge::{Error, Method, Result};
-use nudge_core::once::Repeatable;
+use nudge_core::once::Once;
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::table::{Row, Table, TableService, answer};
 use nudge_core::wire;
@@ -187,11 +187,13 @@ impl ChangeSink for History {
     }
 }
 
-// `nudge.changes` only reads, so repeating it is harmless.
-impl Repeatable for History {}
-
 impl TableService for History {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    // `nudge.changes` only reads, so repeating it is harmless.
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
 }
 
 impl Changes {

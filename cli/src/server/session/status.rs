@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use nudge::{ContextUse, Method};
 use nudge_core::clock::{Clock, rfc3339};
-use nudge_core::once::Repeatable;
+use nudge_core::once::Once;
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use serde::{Deserialize, Serialize};
@@ -189,9 +189,11 @@ impl ServerStatus {
     }
 }
 
-// It changes nothing.
-impl Repeatable for ServerStatus {}
-
 impl TableService for ServerStatus {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    // It changes nothing.
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
 }

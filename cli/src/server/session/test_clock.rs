@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nudge::{ManualClock, Method};
-use nudge_core::once::Repeatable;
+use nudge_core::once::Once;
 use nudge_core::table::{Row, Table, TableService, answer};
 use serde::Deserialize;
 use serde_json::json;
@@ -46,8 +46,10 @@ struct Advance {
 /// A clock that stands until it is told to move.
 pub struct TestClock(pub Arc<ManualClock>);
 
-impl Repeatable for TestClock {}
-
 impl TableService for TestClock {
     const TABLE: &'static Table<Self> = &TABLE;
+
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
 }
