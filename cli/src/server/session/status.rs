@@ -9,7 +9,7 @@ use nudge_core::once::Once;
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::journal::SessionJournal;
@@ -29,9 +29,7 @@ static TABLE: Table<ServerStatus> = Table(&[
         run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
     },
     &Row {
-        method: Method::new(METHODS, "Methods", ABOUT_METHODS, MethodsAsked::schema)
-            .reads()
-            .slow_if(|params| params != MethodsAsked::WITHOUT_SCHEMAS),
+        method: Method::new(METHODS, "Methods", ABOUT_METHODS, MethodsAsked::schema).reads().quick(),
         run: |server, _, params| answer(params, |params| Ok(server.method_infos(&params))),
     },
 ]);
@@ -64,9 +62,6 @@ struct MethodsAsked {
 }
 
 impl MethodsAsked {
-    /// The params of a call that is quick: schemas are made anew by each call.
-    const WITHOUT_SCHEMAS: &str = r#"{"schemas":false}"#;
-
     fn schema() -> Value {
         let about = "False leaves out the JSON Schemas of the params.";
         let schemas = json!({"type": "boolean", "default": true, "description": about});
@@ -80,8 +75,7 @@ const fn yes() -> bool {
 
 /// Returns params of `nudge.methods` that ask for schemas or not.
 pub fn asked(schemas: bool) -> Box<RawValue> {
-    let params = if schemas { "{}" } else { MethodsAsked::WITHOUT_SCHEMAS };
-    RawValue::from_string(params.to_owned()).unwrap_or_default()
+    to_raw_value(&json!({"schemas": schemas})).unwrap_or_default()
 }
 
 /// A method as `nudge.methods` tells it.
