@@ -42,7 +42,7 @@ pub const ALL: &[Row] = &[
     Row { name: "hook", cpus: Cpus::One, programs: cli::HOOK_PROGRAMS, run: cli::hook },
     Row { name: "git-context", cpus: Cpus::One, programs: NONE, run: git::context },
     Row { name: "mcp", cpus: Cpus::One, programs: OURS, run: mcp::call },
-    Row { name: "proxy", cpus: Cpus::Two, programs: OURS, run: proxy::call },
+    Row { name: "proxy", cpus: Cpus::One, programs: OURS, run: proxy::call },
     Row { name: "http", cpus: Cpus::Two, programs: OURS, run: http::load },
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
