@@ -228,7 +228,7 @@ impl PrimaryCalls {
             sources: Arc::clone(&primary.sources),
             journal: Arc::clone(&primary.journal),
             proxies: Arc::clone(&proxies),
-            own: history.methods(),
+            own: history.methods().into_iter().chain(primary.sources.shared_methods()).collect(),
             port: AtomicU16::new(port),
         };
         let mut all: Vec<Arc<dyn Service>> = vec![Arc::new(status), Arc::clone(history) as _];

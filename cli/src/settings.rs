@@ -82,6 +82,13 @@ static OWN: &[Setting] = &[
         about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
     },
     Setting {
+        name: "suggest_max",
+        kind: Kind::Count,
+        default: "20",
+        flag: Flag::Value("N"),
+        about: "Most suggestions to one client session in 10 minutes",
+    },
+    Setting {
         name: "hook.bytes",
         kind: Kind::Count,
         default: "2000",
@@ -122,8 +129,7 @@ pub fn read() -> Result<Values> {
 pub fn with(flags: &SettingFlags) -> Result<Values> {
     let text = file().map_or(Ok(None), |path| read_file(&path))?;
     let variable = |setting: &Setting| variable(&setting.variable());
-    let values = layered(text.as_deref(), variable, flags)?;
-    Ok(values)
+    layered(text.as_deref(), variable, flags)
 }
 
 /// The default of every setting.
@@ -297,7 +303,7 @@ fn lower(about: &str) -> String {
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Where a value comes from, in words.
+/// The origin of a value, in words.
 pub fn origin(setting: &Setting, origin: Origin) -> String {
     match origin {
         Origin::Default => "default".into(),

@@ -1,11 +1,13 @@
-//! The one list of sources. Nothing else in the binary names one.
+//! The one list of sources.
 
 use std::sync::OnceLock;
 
 use nudge::Method;
 use nudge_core::source::{Resources, SourceSpec};
 
-/// What this binary has, in the order in which surfaces list it and in which ties are broken.
+/// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
+/// before there were others: its records, methods, settings and words on the command line bear no name, and a server
+/// does not start without it.
 static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE];
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
@@ -51,7 +53,8 @@ mod tests {
             let name = source.name;
             assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
             assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
-            assert!(method(source.list).is_some(), "{name}");
+            // Hooks name it to models.
+            assert!(method(source.list).is_some_and(|row| row.tool), "{name}");
             // The hints were there first, and have no prefix.
             if at > 0 {
                 assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");

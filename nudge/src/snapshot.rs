@@ -1,4 +1,4 @@
-//! The JSON document of a store (semantics section 13, semantics section 6), written by export and read
+//! The JSON document of a store (semantics sections 6 and 13), written by export and read
 //! by import.
 
 use std::collections::BTreeMap;

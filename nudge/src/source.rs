@@ -42,7 +42,7 @@ const fn count(name: &'static str, default: &'static str, about: &'static str) -
     Setting { name, kind: Kind::Count, default, flag: Flag::Value("N"), about }
 }
 
-/// The settings, in the order of [`Config::ENV`].
+/// The settings: those of [`Config::ENV`], in its order, but for the last, which is the server's for all sources.
 static SETTINGS: &[Setting] = &[
     count("max_components", "500", "Most components"),
     count("max_hints_per_component", "200", "Most hints of one component"),
@@ -62,7 +62,6 @@ static SETTINGS: &[Setting] = &[
         flag: Flag::Value("TTL"),
         about: "Ttl of hints stored without one",
     },
-    count("suggest_max", "20", "Most suggestions to one client session in 10 minutes"),
 ];
 
 static RESOURCES: Resources = Resources {
@@ -300,7 +299,7 @@ mod tests {
     #[test]
     fn the_settings_are_those_of_the_library() {
         let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
-        assert_eq!(variables, Config::ENV);
+        assert_eq!([&variables[..], &["NUDGE_SUGGEST_MAX".to_owned()]].concat(), Config::ENV);
         let default = |variable: &str| {
             SETTINGS.iter().find(|setting| setting.variable() == variable).map(|setting| setting.default.to_owned())
         };

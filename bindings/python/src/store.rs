@@ -300,7 +300,7 @@ impl NativeStore {
 pub struct NativeView {
     shared: Arc<Shared>,
     context: Context,
-    /// Of a store of this process: it remembers which scopes fit.
+    /// The view of a store of this process, which remembers which scopes fit; `None` for a session.
     own: Option<nudge::View<Arc<Nudge>>>,
 }
 

@@ -18,9 +18,16 @@ pub struct SuggestTold {
 
 #[derive(Deserialize)]
 struct Suggestion {
+    #[serde(default = "first")]
+    source: String,
     name: String,
     line: String,
     more: More,
+}
+
+/// The source that an older PRIMARY does not name: it has no other.
+fn first() -> String {
+    sources::all().first().map_or("", |first| first.name).to_owned()
 }
 
 #[derive(Deserialize)]
@@ -45,6 +52,7 @@ pub struct Digest {
 struct Offer {
     /// The heading, printed above the first of its suggestions that has a line of its own.
     head: &'static str,
+    source: String,
     name: String,
     line: String,
     /// The tool that returns the whole value.
@@ -68,8 +76,9 @@ impl Digest {
 
     /// Adds suggestions under a `head`.
     pub fn add(&mut self, head: &'static str, told: SuggestTold) {
-        self.offers.extend(told.suggestions.into_iter().map(|Suggestion { name, line, more }| Offer {
+        self.offers.extend(told.suggestions.into_iter().map(|Suggestion { source, name, line, more }| Offer {
             head,
+            source,
             name: untagged(&name),
             line: format!("- {}\n", untagged(&line)),
             tool: more.method.replace('.', "_"),
@@ -133,12 +142,13 @@ impl Digest {
             let _ = writeln!(text, "- also here: {} ({tool} tells them)", names.join(", "));
         }
         // Counts are grouped by the tool that lists them.
-        let first = sources::all().first().map_or("", |first| first.name);
-        let mut counts: Vec<(&str, u64)> = self.held_back.iter().map(|held| (&*held.source, held.count)).collect();
-        let nameless = of(Shape::Number).count() as u64;
-        match counts.iter_mut().find(|(source, _)| *source == first) {
-            Some((_, count)) => *count += nameless,
-            None => counts.insert(0, (first, nameless)),
+        let nameless = of(Shape::Number).map(|offer| (&*offer.source, 1));
+        let mut counts: Vec<(&str, u64)> = Vec::new();
+        for (source, count) in nameless.chain(self.held_back.iter().map(|held| (&*held.source, held.count))) {
+            match counts.iter_mut().find(|(known, _)| *known == source) {
+                Some((_, sum)) => *sum += count,
+                None => counts.push((source, count)),
+            }
         }
         for (source, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
             let tool = sources::named(source).map_or_else(|| "nudge_recall".into(), |spec| spec.list.replace('.', "_"));
@@ -244,6 +254,14 @@ mod tests {
             text,
             "Hints:\n- also here: api/a, api/b (nudge_get_hint tells them)\n- also here: note 7 (nudge_notes_get tells them)"
         );
+    }
+
+    #[test]
+    fn what_has_no_room_for_a_name_is_counted_with_its_own_source() {
+        let long =
+            |source: &str| json!({"source": source, "name": "n".repeat(200), "line": "", "more": {"method": "m"}});
+        let text = digest(120, &[long("hints"), long("notes"), long("hints")], 1);
+        assert_eq!(text, "Hints:\n(3 more: nudge_query lists them)\n(1 more: nudge_recall lists them)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
 //!
-//! Required texts are positional, in the order of the schema; everything else is a flag: lists repeat, a switch takes no
-//! value, `context` is the flags that all commands have for it, and what has another form is given as JSON.
+//! Required texts are positional, in the order of the schema; everything else is a flag: lists take commas and repeated
+//! flags alike, a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and what has another form is given as JSON.
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
@@ -15,11 +15,11 @@ use crate::sources;
 /// A call of a source's method.
 #[derive(Debug, Clone)]
 pub struct SourceVerb {
-    /// What is called.
+    /// The method that is called.
     pub method: &'static Method,
     /// Its params, but for the context.
     pub params: Map<String, Value>,
-    /// Where the agent stands, of a method that takes a context.
+    /// The place of the agent, for a method that takes a context.
     pub here: Option<ContextFlags>,
 }
 
@@ -42,7 +42,7 @@ struct Param {
 }
 
 impl Param {
-    /// Those of a method, without its context.
+    /// Returns the params of a method, without its context.
     fn all(method: &Method) -> Vec<Self> {
         let schema = (method.params)();
         let is_required =
@@ -79,12 +79,14 @@ impl Param {
         }
         let arg = arg.long(self.name.replace('_', "-")).required(self.is_required);
         match self.kind() {
-            "boolean" if self.is_required => arg.value_name("BOOL").value_parser(value_parser!(bool)),
-            "boolean" => arg.action(ArgAction::SetTrue),
+            "boolean" => {
+                let arg = arg.value_name("BOOL").value_parser(value_parser!(bool));
+                arg.num_args(0..=1).require_equals(true).default_missing_value("true")
+            }
             "integer" => arg.value_name("N").value_parser(value_parser!(i64)).allow_negative_numbers(true),
             "number" => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
             "string" => self.worded(arg.value_name(value)),
-            _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append),
+            _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append).value_delimiter(','),
             _ => arg.value_name("JSON").value_parser(|text: &str| {
                 serde_json::from_str::<Value>(text).map_err(|error| format!("this is not JSON ({error})"))
             }),
@@ -102,12 +104,11 @@ impl Param {
         }
     }
 
-    /// What a command line says of it.
+    /// Returns the value that a command line gives it.
     fn value(&self, matches: &ArgMatches) -> Option<Value> {
         let id = self.id();
         match self.kind() {
-            "boolean" if self.is_required => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
-            "boolean" => matches.get_flag(&id).then_some(Value::Bool(true)),
+            "boolean" => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
             "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
             "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),
             "string" => matches.get_one::<String>(&id).map(|text| text.clone().into()),
@@ -120,6 +121,18 @@ impl Param {
 }
 
 fn command(source: &'static SourceSpec) -> Command {
+    Command::new(source.name)
+        .about(source.guide)
+        .after_help(format!("Example:\n  nudge {} --help", source.name))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .defer(with_own_verbs)
+}
+
+/// Adds the verbs of the source that the command is named after. Their schemas are made only where they are needed: not
+/// at every start.
+fn with_own_verbs(command: Command) -> Command {
+    let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
     let verbs = (source.methods)().into_iter().filter_map(|method| Some((verb(source, method)?, method)));
     let verbs = verbs.map(|(name, method)| {
         let params = Param::all(method);
@@ -132,12 +145,7 @@ fn command(source: &'static SourceSpec) -> Command {
         let command = command.args(params.iter().map(Param::arg));
         if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) }
     });
-    Command::new(source.name)
-        .about(source.guide)
-        .after_help(format!("Example:\n  nudge {} --help", source.name))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(verbs)
+    command.subcommands(verbs)
 }
 
 impl Subcommand for SourceVerb {

@@ -102,7 +102,11 @@ pub struct Tools {
 impl Tools {
     /// Makes the handler, and asks the backend for its tools.
     pub async fn new(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
-        let offered = OfferedTools::ask(&backend).await;
+        // A tool that is not known here is asked for again.
+        let offered = OfferedTools::ask(&backend).await.unwrap_or_else(|error| {
+            tracing::warn!(error = error.message(), "nobody says which tools there are");
+            OfferedTools::default()
+        });
         Self {
             offered: Arc::new(RwLock::new(Arc::new(offered))),
             changes: Changes::none(Arc::clone(&backend)),
@@ -145,8 +149,8 @@ impl Tools {
     }
 
     /// Asks the backend for its tools again.
-    async fn ask(&self) -> Arc<OfferedTools> {
-        self.keep(OfferedTools::ask(&self.backend).await)
+    async fn ask(&self) -> Result<Arc<OfferedTools>> {
+        Ok(self.keep(OfferedTools::ask(&self.backend).await?))
     }
 
     fn keep(&self, offered: OfferedTools) -> Arc<OfferedTools> {
@@ -213,7 +217,8 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.tell(&context).await;
-        let (offered, list) = OfferedTools::ask_with_list(&self.backend).await;
+        let listed = OfferedTools::ask_with_list(&self.backend).await;
+        let (offered, list) = listed.map_err(|error| ErrorData::internal_error(error.message().to_owned(), None))?;
         self.keep(offered);
         let tools = ListToolsResult::with_all_items(list);
         Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public))
@@ -233,7 +238,10 @@ impl ServerHandler for Tools {
         let name = &*request.name;
         let known = self.offered().by_name.get(name).cloned();
         let known = match known {
-            None => self.ask().await.by_name.get(name).cloned(),
+            None => match self.ask().await {
+                Ok(offered) => offered.by_name.get(name).cloned(),
+                Err(error) => return Ok(self.result(Err(error)).into()),
+            },
             known => known,
         };
         let Some(behind) = known else {

@@ -1,4 +1,4 @@
-//! What callers over TCP must show.
+//! The token that callers over TCP must show.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 const TOKEN_BYTES: usize = 32;
 const MAX_TOKEN_BYTES: usize = 512;
 
-/// What a caller must show. Never printed.
+/// A token. Never printed.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -43,7 +43,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether that is it; in constant time.
+    /// Compares a text with it in constant time.
     pub fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -150,7 +150,8 @@ impl Client {
         let call = RpcCall { jsonrpc: "2.0", id, method, params };
         serde_json::to_writer(&mut body, &call).map_err(|error| unavailable(error.to_string()))?;
         let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
-        let key = if changes(method) { Some(key(caller.key)?) } else { None };
+        // Of a call that only reads it is ignored; who knows which do is the PRIMARY.
+        let key = key(caller.key)?;
         Ok(Prepared { name, key, env: caller.env, body: body.into(), once: method == SHUTDOWN })
     }
 
@@ -254,7 +255,7 @@ impl fmt::Debug for Client {
 /// A call ready to be sent, the same at every retry.
 struct Prepared {
     name: HeaderValue,
-    key: Option<HeaderValue>,
+    key: HeaderValue,
     env: bool,
     body: Bytes,
     /// Set for a call that is never retried once it may have been sent.
@@ -263,9 +264,10 @@ struct Prepared {
 
 impl Prepared {
     fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let key = self.key.clone().map(|key| (HeaderName::from_static(KEY_HEADER), key));
         let env = self.env.then(|| (HeaderName::from_static(ENV_HEADER), HeaderValue::from_static("ask")));
-        [(USER_AGENT, self.name.clone())].into_iter().chain(key).chain(env)
+        [(USER_AGENT, self.name.clone()), (HeaderName::from_static(KEY_HEADER), self.key.clone())]
+            .into_iter()
+            .chain(env)
     }
 }
 
@@ -326,19 +328,10 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     }
 }
 
-/// Makes an idempotency key when `method` may change something. Needed only by a caller that may send the same
-/// call elsewhere too: [`Client::call`] makes a key of its own where none is given.
-pub fn key_of_call(method: &str) -> Option<String> {
-    changes(method).then(|| uuid::Uuid::new_v4().simple().to_string())
-}
-
-/// Returns true when a method may change something and so needs an idempotency key; an unknown one may.
-fn changes(method: &str) -> bool {
-    static READ_ONLY: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        let rows = nudge::methods().into_iter().filter(|row| row.read_only);
-        rows.map(|row| row.name).chain(["nudge.changes", SHUTDOWN]).collect()
-    });
-    !READ_ONLY.contains(&method)
+/// Makes an idempotency key, for a caller that may send the same call elsewhere too: [`Client::call`] makes one of its
+/// own where none is given.
+pub fn new_key() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
 }
 
 /// Returns the caller's idempotency key, or a new random one.

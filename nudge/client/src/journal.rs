@@ -161,22 +161,15 @@ impl Journal {
         self.lock().damaged
     }
 
-    /// Writes a new journal of these records and puts it in the place of the old one.
+    /// Writes a new journal and puts it in the place of the old one: the records of the old one for which `keep` returns
+    /// true, then `payloads`.
     ///
-    /// The records must stand for all that was acknowledged: the caller lets no change happen from before the
-    /// first record is made until this returns. The iterator must not use this journal.
+    /// Together they must stand for all that was acknowledged: the caller lets no change of what `payloads` stand for
+    /// happen from before the first is made until this returns. The iterator must not use this journal.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
-    pub fn compact(&self, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
-        self.rewrite(&mut self.lock(), Vec::new(), payloads)
-    }
-
-    /// Compacts a part of the journal: records for which `keep` returns true stay, `payloads` replace the others.
-    ///
-    /// # Errors
-    /// As [`compact`](Self::compact).
-    pub fn compact_part(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+    pub fn compact(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
         let mut inner = self.lock();
         let mut kept = Self::records(&inner).map_err(|error| self.refusal(&error))?;
         kept.retain(|record| keep(record));

@@ -32,12 +32,11 @@
 //! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
 //! [`Member`].
 //!
-//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, asks 2 again, and when
-//! the session is over removes the journal and the session file, so that nothing stays on the disk; then it
-//! releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
-//! a moment, and on success do 1, ask 2 again and remove the same files. So the last one removes them, in
-//! whatever order they leave and ask. When the session was stopped and still has other members, the empty
-//! session file stays for them.
+//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, and asks as in 2 whether
+//! any member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk.
+//! Then it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
+//! a moment; who gets it does the same. So the last one removes the files, in whatever order they leave and ask. When
+//! the session was stopped and still has other members, the empty session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the

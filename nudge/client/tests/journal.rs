@@ -41,14 +41,14 @@ fn a_part_of_the_records_is_written_anew_and_the_rest_stays() {
     for record in [&b"a1"[..], b"b1", b"a2", b"b2"] {
         journal.append(record).unwrap();
     }
-    journal.compact_part(|record| record.starts_with(b"b"), [b"a!".to_vec()].into_iter()).unwrap();
+    journal.compact(|record| record.starts_with(b"b"), [b"a!".to_vec()].into_iter()).unwrap();
     assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!"]);
     journal.append(b"a3").unwrap();
     assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!", b"a3"]);
     // What cannot be put in its place leaves the old, and the next record goes to its end.
     let blocked = home.file().with_extension("new");
     fs::create_dir(&blocked).unwrap();
-    journal.compact_part(|_| true, std::iter::empty()).unwrap_err();
+    journal.compact(|_| true, std::iter::empty()).unwrap_err();
     journal.append(b"a4").unwrap();
     assert_eq!(home.reread().last().unwrap(), b"a4");
     assert_eq!(home.reread().len(), 5);
@@ -173,7 +173,7 @@ fn compaction_replaces_everything() {
     let before = journal.bytes();
     // What a compaction that was killed leaves behind.
     fs::write(home.dir.path().join("journal.new"), b"half a jour").unwrap();
-    journal.compact((90..100).map(|number| payload(number, 500))).unwrap();
+    journal.compact(|_| false, (90..100).map(|number| payload(number, 500))).unwrap();
     assert!(journal.bytes() < before / 9);
     journal.append(b"after").unwrap();
     let records = home.reread();
@@ -186,7 +186,7 @@ fn compaction_replaces_everything() {
     assert_eq!((restored.records, restored.notice), (records, None), "the leftover is ignored");
     assert_eq!(home.names(), ["journal", "primary.lock"], "and removed");
 
-    journal.compact(std::iter::empty()).unwrap();
+    journal.compact(|_| false, std::iter::empty()).unwrap();
     journal.append(b"first").unwrap();
     assert_eq!(home.reread(), [b"first"]);
     journal.clear().unwrap();
@@ -201,18 +201,18 @@ fn a_compaction_that_fails_changes_nothing() {
     let (journal, _) = home.open(false);
     journal.append(b"old").unwrap();
     fs::create_dir(home.dir.path().join("journal.new")).unwrap();
-    let refused = journal.compact(std::iter::once(b"new".to_vec())).unwrap_err();
+    let refused = journal.compact(|_| false, std::iter::once(b"new".to_vec())).unwrap_err();
     assert_eq!(refused.reason(), "E_UNAVAILABLE");
     journal.append(b"goes on").unwrap();
     assert_eq!(home.reread(), [&b"old"[..], b"goes on"]);
     fs::remove_dir(home.dir.path().join("journal.new")).unwrap();
     let panicked = thread::scope(|scope| {
         let payloads = std::iter::from_fn(|| -> Option<Vec<u8>> { panic!("expected: the store fails") });
-        scope.spawn(|| journal.compact(payloads)).join()
+        scope.spawn(|| journal.compact(|_| false, payloads)).join()
     });
     assert!(panicked.is_err());
     journal.append(b"and on").unwrap();
-    journal.compact(std::iter::once(b"new".to_vec())).unwrap();
+    journal.compact(|_| false, std::iter::once(b"new".to_vec())).unwrap();
     assert_eq!(home.reread(), [b"new"]);
 }
 
@@ -292,7 +292,7 @@ proptest! {
                 }
                 Step::Compact(every) => {
                     model = model.into_iter().step_by(every).collect();
-                    journal.compact(model.iter().cloned()).unwrap();
+                    journal.compact(|_| false, model.iter().cloned()).unwrap();
                 }
                 Step::Reopen => {}
                 Step::Cut(bytes) => {
@@ -330,7 +330,7 @@ proptest! {
                     let refused = journal.append(b"lost").unwrap_err();
                     prop_assert_eq!(refused.reason(), "E_UNAVAILABLE");
                     prop_assert!(journal.needs_compaction());
-                    journal.compact(model.iter().cloned()).unwrap();
+                    journal.compact(|_| false, model.iter().cloned()).unwrap();
                     prop_assert!(!journal.needs_compaction());
                 }
             }

@@ -94,7 +94,7 @@ fn a_directory_refuses_changes_until_it_is_gone() {
         assert!(restored.records.is_empty() && restored.notice.unwrap().contains("directory"));
         for _ in 0..2 {
             is_unavailable(journal.append(b"refused"), "is a directory");
-            is_unavailable(journal.compact(std::iter::empty()), "is a directory");
+            is_unavailable(journal.compact(|_| false, std::iter::empty()), "is a directory");
         }
         journal.clear().unwrap();
         fs::remove_dir(home.file()).unwrap();
@@ -103,7 +103,7 @@ fn a_directory_refuses_changes_until_it_is_gone() {
         fs::remove_file(home.file()).unwrap();
         fs::create_dir(home.file()).unwrap();
         is_unavailable(journal.append(b"refused"), "is a directory");
-        is_unavailable(journal.compact(std::iter::once(b"refused".to_vec())), "is a directory");
+        is_unavailable(journal.compact(|_| false, std::iter::once(b"refused".to_vec())), "is a directory");
         assert_eq!(home.names(), ["journal", "primary.lock"], "nothing is left beside it");
         fs::remove_dir(home.file()).unwrap();
         journal.append(b"second").unwrap();
@@ -174,7 +174,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
         is_unavailable::<()>(Err(refused.expect("the disk is full")), "cannot be written");
         assert_eq!(fs::metadata(&file).unwrap().len(), journal.bytes(), "nothing of it stays");
         is_unavailable(journal.append(&payload(0, 100_000)), "cannot be written");
-        is_unavailable(journal.compact(acknowledged.iter().cloned()), "cannot be written");
+        is_unavailable(journal.compact(|_| false, acknowledged.iter().cloned()), "cannot be written");
         assert!(!path.join("journal.new").exists());
         if round % 2 == 1 {
             // The next PRIMARY begins on the full disk.
@@ -187,7 +187,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
         journal.append(b"space").unwrap();
         acknowledged.push(b"space".to_vec());
         acknowledged.drain(..acknowledged.len() - 1);
-        journal.compact(acknowledged.iter().cloned()).unwrap();
+        journal.compact(|_| false, acknowledged.iter().cloned()).unwrap();
         assert_eq!(dir.open_journal(&lock, true).unwrap().1.records, acknowledged);
     }
     // A new session begins on a full disk, and nothing of the old one stays.
@@ -214,7 +214,7 @@ fn without_descriptors_nothing_is_lost() {
     journal.append(b"first").unwrap();
     let mut all: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     journal.append(b"second").unwrap();
-    is_unavailable(journal.compact(std::iter::empty()), "cannot be written");
+    is_unavailable(journal.compact(|_| false, std::iter::empty()), "cannot be written");
     is_unavailable(dir.open_journal(&lock, true), "cannot be read now");
     let (next, restored) = {
         all.clear();

@@ -18,7 +18,7 @@ use crate::service::{Call, Made};
 
 use in_flight::InFlight;
 
-/// How many keys are remembered; the oldest go first.
+/// Largest number of keys that are remembered; the oldest go first.
 const MAX_KEYS: usize = 1_024;
 /// Most bytes of keys and results together. Beyond that the oldest large results are dropped, never a key. The last
 /// result is kept whatever its size, and so are those about a secret alone.
@@ -51,7 +51,7 @@ pub trait Recordable: Serialize {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>>;
 }
 
-/// What is known of a call that was made with a key.
+/// The memory of a call that was made with a key.
 #[derive(Clone)]
 pub struct Known {
     /// Its result. `None` when it was large and is dropped, and for a call about a secret that another process made.
@@ -65,7 +65,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What there is to know of a call that is about to change something; `secret` is the version of a secret that
+    /// Makes the memory of a call that is about to change something; `secret` is the version of a secret that
     /// it changes, if it changes one.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// Whether a call with these params may run on the event loop. A call of an unknown method may not.
+    /// Returns true when a call with these params may run on the event loop. A call of an unknown method may not.
     pub fn is_quick(method: Option<&Method>, params: &str) -> bool {
         match method.map(|method| method.cost) {
             Some(Self::Quick) => true,
@@ -165,7 +165,7 @@ impl Method {
     }
 }
 
-/// Who makes a call, as far as is known; for people who ask later, never for a decision.
+/// The maker of a call, as far as is known; for people who ask later, never for a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller<'a> {
@@ -176,10 +176,10 @@ pub struct Caller<'a> {
     /// Whether the call is to be refused, with the names that are missing, when its answer depends on environment
     /// variables that `context.env` does not mention.
     pub env: bool,
-    /// Which call the key stands for; set by [`Table::call`](crate::table::Table::call).
+    /// Which call the key stands for; set by [`TableService`](crate::table::TableService).
     pub call: Option<Call>,
-    /// What is left of an earlier call with this key whose result is not kept; set by
-    /// [`Table::call`](crate::table::Table::call) too.
+    /// The rest of an earlier call with this key whose result is not kept; set by
+    /// [`TableService`](crate::table::TableService) too.
     pub made: Option<Made>,
 }
 
@@ -213,12 +213,13 @@ impl<'a> Caller<'a> {
 ///
 /// What an implementor owes: a call may come from any thread, and several at once; one that is refused changes
 /// nothing and says in one sentence what to do; a call with a [key](Caller::key) is made once, however often it
-/// comes ([`Table::call`](crate::table::Table::call) sees to it); one that [asks](Caller::env) for environment
+/// comes ([`TableService`](crate::table::TableService) sees to it); one that [asks](Caller::env) for environment
 /// names is refused with them when its answer could depend on names that `context.env` lacks; a row that is
 /// [`Cost::Quick`] answers within microseconds; time comes from the source's
 /// [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
-    /// The rows this service answers, in the order surfaces list them.
+    /// The rows this service answers, in the order surfaces list them. Of a session elsewhere only those that are known
+    /// here: `nudge.methods` tells all.
     fn methods(&self) -> Vec<&'static Method>;
 
     /// The row of this name, if this service answers it.
@@ -307,7 +308,8 @@ impl Service for Services {
 pub fn unknown_method() -> Error {
     Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists them.")
 }
-/// What a key is used for: a method and a fingerprint of its params.
+
+/// The call that a key is used for: a method and a fingerprint of its params.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     method: &'static str,
@@ -339,7 +341,7 @@ impl Call {
     }
 }
 
-/// What is left of a call that was made, when its result is not.
+/// The rest of a call that was made and whose result is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// It was about a secret, and another process made it: the journal holds only this version that it led to.

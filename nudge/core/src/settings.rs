@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// What a setting's value is.
+/// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number, 0 or more.
@@ -26,7 +26,7 @@ pub enum Kind {
     Secret,
 }
 
-/// How a setting is given to `nudge serve`.
+/// The flag by which `nudge serve` takes a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
     /// It is not.
@@ -42,13 +42,13 @@ pub enum Flag {
 pub struct Setting {
     /// Its key in the file: lower-case words, and for a source's own `SOURCE.NAME`.
     pub name: &'static str,
-    /// What it is.
+    /// The type of its value.
     pub kind: Kind,
-    /// What it is when nobody says; empty for nothing.
+    /// Its value when it is not set; empty for none.
     pub default: &'static str,
-    /// How `nudge serve` takes it.
+    /// Its flag of `nudge serve`.
     pub flag: Flag,
-    /// What it sets, as a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
+    /// Its description, a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
     /// and the flag's help.
     pub about: &'static str,
 }
@@ -94,7 +94,7 @@ impl Setting {
     }
 }
 
-/// Whether a text says on or off.
+/// Reads a text that says on or off.
 pub fn switch(text: &str) -> Option<bool> {
     match text {
         "1" | "true" | "on" => Some(true),
@@ -103,7 +103,7 @@ pub fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Nobody said.
@@ -144,6 +144,13 @@ impl Values {
         self.0.entry(setting.name).or_insert_with(default);
     }
 
+    /// The values of these settings alone.
+    #[must_use]
+    pub fn of(&self, settings: &[Setting]) -> Self {
+        let own = settings.iter().filter_map(|setting| Some((setting.name, self.0.get(setting.name)?.clone())));
+        Self(own.collect())
+    }
+
     /// The value as text; empty for nothing, and for a setting that is not in the table.
     pub fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| &value.text)
@@ -170,7 +177,7 @@ impl Values {
         }
     }
 
-    /// Where the value comes from.
+    /// The origin of a value.
     pub fn origin(&self, name: &str) -> Origin {
         self.0.get(name).map_or(Origin::Default, |value| value.origin)
     }
@@ -230,6 +237,8 @@ mod tests {
         assert_eq!((values.count("max_x"), values.origin("max_x")), (8, Origin::Variable));
         assert_eq!((values.is_on("a.guard"), values.origin("a.guard")), (true, Origin::Default));
         assert_eq!((values.text("other"), values.count("other")), ("", 0));
+        let own = values.of(&[COUNT]);
+        assert_eq!((own.count("max_x"), own.text("a.guard")), (8, ""));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::offers) at any time, from any thread.
 //! 4. `close`: nothing is acknowledged afterwards.
 //!
-//! **What a source owes.** It acknowledges a change only after it is kept, and after [`Fence::check`] said that the
+//! **What a source owes.** It acknowledges a change only after it is kept, behind the [`Fence`], which knows that the
 //! session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
 //! ([`ChangeSink`]); it never lets a secret into a line, an event, a log or a file.
 
@@ -29,7 +29,7 @@ use crate::service::{Caller, Method, Service};
 use crate::settings::{Setting, Values};
 use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 
-/// What there is to know of a source without opening it.
+/// The description of a source, known without opening it.
 #[derive(Debug)]
 pub struct SourceSpec {
     /// One lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
@@ -40,9 +40,9 @@ pub struct SourceSpec {
     pub methods: fn() -> Vec<&'static Method>,
     /// Its line of the instructions that every agent reads over MCP; 160 bytes at most.
     pub guide: &'static str,
-    /// What can be set.
+    /// Its settings.
     pub settings: &'static [Setting],
-    /// What can be read and watched by URI, if anything.
+    /// Its resources, read and watched by URI, if it has any.
     pub resources: Option<&'static Resources>,
     /// The method that lists what it has; hooks name it to the model where there was no room for all of it.
     pub list: &'static str,
@@ -60,19 +60,19 @@ pub struct Resources {
     pub list_uri: &'static str,
     /// Title of the list.
     pub list_title: &'static str,
-    /// What the list says.
+    /// Description of the list.
     pub list_about: &'static str,
     /// The method without params that answers it.
     pub list: &'static str,
     /// The names in its result, in any order.
     pub names: fn(&RawValue) -> Vec<String>,
-    /// What the URI of each begins with, such as `nudge://component/`; the name follows, percent-encoded.
+    /// The beginning of the URI of each, such as `nudge://component/`; the name follows, percent-encoded.
     pub item_uri: &'static str,
-    /// What one is called, such as `component`.
+    /// The word for one, such as `component`.
     pub item_name: &'static str,
     /// Title of one.
     pub item_title: &'static str,
-    /// What one says.
+    /// Description of one.
     pub item_about: &'static str,
     /// The method that answers one, and its params for a name.
     pub item: fn(&str) -> (&'static str, Value),
@@ -82,10 +82,10 @@ pub struct Resources {
 
 /// An open source.
 pub trait Source: Service {
-    /// What it would tell now, best first. Every source is asked at once, and somebody's prompt waits: it may not be
-    /// slow or ask a model. What comes after [`SuggestRequest::deadline`] is not told; only the first source that is
-    /// asked is waited for. The asker holds no lock. At most [`SuggestRequest::limit`] offers of
-    /// [`SuggestRequest::max_bytes`] in all are of use; [`Offers::omitted`] counts what these hold back.
+    /// Returns the offers that it would make now, best first. Every source is asked at once, and somebody's prompt
+    /// waits: it may not be slow or ask a model. An offer that comes after [`SuggestRequest::deadline`] is not told; only
+    /// the first of those that are asked is waited for. The asker holds no lock. At most [`SuggestRequest::limit`] offers
+    /// of [`SuggestRequest::max_bytes`] in all are of use; [`Offers::omitted`] counts those that these hold back.
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let _ = request;
         Offers::default()
@@ -105,13 +105,15 @@ pub trait Source: Service {
         EnvNames::default()
     }
 
-    /// Whether it has anything, or its user has switched it on: the tools of a source that is not in use are not listed.
+    /// Returns true when it holds anything, or its user has switched it on: the tools of a source that is not in use are
+    /// not listed.
     /// Called on the event loop, so it may not wait.
     fn in_use(&self) -> bool {
         true
     }
 
-    /// Its members of `nudge.status`, named after what they count. Called on the event loop, so it may not wait.
+    /// Its members of `nudge.status`, named after what they count. Called wherever somebody asks how things stand, so it
+    /// should be quick.
     fn status(&self) -> Map<String, Value>;
 
     /// Its members of `nudge.stats`.
@@ -134,23 +136,24 @@ pub trait Source: Service {
     fn close(&self) {}
 }
 
-/// What the server lends a source.
+/// The things that the server lends a source.
 pub struct Host<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The session that it is opened for.
     pub session: SessionIdentity,
-    /// Where it keeps files.
+    /// The folder for its files.
     pub data: DataDir,
-    /// Whether this process may still acknowledge anything.
+    /// Keeps this process from acknowledging what the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
-    /// Where a source records whose state lives as long as the session.
+    /// The journal, for a source whose state lives as long as the session.
     pub journal: Arc<dyn Journal>,
-    /// What the source has recorded in the journal, in order. It ends early when the process gives the session up.
+    /// The records that the source has left in the journal, in order. They end early when the process gives the session
+    /// up.
     pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
-    /// Where it tells of changes.
+    /// Takes its changes, to tell of them.
     pub changes: Arc<dyn ChangeSink>,
-    /// The values of all settings; its own are named `SOURCE.*`.
+    /// The values of its own settings.
     pub settings: Arc<Values>,
 }
 
@@ -163,13 +166,15 @@ pub struct SessionIdentity {
     pub created_at: Millis,
 }
 
-/// Whether this process still holds the session's lock. Asked before each acknowledgement.
+/// The fence around the changes that a source keeps in files of its own. [`Journal::append`] has it built in.
 pub trait Fence: Send + Sync {
-    /// Refuses once the lock is lost, or the process is leaving.
+    /// Runs `keep`, which keeps one change, unless this process has lost the session's lock or is leaving. A process
+    /// that leaves waits for its end before it gives the lock back, so that the next PRIMARY sees the change.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; a client that knows of sessions asks the next PRIMARY then.
-    fn check(&self) -> Result<()>;
+    /// `E_UNAVAILABLE` without running `keep`; a client that knows of sessions asks the next PRIMARY then. Else what
+    /// `keep` says.
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
 /// The session's journal as one source sees it: records that the next PRIMARY of the session gets back
@@ -201,7 +206,7 @@ pub trait ChangeSink: Send + Sync {
 /// One change, as it is told.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeEvent {
-    /// Whose it is.
+    /// The source that changed.
     pub source: &'static str,
     /// A verb, such as `set` or `delete`.
     pub what: &'static str,
@@ -213,7 +218,7 @@ pub struct ChangeEvent {
     /// Which of its resources it touches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<Touch>,
-    /// What else is told: names and short values, without secrets. In a source with resources `name` is the resource
+    /// Further members: names and short values, without secrets. In a source with resources `name` is the resource
     /// that was touched: by it clients of a PROXY hear which.
     #[serde(flatten)]
     pub detail: Map<String, Value>,
@@ -238,7 +243,7 @@ impl DataDir {
         Self(path.into())
     }
 
-    /// Where it is, or would be.
+    /// The path, whether the folder is there or not.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -39,7 +39,7 @@ const DEFAULT_RECALL_LIMIT: usize = 10;
 const MAX_RECALL_LIMIT: usize = 100;
 /// Most bytes of a prompt, command, error, query or name of a client session.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// How long sources have to offer something. A hook has 45 ms in all, from its start to its last word.
+/// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
 
 /// The row of `nudge.suggest`.
@@ -209,7 +209,7 @@ impl Outcome {
     }
 }
 
-/// What makes something worth telling.
+/// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A session begins: what applies here.
@@ -222,9 +222,9 @@ pub enum Moment {
     Recall,
 }
 
-/// What every source is asked, once for all of them.
+/// The question to every source, made once for all of them.
 pub struct SuggestRequest {
-    /// Why it is asked.
+    /// The reason for asking.
     pub moment: Moment,
     /// Where the agent stands.
     pub context: Context,
@@ -251,7 +251,7 @@ pub struct SuggestRequest {
     seen: Seen,
 }
 
-/// What a client session was told: of each source the ids of its offers.
+/// The ids of the offers that a client session was told, by source.
 type Seen = Arc<std::collections::HashMap<&'static str, HashSet<Box<str>, foldhash::fast::RandomState>>>;
 
 impl SuggestRequest {
@@ -261,16 +261,13 @@ impl SuggestRequest {
         self.seen.get(source).filter(|ids| !ids.is_empty())
     }
 
-    /// Whether a source is asked.
+    /// Returns true when a source is asked.
     pub fn asks(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }
 
-    /// The request of a `nudge.recall`, which no session remembers. `sources` names those there are.
-    ///
-    /// # Errors
-    /// `E_INVALID` for params out of range, or a source that is not there.
-    pub fn recall(params: Recall, sources: &[&str], now: Millis) -> Result<Self> {
+    /// The request of a `nudge.recall`, which no session remembers.
+    fn recall(params: Recall, sources: &[&str], now: Millis) -> Result<Self> {
         if params.sources.iter().any(|name| !sources.contains(&&**name)) {
             // It is not repeated: it may be anything.
             return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
@@ -327,6 +324,22 @@ impl SuggestRequest {
     }
 }
 
+/// Answers `nudge.recall`: asks for offers, chooses among them, and notes nothing. `sources` names those there are.
+///
+/// # Errors
+/// `E_INVALID` for params out of range, or a source that is not there.
+pub fn recall<I>(
+    params: Recall,
+    sources: &[&str],
+    now: Millis,
+    ask: impl FnOnce(&Arc<SuggestRequest>) -> Offered<I>,
+) -> Result<Recalled<I>> {
+    let request = Arc::new(SuggestRequest::recall(params, sources, now)?);
+    let (offered, late) = ask(&request);
+    let budget = Budget { count: request.limit, bytes: request.max_bytes };
+    Ok(Recalled::new(merge(offered, budget), late))
+}
+
 impl Suggest {
     /// Checks sizes and ranges.
     fn check(&self) -> Result<()> {
@@ -355,21 +368,21 @@ impl fmt::Debug for SuggestRequest {
 pub struct Offer<I = Item> {
     /// Names it among the offers of its source, so that a session is told once.
     pub id: Box<str>,
-    /// What it is called in a list of names, such as `api/build`.
+    /// Its name in a list of names, such as `api/build`.
     pub name: String,
-    /// What the model reads: one line, guarded, without a secret.
+    /// The line that the model reads, guarded, without a secret.
     pub line: String,
-    /// How many bytes of the budget it takes.
+    /// The number of bytes of the budget that it takes.
     pub bytes: usize,
     /// 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
     pub strength: f64,
     /// Comes before everything else, such as a signal that was escalated.
     pub must: bool,
-    /// Why now, in a few words.
+    /// The reason for telling it now, in a few words.
     pub why: String,
-    /// Why it was chosen, in numbers.
+    /// The numbers by which it was chosen.
     pub explain: MatchExplain,
-    /// How to get the whole of it.
+    /// The call that gets the whole of it.
     pub more: More,
     /// The thing itself, a JSON object; its members stand beside the others in the answer.
     pub item: I,
@@ -392,12 +405,12 @@ pub struct More {
     pub params: Box<RawValue>,
 }
 
-/// What one source offers.
+/// The offers of one source.
 #[derive(Debug)]
 pub struct Offers<I = Item> {
     /// Best first.
     pub offers: Vec<Offer<I>>,
-    /// How many more it could have offered, but for the limits of the request.
+    /// The number of further ones that it would have offered but for the limits of the request.
     pub omitted: usize,
     /// The least strength at which the best of these comes before the stronger ones of other sources.
     pub floor: f64,
@@ -409,7 +422,10 @@ impl<I> Default for Offers<I> {
     }
 }
 
-/// How a command ended, as every source is told.
+/// The offers of all sources, by name, and the names of those that did not answer in time.
+pub type Offered<I = Item> = (Vec<(&'static str, Offers<I>)>, Vec<&'static str>);
+
+/// The end of a command, as every source is told.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandOutcome<'a> {
     /// The line that ran.
@@ -422,11 +438,11 @@ pub struct CommandOutcome<'a> {
     pub context: &'a Context,
 }
 
-/// What an outcome changed in a source.
+/// The effect of an outcome on a source.
 #[derive(Debug, Default)]
 pub struct Counted {
     /// The ids of its offers that say the command; none when the call was made before.
     pub ids: Vec<Box<str>>,
-    /// What changed, as the answer tells it.
+    /// The changed things, as the answer tells them.
     pub matched: Vec<Box<RawValue>>,
 }

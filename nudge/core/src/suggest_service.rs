@@ -16,8 +16,8 @@ use crate::once::Once;
 use crate::service::{Caller, ContextUse, Method};
 use crate::source::Source;
 use crate::suggest::{
-    Budget, OUTCOME, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester,
-    Suggestions, merge,
+    self, OUTCOME, Offered, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest,
+    Suggester, Suggestions,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -51,9 +51,6 @@ struct Matched {
     matched: Vec<Box<RawValue>>,
 }
 
-/// What the sources offer, and the names of those that did not answer in time.
-type Offered = (Vec<(&'static str, Offers)>, Vec<&'static str>);
-
 impl SuggestService {
     /// Asks these sources, in this order; `max` is the most offers that one client session is told in 10 minutes.
     pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static str, Arc<dyn Source>)>) -> Self {
@@ -62,25 +59,19 @@ impl SuggestService {
     }
 
     fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        let event = params.event;
-        let request = Arc::new(self.suggester.request(params, self.clock.now())?);
-        let (offered, late) = self.ask(&request);
-        Ok(self.suggester.tell(&request, event, offered, late))
+        self.suggester.suggest(params, self.clock.now(), |request| self.ask(request))
     }
 
     fn recall(&self, params: Recall) -> Result<Recalled> {
         let names: Vec<_> = self.sources.iter().map(|asked| asked.name).collect();
-        let request = Arc::new(SuggestRequest::recall(params, &names, self.clock.now())?);
-        let (offered, late) = self.ask(&request);
-        let budget = Budget { count: request.limit, bytes: request.max_bytes };
-        Ok(Recalled::new(merge(offered, budget), late))
+        suggest::recall(params, &names, self.clock.now(), |request| self.ask(request))
     }
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
-        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name)).peekable();
-        // The first of the list answers from memory: a thread for it would cost more than it does.
-        let here = asked.next_if(|asked| self.sources.first().is_some_and(|first| first.name == asked.name));
+        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
+        // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
+        let here = asked.next();
         let others: Vec<_> = asked.map(|asked| (asked.name, asked.ask(request))).collect();
         let mut offered: Vec<_> = here.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
         let mut late = Vec::new();
@@ -97,18 +88,28 @@ impl SuggestService {
     fn outcome(&self, by: Caller<'_>, params: Outcome) -> Result<Matched> {
         let (context, params) = params.checked()?;
         let ran = params.ran(&context);
-        let mut matched = Vec::new();
+        let (mut matched, mut failed) = (Vec::new(), None);
         for Asked { name, source, .. } in &self.sources {
-            let counted = source.outcome(by, &ran)?;
+            let counted = match source.outcome(by, &ran) {
+                Ok(counted) => counted,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
             if let Some(session) = &params.client_session {
                 self.suggester.ended(session, name, &counted.ids, params.ok, self.clock.now());
             }
             matched.extend(counted.matched);
         }
-        Ok(Matched { matched })
+        match failed {
+            Some(error) if matched.is_empty() => Err(error),
+            // What one source has counted stays counted: the call was made.
+            _ => Ok(Matched { matched }),
+        }
     }
 
-    /// What the sources tell, then what came of suggestions.
+    /// The statistics of the sources, then the outcome of suggestions.
     fn stats(&self) -> Map<String, Value> {
         let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.stats()).collect();
         let (all, sessions) = self.suggester.stats();
@@ -151,7 +152,7 @@ impl Drop for Question {
 impl TableService for SuggestService {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    // Each source sees to it by itself, with the key that it is given.
+    // `nudge.outcome` hands its key on to each source; the others keep nothing but what a client session was told.
     fn once(&self) -> Option<&dyn Once> {
         None
     }

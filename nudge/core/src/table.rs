@@ -59,7 +59,7 @@ use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.
 pub struct Row<S: 'static> {
-    /// What surfaces need to offer it.
+    /// The row as surfaces offer it.
     pub method: Method,
     /// Answers a call: reads the params, does it, writes the result. See [`answer`].
     pub run: fn(&S, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
@@ -118,7 +118,7 @@ pub trait TableService: Send + Sync + Sized + 'static {
     /// Its rows.
     const TABLE: &'static Table<Self>;
 
-    /// What makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
+    /// Makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
     /// second time, or hands its key on.
     fn once(&self) -> Option<&dyn Once>;
 
@@ -216,7 +216,7 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::Array(names)) = map.get_mut("enum") {
                 names.retain(|name| !name.is_null());
             }
-            // Of a field whose name says it all.
+            // A field whose name says it all has an empty description.
             if map.get("description").is_some_and(|text| text == "") {
                 map.remove("description");
             }

@@ -7,7 +7,7 @@ use nudge_core::clock::Millis;
 use nudge_core::error::Result;
 use nudge_core::explain::four_decimals;
 use nudge_core::suggest::{
-    self, Budget, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest, merge,
+    self, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest,
 };
 use nudge_core::table::{Row, answer};
 use nudge_core::text::{ago, one_line, visible};
@@ -57,10 +57,7 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`.
     pub fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        let event = params.event;
-        let request = self.suggester.request(params, self.now())?;
-        let offered = vec![(NAME, self.offer(&request))];
-        Ok(self.suggester.tell(&request, event, offered, Vec::new()))
+        self.suggester.suggest(params, self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
     }
 
     /// Returns the hints that a question in words brings to mind. They do not count as shown.
@@ -68,10 +65,7 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`.
     pub fn recall(&self, params: Recall) -> Result<Recalled<SuggestedHint>> {
-        let request = SuggestRequest::recall(params, &[NAME], self.now())?;
-        let offered = if request.asks(NAME) { vec![(NAME, self.offer(&request))] } else { Vec::new() };
-        let budget = Budget { count: request.limit, bytes: request.max_bytes };
-        Ok(Recalled::new(merge(offered, budget), Vec::new()))
+        suggest::recall(params, &[NAME], self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
     }
 
     /// Returns the hints worth showing, best first, as many as there is room for.
@@ -99,14 +93,9 @@ impl Nudge {
             && bytes >= smallest
             && let Some(found) = found.pop()
         {
-            let text_bytes = found.hint.text().len();
-            // The answer of `nudge.suggest` has the whole values, so that these count, not the lines.
-            if request.moment != Moment::Recall && text_bytes > bytes {
-                out.omitted += 1;
-                continue;
-            }
             let line = line(&found.hint, request.now);
-            let size = if request.moment == Moment::Recall { line.len() } else { text_bytes };
+            // The answer of `nudge.suggest` has the whole values, so that these count, not the lines.
+            let size = if request.moment == Moment::Recall { line.len() } else { found.hint.text().len() };
             if size > bytes {
                 out.omitted += 1;
                 continue;

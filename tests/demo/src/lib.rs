@@ -71,7 +71,7 @@ static TABLE: Table<Demo> = Table(&[
         run: |demo, _, params| answer(params, |params| demo.get(&params)),
     },
     &Row {
-        method: Method::new("nudge.demo.list", "List notes", "Every note.", schema::<NoParams>).reads().quick(),
+        method: Method::new("nudge.demo.list", "List notes", "Every note.", schema::<NoParams>).tool().reads().quick(),
         run: |demo, _, params| answer(params, |_: NoParams| Ok(Listed { notes: demo.notes.lock().clone() })),
     },
     &Row {
@@ -203,20 +203,21 @@ impl Demo {
         if count > self.host.max {
             return Err(Error::quota("notes", self.host.max, "There are enough notes; raise demo.max."));
         }
-        self.host.fence.check()?;
         let added = Added { note: note.clone(), count };
         let known = by.key.map(|_| Known::new(by.call, &added, None)).transpose()?;
         let done = by.key.zip(known.as_ref()).map(|(key, known)| known.done(key));
         let mut line = serde_json::to_vec(&Line { note: note.clone(), done })
             .map_err(|_| Error::invalid("The note cannot be written as JSON."))?;
         line.push(b'\n');
-        let before = file.metadata().map(|meta| meta.len());
-        let written = file.write_all(&line).and_then(|()| file.sync_data());
-        if let (Err(_), Ok(before)) = (&written, before) {
-            // Half a line would spoil the next one.
-            let _ = file.set_len(before);
-        }
-        written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))?;
+        self.host.fence.commit(&mut || {
+            let before = file.metadata().map(|meta| meta.len());
+            let written = file.write_all(&line).and_then(|()| file.sync_data());
+            if let (Err(_), Ok(before)) = (&written, before) {
+                // Half a line would spoil the next one.
+                let _ = file.set_len(before);
+            }
+            written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))
+        })?;
         if let (Some(key), Some(known)) = (by.key, known) {
             self.calls.note(key, known);
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nudge::{ContextUse, ErrorKind};
+use nudge::{ContextUse, Error, ErrorKind, Result};
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
@@ -12,16 +12,16 @@ use crate::server::session::backend::Backend;
 use crate::server::session::status::{METHODS, MethodInfo, MethodInfos, asked};
 use crate::sources;
 
-/// What one server offers.
+/// The tools that one server offers.
 #[derive(Debug, Default)]
 pub struct OfferedTools {
     /// By the name of the tool, and by that of the method for clients that know it.
     pub by_name: HashMap<String, ToolMethod>,
-    /// What each source in use adds to the instructions.
+    /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
 }
 
-/// What is behind a tool.
+/// The method behind a tool.
 #[derive(Debug, Clone)]
 pub struct ToolMethod {
     /// The method that it calls.
@@ -32,14 +32,20 @@ pub struct ToolMethod {
 
 impl OfferedTools {
     /// Asks what is offered now.
-    pub async fn ask(backend: &Backend) -> Self {
-        Self::of(&method_infos(backend, false).await)
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when nobody answers.
+    pub async fn ask(backend: &Backend) -> Result<Self> {
+        Ok(Self::of(&method_infos(backend, false).await?))
     }
 
     /// Asks the same with the list of tools: their schemas are large, and are not kept.
-    pub async fn ask_with_list(backend: &Backend) -> (Self, Vec<Tool>) {
-        let told = method_infos(backend, true).await;
-        (Self::of(&told), told.methods.into_iter().filter(|row| row.tool).map(tool).collect())
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub async fn ask_with_list(backend: &Backend) -> Result<(Self, Vec<Tool>)> {
+        let told = method_infos(backend, true).await?;
+        Ok((Self::of(&told), told.methods.into_iter().filter(|row| row.tool).map(tool).collect()))
     }
 
     fn of(told: &MethodInfos) -> Self {
@@ -53,20 +59,19 @@ impl OfferedTools {
     }
 }
 
-async fn method_infos(backend: &Backend, schemas: bool) -> MethodInfos {
+async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {
     match backend.call(METHODS, &asked(schemas)).await {
-        Ok(told) => serde_json::from_str(told.get()).unwrap_or_default(),
+        Ok(told) => serde_json::from_str(told.get()).map_err(|_| {
+            Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
+        }),
         // An older PRIMARY, of before there were sources, has hints alone.
         Err(error) if error.kind() == ErrorKind::UnknownMethod => {
             let hints = sources::all().first();
             let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
             let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
-            MethodInfos { methods, ..MethodInfos::default() }
+            Ok(MethodInfos { methods, ..MethodInfos::default() })
         }
-        Err(error) => {
-            tracing::warn!(error = error.message(), "nobody says which tools there are");
-            MethodInfos::default()
-        }
+        Err(error) => Err(error),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, key_of_call};
+use nudge_client::{Client, new_key};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
@@ -57,8 +57,8 @@ impl Backend {
             Err(service) => return calls::call(service, caller, method, params).await,
         };
         // Both calls carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
-        let key = key_of_call(method);
-        let caller = caller.with_key(key.as_deref());
+        let key = new_key();
+        let caller = caller.with_key(Some(&key));
         let mut role = self.0.subscribe();
         let promoted = async {
             loop {

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 /// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
 /// batches, which may hold a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
+
 /// Makes one call on the thread that suits it.
 ///
 /// # Errors

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nudge::{Error, Method, Result};
 use nudge_core::once::Once;
 use nudge_core::source::{ChangeEvent, ChangeSink};
-use nudge_core::table::{Row, Table, TableService, answer};
+use nudge_core::table::{Row, Table, TableService, answer, schema};
 use nudge_core::wire;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -30,16 +31,8 @@ What changed after `since` (a `next` of an earlier answer; absent: nothing yet),
 most) for the first.";
 
 static TABLE: Table<History> = Table(&[&Row {
-    method: Method::new(CHANGES, "Changes", ABOUT, || {
-        serde_json::json!({
-            "type": "object",
-            "properties": {"since": {"type": "integer", "minimum": 0}, "wait_s": {"type": "number", "minimum": 0, "maximum": 5}},
-            "additionalProperties": false
-        })
-    })
-    .reads()
-    .quick(),
-    run: |history, _, params| answer(params, |params: Changes| Ok(history.since(params.checked()?.since))),
+    method: Method::new(CHANGES, "Changes", ABOUT, schema::<ChangesParams>).reads().quick(),
+    run: |history, _, params| answer(params, |params: ChangesParams| Ok(history.since(params.checked()?.since))),
 }]);
 
 /// The last changes, and the callers that wait for the next.
@@ -78,12 +71,15 @@ fn first_number() -> u64 {
 }
 
 /// Params of [`CHANGES`].
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Changes {
+struct ChangesParams {
+    /// A `next` of an earlier answer.
     #[serde(deserialize_with = "wire::given")]
     since: Option<u64>,
+    /// Seconds to wait for the first change (0).
     #[serde(deserialize_with = "wire::given")]
+    #[schemars(range(min = 0, max = 5))]
     wait_s: Option<f64>,
 }
 
@@ -122,7 +118,8 @@ impl History {
     /// # Errors
     /// `E_QUOTA` when too many callers wait already. Wrong params are not refused here but by the call.
     pub async fn wait(&self, params: &RawValue) -> Result<()> {
-        let Ok(Changes { since, wait_s: Some(wait) }) = wire::params(params).and_then(Changes::checked) else {
+        let Ok(ChangesParams { since, wait_s: Some(wait) }) = wire::params(params).and_then(ChangesParams::checked)
+        else {
             return Ok(());
         };
         let Ok(_watcher) = self.watchers.try_acquire() else {
@@ -196,7 +193,7 @@ impl TableService for History {
     }
 }
 
-impl Changes {
+impl ChangesParams {
     fn checked(self) -> Result<Self> {
         if self.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
             let message = "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.";

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use nudge::{Error, Result};
 use nudge_client::{Journal, LockWatch, RuntimeDir};
@@ -23,6 +23,8 @@ const TAG_END: u8 = b'\n';
 pub struct SessionJournal {
     lock: LockWatch,
     state: Mutex<State>,
+    /// Held for reading while a source keeps a change in a file of its own.
+    commits: RwLock<()>,
 }
 
 struct State {
@@ -38,11 +40,11 @@ enum Keeping {
     NoMore,
 }
 
-/// What one source has in it.
+/// The share of one source.
 #[derive(Default)]
 struct Share {
     bytes: u64,
-    /// How many bytes there were when this process last wrote the share anew; 0 for a share that another PRIMARY has
+    /// The number of bytes when this process last wrote the share anew; 0 for a share that another PRIMARY has
     /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
     begun: u64,
     /// Somebody has shortened the file, and what this source had in it may be gone.
@@ -59,10 +61,10 @@ impl SessionJournal {
     /// Keeps records in `journal`, if there is one, as long as the lock stands.
     pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
         let keeping = journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal)));
-        Self { lock, state: Mutex::new(State { keeping, shares: HashMap::new() }) }
+        Self { lock, state: Mutex::new(State { keeping, shares: HashMap::new() }), commits: RwLock::new(()) }
     }
 
-    /// How long the journal is, if there is one.
+    /// The length of the journal, if there is one.
     pub fn bytes(&self) -> Option<u64> {
         match &self.state().keeping {
             Keeping::In(journal) => Some(journal.bytes()),
@@ -90,9 +92,11 @@ impl SessionJournal {
         Some(marked.and(emptied))
     }
 
-    /// Refuses every change from now on, and gives the journal back.
+    /// Refuses every change from now on, waits for those that are being kept, and gives the journal back.
     pub fn close(&self) -> Option<Journal> {
-        match std::mem::replace(&mut self.state().keeping, Keeping::NoMore) {
+        let keeping = std::mem::replace(&mut self.state().keeping, Keeping::NoMore);
+        drop(self.commits.write());
+        match keeping {
             Keeping::In(journal) => Some(*journal),
             Keeping::Nothing | Keeping::NoMore => None,
         }
@@ -110,11 +114,14 @@ pub fn leaving() -> Error {
 }
 
 impl source::Fence for SessionJournal {
-    fn check(&self) -> Result<()> {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        // Taken before the look: whoever leaves refuses first, and waits then.
+        let _commit = self.commits.read();
         match self.state().keeping {
-            Keeping::NoMore => Err(leaving()),
-            Keeping::Nothing | Keeping::In(_) => self.lock.check(),
+            Keeping::NoMore => return Err(leaving()),
+            Keeping::Nothing | Keeping::In(_) => self.lock.check()?,
         }
+        keep()
     }
 }
 
@@ -136,7 +143,7 @@ impl Records {
         Self(by_source)
     }
 
-    /// Those of one source.
+    /// Takes the records of one source.
     pub fn take(&mut self, source: &str) -> Vec<Vec<u8>> {
         self.0.remove(source).unwrap_or_default()
     }
@@ -212,12 +219,8 @@ impl source::Journal for SourceJournal {
         let Keeping::In(journal) = keeping else { return };
         let was_damaged = journal.needs_compaction();
         let tagged = records.iter().map(|record| self.tagged(record).into_owned());
-        let others_have_some = shares.iter().any(|(name, share)| *name != self.source && share.bytes > 0);
-        let written = if others_have_some {
-            journal.compact_part(|record| !self.is_ours(record), tagged)
-        } else {
-            journal.compact(tagged)
-        };
+        // What another source has recorded stays, also one that this binary does not know.
+        let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {
             // What is cut off may have been another's: each writes its own anew.
             Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
@@ -282,6 +285,62 @@ mod tests {
     }
 
     #[test]
+    fn the_records_of_a_source_that_is_not_known_here_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (lock, journal, mut records) = open(&dir, false);
+        let [(_, _), (demo, _)] = shares(&journal, &mut records);
+        demo.append(b"kept").unwrap();
+        journal.close();
+        drop(lock);
+
+        let (lock, journal, mut records) = open(&dir, true);
+        let own = records.take("hints");
+        let hints = SourceJournal::new(&journal, "hints", true, &own);
+        hints.begin_anew(&[b"{}".to_vec()]);
+        journal.close();
+        drop(lock);
+
+        let (_lock, journal, mut records) = open(&dir, true);
+        let [(_, hints), (_, demo)] = shares(&journal, &mut records);
+        assert_eq!((hints, demo), (vec![b"{}".to_vec()], vec![b"kept".to_vec()]));
+    }
+
+    #[test]
+    fn who_leaves_waits_for_what_is_being_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_lock, journal, _) = open(&dir, false);
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let kept = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            let (at, is_kept) = (&journal, &kept);
+            threads.spawn(move || {
+                let mut keep = || {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    is_kept.store(true, std::sync::atomic::Ordering::SeqCst);
+                    Ok(())
+                };
+                at.commit(&mut keep).unwrap();
+            });
+            has_begun.recv().unwrap();
+            let leaves = threads.spawn(|| {
+                journal.close();
+                assert!(kept.load(std::sync::atomic::Ordering::SeqCst));
+            });
+            // From now on nothing is taken on, while the one that is under way goes on.
+            while journal.bytes().is_some() {
+                std::thread::yield_now();
+            }
+            assert!(!leaves.is_finished());
+            go_on.send(()).unwrap();
+        });
+        assert_eq!(journal.commit(&mut || Ok(())).unwrap_err().data()["ending"], true);
+    }
+
+    #[test]
     fn after_damage_every_source_writes_its_own_anew() {
         let folder = tempfile::tempdir().unwrap();
         let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
@@ -305,10 +364,11 @@ mod tests {
         let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
         let (lock, _, _) = open(&dir, false);
         let journal = SessionJournal::new(lock.watch(&dir), None);
-        journal.check().unwrap();
+        let kept = |journal: &SessionJournal| journal.commit(&mut || Ok(()));
+        kept(&journal).unwrap();
         std::fs::remove_file(dir.path().join("primary.lock")).unwrap();
-        assert_eq!(journal.check().unwrap_err().reason(), "E_UNAVAILABLE");
+        assert_eq!(kept(&journal).unwrap_err().reason(), "E_UNAVAILABLE");
         journal.close();
-        assert_eq!(journal.check().unwrap_err().data()["ending"], true);
+        assert_eq!(kept(&journal).unwrap_err().data()["ending"], true);
     }
 }

@@ -19,7 +19,7 @@ use crate::sources;
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
 const OPEN_MS: u128 = 20;
 
-/// What all sources are opened with.
+/// The things that all sources are opened with.
 pub struct Lent<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -27,13 +27,13 @@ pub struct Lent<'a> {
     pub session: SessionIdentity,
     /// The journal and the fence.
     pub journal: Arc<SessionJournal>,
-    /// Where changes are told of.
+    /// The memory of changes.
     pub history: Arc<History>,
-    /// Where sources keep files.
+    /// The folder in which sources keep files.
     pub data: DataDir,
-    /// What is set.
+    /// The values of the settings.
     pub settings: Arc<Values>,
-    /// Whether the process has given the session up while sources open.
+    /// Returns true once the process has given the session up, while sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
 
@@ -49,7 +49,7 @@ impl OpenSources {
     /// Opens every source of the list, with what it recorded in the session's journal.
     ///
     /// # Errors
-    /// What a source says that cannot be opened.
+    /// The error of the first source when it cannot be opened.
     pub fn open(lent: &Lent<'_>, records: Vec<Vec<u8>>) -> Result<Self> {
         let list = sources::all();
         let untagged = list.first().map_or("", |first| first.name);
@@ -67,7 +67,7 @@ impl OpenSources {
                 journal: Arc::new(journal),
                 records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
                 changes: Arc::clone(&lent.history) as _,
-                settings: Arc::clone(&lent.settings),
+                settings: Arc::new(lent.settings.of(spec.settings)),
             };
             let opened = match (spec.open)(host) {
                 // The first is what the session is about; one of the others is no reason to do without it.
@@ -99,10 +99,15 @@ impl OpenSources {
         }
     }
 
-    /// What answers calls: the suggestions of all sources, then each by itself.
+    /// The services that answer calls: the suggestions of all sources, then each by itself.
     pub fn services(&self) -> Vec<Arc<dyn Service>> {
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
         std::iter::once(Arc::clone(&self.suggest) as Arc<dyn Service>).chain(each).collect()
+    }
+
+    /// The methods that all of them answer together.
+    pub fn shared_methods(&self) -> Vec<&'static Method> {
+        self.suggest.methods()
     }
 
     /// Every source with its spec.

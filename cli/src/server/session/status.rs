@@ -1,4 +1,4 @@
-//! What a PRIMARY says of itself: `nudge.status` and `nudge.methods`.
+//! The PRIMARY as it describes itself: `nudge.status` and `nudge.methods`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -8,6 +8,8 @@ use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::once::Once;
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
+use nudge_core::wire;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -29,7 +31,7 @@ static TABLE: Table<ServerStatus> = Table(&[
         run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
     },
     &Row {
-        method: Method::new(METHODS, "Methods", ABOUT_METHODS, MethodsAsked::schema).reads().quick(),
+        method: Method::new(METHODS, "Methods", ABOUT_METHODS, schema::<MethodsAsked>).reads().quick(),
         run: |server, _, params| answer(params, |params| Ok(server.method_infos(&params))),
     },
 ]);
@@ -40,37 +42,25 @@ pub struct ServerStatus {
     pub session: SessionIdentity,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// What it serves.
+    /// The sources that it serves.
     pub sources: Arc<OpenSources>,
-    /// Where it records.
+    /// The journal in which they record.
     pub journal: Arc<SessionJournal>,
-    /// Who stands in line to take over.
+    /// The PROXYs, which stand in line to take over.
     pub proxies: Arc<Proxies>,
     /// Further rows of the server's own.
     pub own: Vec<&'static Method>,
-    /// Where it answers; 0 until it does.
+    /// The port on which it answers; 0 until it does.
     pub port: AtomicU16,
 }
 
 /// Params of `nudge.methods`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MethodsAsked {
     /// False leaves out the JSON Schemas of the params (true).
-    #[serde(default = "yes")]
-    schemas: bool,
-}
-
-impl MethodsAsked {
-    fn schema() -> Value {
-        let about = "False leaves out the JSON Schemas of the params.";
-        let schemas = json!({"type": "boolean", "default": true, "description": about});
-        json!({"type": "object", "properties": {"schemas": schemas}, "additionalProperties": false})
-    }
-}
-
-const fn yes() -> bool {
-    true
+    #[serde(default, deserialize_with = "wire::given")]
+    schemas: Option<bool>,
 }
 
 /// Returns params of `nudge.methods` that ask for schemas or not.
@@ -89,7 +79,7 @@ pub struct MethodInfo {
     pub title: String,
     /// What it does and when to call it, for agents.
     pub description: String,
-    /// Whose it is; absent where it is the server's own.
+    /// The source that answers it; absent where that is the server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Offered as a tool: it is one, and its source is in use.
@@ -136,7 +126,7 @@ impl MethodInfo {
 pub struct MethodInfos {
     /// Every method once.
     pub methods: Vec<MethodInfo>,
-    /// What each source that is in use says of itself to agents.
+    /// The description of each source in use, for agents.
     #[serde(default)]
     pub guides: Vec<String>,
 }
@@ -164,12 +154,13 @@ impl ServerStatus {
     }
 
     fn method_infos(&self, asked: &MethodsAsked) -> MethodInfos {
+        let schemas = asked.schemas.unwrap_or(true);
         let in_use = self.sources.in_use();
         let own = TABLE.methods().into_iter().chain(self.own.iter().copied());
-        let own = own.map(|row| MethodInfo::new(row, None, true, asked.schemas));
+        let own = own.map(|row| MethodInfo::new(row, None, true, schemas));
         let each = sources::all().iter().flat_map(|spec| {
             let is_in_use = in_use.contains(&spec.name);
-            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use, asked.schemas))
+            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use, schemas))
         });
         let mut methods: Vec<MethodInfo> = Vec::new();
         for row in own.chain(each) {

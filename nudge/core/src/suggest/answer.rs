@@ -12,7 +12,7 @@ use crate::wire;
 pub struct Suggestions<I = Item> {
     /// Best first; never a secret.
     pub suggestions: Vec<Suggestion<I>>,
-    /// How many more the limits held back.
+    /// The number of further ones that the limits held back.
     pub omitted: usize,
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +30,7 @@ pub struct Suggestions<I = Item> {
 pub struct Recalled<I = Item> {
     /// Best first; never a secret.
     pub items: Vec<Suggestion<I>>,
-    /// How many more the limits held back.
+    /// The number of further ones that the limits held back.
     pub omitted: usize,
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -41,7 +41,7 @@ pub struct Recalled<I = Item> {
 }
 
 impl<I> Recalled<I> {
-    /// What was chosen, and who was late.
+    /// Makes the result from the offers that were chosen and the sources that were late.
     pub fn new(merged: Merged<I>, late: Vec<&'static str>) -> Self {
         let Merged { chosen, held_back } = merged;
         Self {
@@ -53,12 +53,12 @@ impl<I> Recalled<I> {
     }
 }
 
-/// How much of a source was held back.
+/// The part of a source that was held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HeldBack {
     /// The source.
     pub source: &'static str,
-    /// How many offers were held back.
+    /// The number of offers.
     pub count: usize,
 }
 
@@ -68,20 +68,20 @@ pub struct Suggestion<I = Item> {
     /// The thing itself.
     #[serde(flatten)]
     pub item: I,
-    /// Why it was chosen.
+    /// The reasons and the numbers by which it was chosen.
     pub match_explain: MatchExplain,
-    /// Why now.
+    /// The reason for telling it now.
     pub why: String,
-    /// Who offers it.
+    /// The source that offers it.
     pub source: &'static str,
     /// How strong an offer it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
     #[serde(serialize_with = "four_decimals")]
     pub strength: f64,
-    /// What it is called.
+    /// Its name in a list.
     pub name: String,
-    /// What the model reads.
+    /// The line that the model reads.
     pub line: String,
-    /// How to get the whole of it.
+    /// The call that gets the whole of it.
     pub more: More,
 }
 

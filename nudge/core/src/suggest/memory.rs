@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::{Budget, Offers, Seen, Suggest, SuggestEvent, SuggestRequest, Suggestion, Suggestions, merge};
+use super::{Budget, Offered, Seen, Suggest, SuggestEvent, SuggestRequest, Suggestion, Suggestions, merge};
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
 
@@ -15,10 +15,10 @@ const WINDOW_MS: Millis = 10 * 60_000;
 /// Client sessions remembered; the one idle longest goes first.
 const MAX_SESSIONS: usize = 1024;
 
-/// What came of suggestions.
+/// The outcome of suggestions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// How many suggestions were made.
+    /// The number of suggestions made.
     pub suggestions: u64,
     /// Bytes of the suggestions.
     pub bytes: u64,
@@ -40,9 +40,9 @@ impl Counts {
 /// One client session in a `nudge.stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub client_session: String,
-    /// What was suggested to it, and what came of that.
+    /// The outcome of the suggestions to it.
     #[serde(flatten)]
     pub counts: Counts,
     /// When it last asked for suggestions, or reported an outcome.
@@ -100,11 +100,24 @@ impl Suggester {
         Self { memory: Mutex::default(), max }
     }
 
-    /// What to ask the sources, with what the client session has seen.
+    /// Answers `nudge.suggest`: asks for offers, with what the client session has seen; chooses among them; notes what
+    /// is told.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
-    pub fn request(&self, mut params: Suggest, now: Millis) -> Result<SuggestRequest> {
+    pub fn suggest<I>(
+        &self,
+        params: Suggest,
+        now: Millis,
+        ask: impl FnOnce(&Arc<SuggestRequest>) -> Offered<I>,
+    ) -> Result<Suggestions<I>> {
+        let event = params.event;
+        let request = Arc::new(self.request(params, now)?);
+        let offered = ask(&request);
+        Ok(self.tell(&request, event, offered))
+    }
+
+    fn request(&self, mut params: Suggest, now: Millis) -> Result<SuggestRequest> {
         params.check()?;
         let context = std::mem::take(&mut params.context).build()?;
         let (mut seen, mut allowed) = (Seen::default(), self.max);
@@ -122,13 +135,11 @@ impl Suggester {
         Ok(SuggestRequest::suggest(params, context, now, limit, seen))
     }
 
-    /// Chooses among what the sources offer, and notes what is told.
-    pub fn tell<I>(
+    fn tell<I>(
         &self,
         request: &SuggestRequest,
         event: SuggestEvent,
-        mut offered: Vec<(&'static str, Offers<I>)>,
-        late: Vec<&'static str>,
+        (mut offered, late): Offered<I>,
     ) -> Suggestions<I> {
         let mut memory = self.memory.lock();
         let mut session = request.client_session.as_deref().map(|name| memory.session(name, request.now));
@@ -181,7 +192,7 @@ impl Suggester {
         }
     }
 
-    /// What came of it all, and by session, the last active one first.
+    /// The outcome of all suggestions, and of those to each session, the last active one first.
     pub fn stats(&self) -> (Counts, Vec<SessionStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());

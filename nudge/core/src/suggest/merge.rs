@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{HeldBack, Offer, Offers};
 
-/// What there is room for.
+/// The room that one answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Most offers.
@@ -14,12 +14,12 @@ pub struct Budget {
     pub bytes: usize,
 }
 
-/// What was chosen.
+/// The result of [`merge()`].
 #[derive(Debug)]
 pub struct Merged<I> {
     /// In the order in which it is told.
     pub chosen: Vec<(&'static str, Offer<I>)>,
-    /// How many offers of each source were not chosen; a source of which all were is left out.
+    /// The number of offers of each source that were not chosen; a source of which all were is left out.
     pub held_back: Vec<HeldBack>,
 }
 
