@@ -262,8 +262,8 @@ impl Nudge {
                 self.check_quotas(&mut writer, &changes, now)?;
             }
             if !changes.is_empty() {
-                let secret = changes.iter().find_map(Change::version_of_secret);
-                let known = act.by.key.map(|_| Known::new(act.by.call, &out, secret)).transpose()?;
+                let secret = || changes.iter().find_map(Change::version_of_secret);
+                let known = act.by.key.map(|_| Known::new(act.by.call, &out, secret())).transpose()?;
                 let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
                 let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
                 self.record(&writer, &Entry { applied, result, version, call })?;
