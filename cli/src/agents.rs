@@ -12,3 +12,4 @@ pub mod init;
 mod login;
 mod plan;
 mod record;
+mod within;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use etcetera::BaseStrategy as _;
 use nudge::{Error, Result};
+use nudge_core::foreign::{self, Links};
 use nudge_core::settings::{Flag, Kind, Origin, Setting, Values};
 use nudge_core::source::DataDir;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -183,16 +184,14 @@ fn variable(name: &str) -> Result<Option<String>> {
 
 fn read_file(path: &Path) -> Result<Option<String>> {
     let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
-    // Looked at before it is opened: a pipe would keep us waiting.
-    match path.metadata() {
-        // A user who may not enter the folder has none either.
-        Err(error) if matches!(error.kind(), NotFound | PermissionDenied | NotADirectory) => return Ok(None),
-        Err(error) => return Err(unusable(&format!("cannot be read ({error})"))),
-        Ok(meta) if !meta.is_file() => return Err(unusable("is not a file")),
-        Ok(meta) if meta.len() > MAX_FILE_BYTES => return Err(unusable("is larger than 1 MiB")),
-        Ok(_) => {}
+    // A user who may not enter the folder has none either.
+    if let Err(error) = path.metadata()
+        && matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
+    {
+        return Ok(None);
     }
-    std::fs::read_to_string(path).map(Some).map_err(|error| unusable(&format!("cannot be read ({error})")))
+    let read = foreign::read_text(path, Links::Followed, MAX_FILE_BYTES);
+    read.map(Some).map_err(|error| unusable(&format!("cannot be read ({error})")))
 }
 
 fn from_file(text: &str, values: &mut Values) -> Result<()> {

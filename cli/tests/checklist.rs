@@ -20,6 +20,7 @@
 //! | 16 | the environment leaks | `checklist_words::row_16_*` |
 //! | 17 | secrets are echoed | `checklist_words::row_17_*` |
 //! | 18 | two PRIMARYs | `checklist_lock::row_18_*`, `server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
+//! | 19 | files that change into something else while they are read | `checklist_foreign::row_19_*` |
 
 mod kit;
 

@@ -49,6 +49,35 @@ fn source_files_are_short_and_finished() {
     assert!(seen > 50, "the walk found the sources");
 }
 
+/// Others may have made any file a pipe or a device: `nudge_core::foreign` reads them, and who opens one in another way
+/// has a reason.
+#[test]
+fn files_of_others_are_read_by_one_reader() {
+    const ALLOWED: [(&str, &str); 3] = [
+        ("nudge/core/src/foreign.rs", "the reader"),
+        ("cli/src/cmd/import.rs", "the caller names the file, which may be a pipe"),
+        ("cli/src/cmd/edit.rs", "a file of our own, in a folder of our own"),
+    ];
+    let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
+    let shipped = |name: &&String| {
+        let is_ours = ["nudge/", "cli/", "bindings/"].iter().any(|folder| name.starts_with(folder));
+        is_ours && name.contains("/src/") && is_source(name) && !name.contains("test")
+    };
+    let mut found = Vec::new();
+    for name in files().iter().filter(shipped) {
+        let text = read(name);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        if code.clone().any(|line| opens.iter().any(|open| line.contains(open)) && !line.contains("LogFile::open(")) {
+            found.push(name.clone());
+        }
+    }
+    found.sort();
+    let mut allowed = ALLOWED.map(|(name, _)| name.to_owned());
+    allowed.sort();
+    assert_eq!(found, allowed);
+}
+
 #[test]
 fn no_crate_allows_unsafe_code() {
     assert!(read("Cargo.toml").contains("unsafe_code = \"forbid\""));

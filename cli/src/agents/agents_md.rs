@@ -4,6 +4,7 @@ use nudge::Result;
 
 use super::config::text_of;
 use super::plan::File;
+use super::within;
 
 const BLOCK: &str = "\
 <!-- nudge -->
@@ -16,11 +17,12 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 /// Plans the change that puts the block into this folder's file; `None` when it is up to date.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot be read.
+/// `E_UNAVAILABLE` when it cannot be read; `E_INVALID` for a link that leads out of the folder.
 pub fn plan() -> Result<Option<File>> {
     let folder = nudge_client::process_cwd().unwrap_or_default();
     let claude = folder.join("CLAUDE.md");
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
+    within::check(&folder, &path)?;
     let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or_default();
     let after = match around(old) {

@@ -4,10 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use nudge::Result;
 use serde_json::{Value, json};
 
 use super::config::{Config, Form};
 use super::plan::shell_line;
+use super::within;
 
 /// A coding agent.
 pub struct Client {
@@ -31,7 +33,7 @@ impl Client {
     /// Returns the file in which Nudge's plugin is switched on; `None` when it is not.
     pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
-        let value = Config::read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
+        let value = place.read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
         let is_on = value == true || (value.is_object() && value["enabled"] != false);
         is_on.then_some(plugin.file)
     }
@@ -87,6 +89,15 @@ pub struct Hooks {
 pub const ALL: &[Client] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
 impl ClientFolders {
+    /// Reads a client's file; of a project nothing outside it.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a link that leads out of the project; and as [`Config::read`].
+    pub fn read(&self, file: &Path, form: Form) -> Result<Config> {
+        self.project.as_deref().map_or(Ok(()), |project| within::check(project, file))?;
+        Config::read(file, form)
+    }
+
     /// Returns the project's file, or the user's.
     fn file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))

@@ -2,7 +2,6 @@
 //! else.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use nudge::{Error, Result};
+use nudge_core::foreign::{self, Links, MAX_SETTINGS_BYTES};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
@@ -377,11 +377,11 @@ fn of_value(value: &toml_edit::Value) -> Value {
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read.
 pub fn text_of(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match foreign::read_text(path, Links::Followed, MAX_SETTINGS_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let message = format!("Cannot read {}: {error}; make it readable.", path.display());
+            let message = format!("Cannot read {}: {error}; correct it.", path.display());
             Err(Error::unavailable(message))
         }
     }
@@ -407,7 +407,7 @@ mod tests {
     fn config(form: Form, text: &str) -> Result<Config> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         Config::read(&path, form)
     }
 

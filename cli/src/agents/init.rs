@@ -1,7 +1,6 @@
 //! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +13,7 @@ use super::config::text_of;
 use super::here::InitPaths;
 use super::plan::{File, Plan, PriorEntries, shell_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
-use super::{agents_md, login};
+use super::{agents_md, login, within};
 use crate::args::Init;
 
 /// The name under which changes are recorded that belong to no client.
@@ -149,10 +148,10 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
     let stood = PriorEntries::now(client, place);
     let mut plan = Plan::new(client, place, here.has_program(client))?;
     if let Some((words, path)) = plan.command {
-        let (before, made) = (fs::read_to_string(&path).ok(), missing_folders(&path));
+        let (before, made) = (text_of(&path)?, missing_folders(&path));
         let failed = ask_client(&words).err();
         // The command may have written the file even when it failed.
-        let after = fs::read_to_string(&path).ok().filter(|after| before.as_ref() != Some(after));
+        let after = text_of(&path)?.filter(|after| before.as_ref() != Some(after));
         if let Some(after) = after {
             let file = File { path, before, after };
             record.add(Change::new(client.name, place.project.as_deref(), stood.clone(), made, &file))?;
@@ -199,6 +198,7 @@ fn ask_client(words: &[String]) -> Result<(), String> {
 /// Writes a file, after its state before was recorded.
 fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, record: &mut Record) -> Result<()> {
     let project = here.place.project.as_deref();
+    project.map_or(Ok(()), |project| within::check(project, &file.path))?;
     record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
     write(&file.path, &file.after).or_else(|error| {
         record.drop_last()?;
@@ -247,6 +247,7 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
 
 /// Undoes the changes of one file; returns what was done, in words.
 fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'static str> {
+    changes[0].project.as_deref().map_or(Ok(()), |project| within::check(project, path))?;
     let Some(now) = text_of(path)? else { return Ok("") };
     if login::is_unit(&here.place, path) {
         login::stop();

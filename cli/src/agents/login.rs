@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use nudge::{Error, Result};
 
 use super::clients::ClientFolders;
+use super::config::text_of;
 use super::plan::File;
 
 /// Returns true when the system has a known service manager.
@@ -23,7 +24,7 @@ pub fn plan(place: &ClientFolders) -> Result<Option<File>> {
         Error::invalid(message)
     })?;
     let after = if cfg!(target_os = "macos") { launchd(&place.binary) } else { systemd(&place.binary) };
-    let before = std::fs::read_to_string(&path).ok();
+    let before = text_of(&path)?;
     Ok((before.as_deref() != Some(&after)).then_some(File { path, before, after }))
 }
 

@@ -45,14 +45,14 @@ impl PriorEntries {
     pub fn now(client: &Client, place: &ClientFolders) -> Self {
         let mut stood = Self::default();
         let server = (client.server)(place);
-        let entry = Config::read(&server.file, server.form).ok().and_then(|config| config.get(server.path));
+        let entry = place.read(&server.file, server.form).ok().and_then(|config| config.get(server.path));
         for field in WORDS {
             if let Some(value) = entry.as_ref().and_then(|entry| entry.get(field)) {
                 stood.words.insert(field.into(), value.clone());
             }
         }
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place))
-            && let Ok(config) = Config::read(&hooks.file, Form::Json)
+            && let Ok(config) = place.read(&hooks.file, Form::Json)
         {
             let is_there = |(event, matcher): &&(&str, Option<&str>)| {
                 let list = config.get(&["hooks", event]);
@@ -73,7 +73,7 @@ impl Plan {
     pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
-        let at = open(&mut configs, &server.file, server.form)?;
+        let at = open(&mut configs, place, &server.file, server.form)?;
         let stands = configs[at].get(server.path);
         let mut command = None;
         match stands {
@@ -99,7 +99,7 @@ impl Plan {
         }
         if let Some(hooks) = client.hooks {
             let hooks = hooks(place);
-            let at = open(&mut configs, &hooks.file, Form::Json)?;
+            let at = open(&mut configs, place, &hooks.file, Form::Json)?;
             add_hooks(&mut configs[at], &hooks)?;
         }
         Ok(Self { files: changed(configs), command })
@@ -119,7 +119,7 @@ impl Plan {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
         if server.file == path {
-            let at = open(&mut configs, path, server.form)?;
+            let at = open(&mut configs, place, path, server.form)?;
             let config = &mut configs[at];
             if config.get(server.path).is_some_and(|entry| starts_nudge(&entry)) {
                 if stood.words.is_empty() {
@@ -131,7 +131,7 @@ impl Plan {
             }
         }
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place)).filter(|hooks| hooks.file == path) {
-            let at = open(&mut configs, path, Form::Json)?;
+            let at = open(&mut configs, place, path, Form::Json)?;
             remove_hooks(&mut configs[at], &hooks, stood);
         }
         Ok(changed(configs).pop())
@@ -184,11 +184,11 @@ pub fn fits(stands: Option<&Value>, entry: &Value) -> bool {
     WORDS.iter().all(|field| stands.get(field) == entry.get(field))
 }
 
-fn open(configs: &mut Vec<Config>, path: &Path, form: Form) -> Result<usize> {
+fn open(configs: &mut Vec<Config>, place: &ClientFolders, path: &Path, form: Form) -> Result<usize> {
     if let Some(at) = configs.iter().position(|config| config.path() == path) {
         return Ok(at);
     }
-    configs.push(Config::read(path, form)?);
+    configs.push(place.read(path, form)?);
     Ok(configs.len() - 1)
 }
 

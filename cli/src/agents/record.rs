@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
+use nudge_core::foreign::{self, Links, MAX_SETTINGS_BYTES};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
@@ -124,7 +125,7 @@ impl Record {
         let failed = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
-        let mut record = match fs::read(path) {
+        let mut record = match foreign::read(path, Links::Refused, MAX_SETTINGS_BYTES) {
             Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(failed(&error)),

@@ -1,5 +1,8 @@
 //! `nudge import`
 
+use std::fs::File;
+use std::io::Read as _;
+
 use nudge::{Error, Result, Service as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,6 +10,10 @@ use serde_json::value::RawValue;
 use super::{CommandOutput, RunningSession, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
 use crate::output;
+use crate::server::MAX_BODY_BYTES;
+
+/// Most that is read of a file; a server takes no larger body.
+const MAX_PAYLOAD_BYTES: u64 = MAX_BODY_BYTES as u64;
 
 /// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
@@ -21,10 +28,13 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
     let (text, name) = match &*args.file {
         "-" => (text_or_stdin("-".into())?, "Standard input"),
         file => {
-            let read = std::fs::read_to_string(file);
+            let mut text = String::new();
+            // The caller names it, so it may be a pipe.
+            let read = File::open(file).and_then(|file| file.take(MAX_PAYLOAD_BYTES).read_to_string(&mut text));
             let wrong =
                 |error| invalid(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."));
-            (read.map_err(wrong)?, file)
+            read.map_err(wrong)?;
+            (text, file)
         }
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

@@ -3,6 +3,7 @@
 mod detach;
 
 use std::io::{IsTerminal, Write as _, stderr, stdin};
+use std::path::Path;
 use std::sync::Arc;
 
 use nudge::{ContextUse, EnvNames, Error, Result};
@@ -102,9 +103,7 @@ fn asks(values: &Values) -> Result<Asks> {
     let path = values.text("token_file");
     // The stronger origin wins: a token in a variable comes before a file that the settings file names.
     if !path.is_empty() && values.origin("token_file") >= values.origin("token") {
-        let read = std::fs::read_to_string(path);
-        let read = read.map_err(|error| Error::invalid(format!("The token file {path} cannot be read: {error}.")))?;
-        return Token::fixed(read.trim().to_owned()).map(Asks::For);
+        return Token::from_file(Path::new(path)).map(Asks::For);
     }
     match values.text("token") {
         "" => Ok(Asks::ForTheSessions),

@@ -1,12 +1,20 @@
 //! The token that callers over TCP must show.
 
 use std::fmt;
+use std::fs::Metadata;
+use std::io::Read as _;
+use std::path::Path;
 
 use nudge::{Error, Result};
+use nudge_core::foreign::{self, Links};
 use subtle::ConstantTimeEq;
 
 const TOKEN_BYTES: usize = 32;
+/// Shortest token that is taken: shorter ones can be guessed.
+const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 512;
+/// Most that is read of a file with a token: white space may stand around it.
+const MAX_FILE_BYTES: u64 = 4 << 10;
 
 /// A token. Never printed.
 #[derive(Clone)]
@@ -29,13 +37,35 @@ impl Token {
     /// A given one.
     ///
     /// # Errors
-    /// `E_INVALID` when it cannot stand in a header.
+    /// `E_INVALID` when it is short, or cannot stand in a header.
     pub fn fixed(text: String) -> Result<Self> {
-        if (1..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if (MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return Ok(Self(text));
         }
-        let message = format!("The token must be 1 to {MAX_TOKEN_BYTES} visible ASCII characters without spaces.");
-        Err(Error::invalid(message))
+        Err(Error::invalid(format!(
+            "The token must be {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters without spaces."
+        )))
+    }
+
+    /// Reads one from a file that only its owner can read.
+    ///
+    /// # Errors
+    /// `E_INVALID` when the file cannot be read, is no regular file, or is open to others; and as [`Token::fixed`].
+    pub fn from_file(path: &Path) -> Result<Self> {
+        let unusable = |what: &dyn fmt::Display| {
+            Error::invalid(format!("The token file {} cannot be used: {what}.", path.display()))
+        };
+        let read = foreign::open(path, Links::Followed).and_then(|(file, meta)| {
+            let mut text = String::new();
+            file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
+            Ok((text, meta))
+        });
+        let (text, meta) = read.map_err(|error| unusable(&error))?;
+        if is_open_to_others(&meta) {
+            return Err(unusable(&"others can read it; run `chmod 600` on it"));
+        }
+        Self::fixed(text.trim().to_owned())
     }
 
     /// For the files that hold it.
@@ -53,6 +83,18 @@ impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(meta: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    meta.mode() & 0o077 != 0
+}
+
+/// The user's own folder is the protection.
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Metadata) -> bool {
+    false
 }
 
 fn hex_digit(nibble: u8) -> char {

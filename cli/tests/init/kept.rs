@@ -236,3 +236,83 @@ fn what_cannot_be_undone_now_can_be_undone_later() {
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
 }
+
+/// A checkout holds what somebody else has put there.
+#[test]
+fn of_a_project_nothing_outside_it_is_read_or_written() {
+    let home = Home::new();
+    home.write(".bashrc", "alias x=y\n");
+    home.write(".ssh-rc", "token: of-somebody\n");
+    fs::create_dir(home.path("elsewhere")).unwrap();
+    let before = home.files();
+    for (link, target, client) in [
+        (".mcp.json", "../.bashrc", "claude"),
+        (".mcp.json", "../not-there-yet", "claude"),
+        (".claude", "../elsewhere", "claude"),
+        (".cursor", "/nowhere/at/all", "cursor"),
+        ("AGENTS.md", "../.ssh-rc", "claude"),
+    ] {
+        let link = home.path("work").join(link);
+        symlink(target, &link).unwrap();
+        for how in ["--print", "--yes"] {
+            let args = [client, "--project", "--agents-md", how];
+            let output = home.command(&args).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+            assert!(!output.status.success(), "{args:?}: {said}");
+            assert!(said.contains(&format!("is a link to {target}, which is not in the project")), "{args:?}: {said}");
+            assert!(!said.contains("alias") && !said.contains("of-somebody"), "{said}");
+        }
+        home.command(&["--undo", "--project", "--yes"]).output().unwrap();
+        fs::remove_file(&link).unwrap();
+        assert_eq!(home.files(), before, "{}", link.display());
+    }
+    // A link within the project is the project's own affair.
+    fs::create_dir(home.path("work/settings")).unwrap();
+    symlink("settings/mcp.json", home.path("work/.mcp.json")).unwrap();
+    home.write("work/settings/mcp.json", "{}");
+    home.init(&["claude", "--project", "--yes"]);
+    assert!(home.read("work/settings/mcp.json").contains("nudge"));
+}
+
+/// What took the place of a file after `init` is not what it was.
+#[test]
+fn undo_does_not_follow_a_link_out_of_the_project() {
+    let home = Home::new();
+    home.init(&["claude", "--project", "--yes"]);
+    let written = home.read("work/.mcp.json");
+    home.write("outside.json", &written);
+    fs::remove_file(home.path("work/.mcp.json")).unwrap();
+    symlink("../outside.json", home.path("work/.mcp.json")).unwrap();
+    let output = home.command(&["--undo", "--project", "--yes"]).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(home.read("outside.json"), written);
+}
+
+/// Each is told of, and none waited for or read to its end.
+#[test]
+fn pipes_devices_and_huge_files_among_settings_are_refused() {
+    for (odd, said) in [("pipe", "regular file"), ("/dev/zero", "regular file"), ("huge", "33554432 bytes")] {
+        let home = Home::new();
+        let path = home.path(".cursor/mcp.json");
+        match odd {
+            "pipe" => assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            "huge" => fs::File::create(&path).unwrap().set_len(40 << 20).unwrap(),
+            device => symlink(device, &path).unwrap(),
+        }
+        for args in [&["cursor", "--yes"][..], &["cursor", "--print"]] {
+            let output = home.command(args).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && told.contains(said), "{odd} {args:?}: {told}");
+        }
+        let mut doctor = std::process::Command::new(&home.binary);
+        doctor.arg("doctor").arg("cursor").env_clear().env("HOME", home.dir.path()).env("PATH", home.path("bin"));
+        let output = doctor.current_dir(home.path("work")).stdin(std::process::Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains(said), "{odd}: {output:?}");
+        // The record of what was done is no better.
+        fs::create_dir_all(home.path(".local/state/nudge")).unwrap();
+        fs::rename(&path, home.path(".local/state/nudge/init.json")).unwrap();
+        let output = home.command(&["--undo", "--yes"]).output().unwrap();
+        assert!(!output.status.success(), "{odd}: {output:?}");
+    }
+}

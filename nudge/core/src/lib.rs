@@ -9,19 +9,20 @@
 //! |---|---|
 //! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
-//! | [`safety`] | the secret guard and the rules for paths |
+//! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`text`] | why something was chosen, as named addends of a score; relevance of words; lines that are safe to show |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
 //!
-//! **Architecture invariant:** this crate knows no hint, no process, no socket, and reads no file but git's. It
+//! **Architecture invariant:** this crate knows no hint, no process, no socket, and opens no file but by [`foreign`]. It
 //! depends on no other crate of Nudge.
 
 pub mod clock;
 pub mod context;
 pub mod error;
 pub mod explain;
+pub mod foreign;
 pub mod once;
 pub mod place;
 pub mod safety;

@@ -160,7 +160,7 @@ impl ClientSettings<'_> {
     }
 
     fn read(&self, name: &'static str, file: &Path, form: Form) -> Result<Config, Check> {
-        Config::read(file, form).map_err(|error: Error| {
+        self.place.read(file, form).map_err(|error: Error| {
             let (told, advice) = advice(&error);
             let fix = match error.kind() {
                 ErrorKind::Invalid => format!("correct it there, then `{}`", self.init()),

@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use crate::foreign::{self, Links};
 
 /// Why there is no answer from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +108,11 @@ impl Stamp {
 
     #[cfg(not(unix))]
     fn identify(&mut self, _meta: &Metadata) {}
+
+    /// Whether it is the same file, in whatever state.
+    fn is_same_file(&self, other: &Self) -> bool {
+        (self.kind, self.device, self.inode) == (other.kind, other.device, other.inode)
+    }
 }
 
 /// What a path showed.
@@ -240,8 +247,8 @@ impl Probe {
         target.map_err(|_| Stop::Unsure("a link is not UTF-8"))
     }
 
-    /// Reads a regular file of at most `max` bytes. Anything else that exists
-    /// (a FIFO would block) is not opened.
+    /// Reads a regular file of at most `max` bytes, and nothing else that may
+    /// stand there by now (a FIFO would block).
     pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<Text> {
         match self.stat(path) {
             Sight::There(stamp) => self.read_seen(path, &stamp, max),
@@ -264,7 +271,7 @@ impl Probe {
         {
             return Ok(Text::Bytes(Arc::clone(bytes)));
         }
-        let Some(bytes) = self.fetch(path, stamp.len, max)? else {
+        let Some(bytes) = self.fetch(path, stamp, max)? else {
             return Ok(Text::Denied);
         };
         let bytes: Arc<[u8]> = Arc::from(bytes);
@@ -275,19 +282,20 @@ impl Probe {
     }
 
     /// Opens and reads; `None` without permission.
-    fn fetch(&mut self, path: &Path, len: u64, max: u64) -> Res<Option<Vec<u8>>> {
+    fn fetch(&mut self, path: &Path, seen: &Stamp, max: u64) -> Res<Option<Vec<u8>>> {
         let Some(left) = self.reads_left.checked_sub(1) else {
             return Err(Stop::Unsure("too many files"));
         };
         self.reads_left = left;
-        let mut file = match File::open(path) {
-            Ok(file) => file,
+        let changed = Err(Stop::Unsure("a file changed while read"));
+        let mut file = match foreign::open(path, Links::Followed) {
+            Ok((file, meta)) if Stamp::new(&meta).is_same_file(seen) => file,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
-            Err(_) => return Err(Stop::Unsure("a file changed while read")),
+            _ => return changed,
         };
         // One byte more than the stamp says: a file that is as long as it was
         // takes a single read.
-        let expected = usize::try_from(len).unwrap_or(0);
+        let expected = usize::try_from(seen.len).unwrap_or(0);
         let mut bytes = vec![0; expected + 1];
         let failed = Err(Stop::Unsure("a file of git's cannot be read"));
         let Ok(first) = file.read(&mut bytes) else {
@@ -346,7 +354,7 @@ pub(super) fn effective_uid() -> Option<u32> {
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::MetadataExt;
     let (reader, _writer) = std::io::pipe().ok()?;
-    let meta = File::from(OwnedFd::from(reader)).metadata().ok()?;
+    let meta = std::fs::File::from(OwnedFd::from(reader)).metadata().ok()?;
     Some(meta.uid())
 }
 

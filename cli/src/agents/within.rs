@@ -1,0 +1,37 @@
+//! Keeps to a project: a checkout may hold links to anywhere, such as the settings of the user's shell.
+
+use std::io;
+use std::path::Path;
+
+use nudge::{Error, Result};
+
+/// Refuses a file of a project that a link leads out of it; it need not exist.
+///
+/// # Errors
+/// `E_INVALID`, with the link and its target.
+pub fn check(project: &Path, file: &Path) -> Result<()> {
+    let unusable =
+        |error: io::Error| Error::invalid(format!("{} cannot be looked at: {error}; correct it.", file.display()));
+    let top = project.canonicalize().map_err(unusable)?;
+    let mut at = project.to_owned();
+    for part in file.strip_prefix(project).unwrap_or(file) {
+        at.push(part);
+        match at.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => {
+                // A link that leads nowhere would create what it names.
+                if !at.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
+                    let target = at.read_link().map_err(unusable)?;
+                    return Err(Error::invalid(format!(
+                        "{} is a link to {}, which is not in the project; make it a file of the project.",
+                        at.display(),
+                        target.display()
+                    )));
+                }
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(unusable(error)),
+        }
+    }
+    Ok(())
+}

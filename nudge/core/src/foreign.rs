@@ -1,0 +1,118 @@
+//! The one reader of files that somebody else may have written: git's, settings of other programs, the user's own.
+//!
+//! Whoever may write in a folder can make any of its files a pipe that nobody writes to, a device without an end or a
+//! link to elsewhere, also between a look at the file and its opening. So a file is opened without waiting, is looked
+//! at once it is open, and is read up to a number of bytes.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Largest settings file of another program, or record of ours, that is read.
+pub const MAX_SETTINGS_BYTES: u64 = 32 << 20;
+
+/// Symbolic links in the place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// A link is followed.
+    Followed,
+    /// A link is refused.
+    Refused,
+}
+
+/// Opens a regular file for reading, and says what was opened. It never waits, whatever stands there.
+///
+/// # Errors
+/// Those of opening; `InvalidInput` for anything but a regular file.
+pub fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
+    let file = open_without_waiting(path, links)?;
+    let meta = file.metadata()?;
+    if meta.is_file() { Ok((file, meta)) } else { Err(not_regular()) }
+}
+
+/// Reads a regular file of at most `max_bytes`. A device is not even opened, unless it took the file's place just now.
+///
+/// # Errors
+/// As [`open`]; `FileTooLarge` for a longer file.
+pub fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let looked = match links {
+        Links::Followed => path.metadata()?,
+        Links::Refused => path.symlink_metadata()?,
+    };
+    if !looked.is_file() {
+        return Err(not_regular());
+    }
+    let (file, meta) = open(path, links)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(max_bytes)).unwrap_or_default() + 1);
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        let message = format!("it has more than {max_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// As [`read`], as text.
+///
+/// # Errors
+/// As [`read`]; `InvalidData` for a file that is not UTF-8.
+pub fn read_text(path: &Path, links: Links, max_bytes: u64) -> io::Result<String> {
+    let text = String::from_utf8(read(path, links, max_bytes)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+#[cfg(unix)]
+fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let follow = if links == Links::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
+    if links == Links::Refused && path.symlink_metadata()?.is_symlink() {
+        return Err(not_regular());
+    }
+    File::open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "four").unwrap();
+        assert_eq!(read_text(&path, Links::Refused, 4).unwrap(), "four");
+        assert_eq!(read(&path, Links::Followed, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text(&path, Links::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(folder.path(), Links::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let missing = read(&folder.path().join("missing"), Links::Refused, 4).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_else_is_waited_for_or_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link, file) = (folder.path().join("pipe"), folder.path().join("link"), folder.path().join("file"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for odd in [&pipe, Path::new("/dev/zero")] {
+            assert_eq!(open(odd, Links::Followed).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(read(odd, Links::Followed, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        assert_eq!(read(&link, Links::Followed, 9).unwrap(), b"x");
+        read(&link, Links::Refused, 9).unwrap_err();
+        open(&link, Links::Refused).unwrap_err();
+    }
+}
