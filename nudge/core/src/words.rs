@@ -19,6 +19,8 @@ pub struct Words {
 }
 
 const MARKS: usize = 1024;
+/// Shortest word that is looked for.
+const MIN_BYTES: usize = 3;
 
 impl Words {
     /// The words of a prompt that have three letters at least, and are not too common in English.
@@ -41,6 +43,13 @@ impl Words {
         Self { words, marks }
     }
 
+    /// Returns false when the word is surely none of these.
+    #[inline]
+    fn may_have(&self, word: &[u8]) -> bool {
+        let mark = mark(word);
+        self.marks[mark / 64] & 1 << (mark % 64) != 0
+    }
+
     /// The first word of `text` that is one of these, in lower case.
     // It runs for every text of every hint, in another crate.
     #[inline]
@@ -55,9 +64,10 @@ impl Words {
         // Nearly every text of every hint comes by here.
         let mut words = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
         words.find_map(|word| {
-            let mark = mark(word);
-            let may_be = self.marks[mark / 64] & 1 << (mark % 64) != 0;
-            str::from_utf8(word).ok().filter(|_| may_be).and_then(known)
+            if word.len() < MIN_BYTES || !self.may_have(word) {
+                return None;
+            }
+            str::from_utf8(word).ok().and_then(known)
         })
     }
 }
@@ -77,7 +87,7 @@ fn mark(word: &[u8]) -> usize {
 
 /// The runs of letters and digits that have three bytes at least.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3)
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= MIN_BYTES)
 }
 
 /// English words too common to say anything about a prompt.
