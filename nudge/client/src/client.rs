@@ -1,6 +1,7 @@
 //! An asynchronous client of the session's PRIMARY, shared by many tasks, that follows it when another takes over.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -331,15 +332,14 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
 /// Makes an idempotency key, for a caller that may send the same call elsewhere too: [`Client::call`] makes one of its
 /// own where none is given.
 pub fn new_key() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
+    // The standard library has asked the system for random bytes already, and makes each state another.
+    let state = RandomState::new();
+    format!("{:016x}{:016x}", state.hash_one(0_u8), state.hash_one(1_u8))
 }
 
 /// Returns the caller's idempotency key, or a new random one.
 fn key(given: Option<&str>) -> Result<HeaderValue> {
-    let value = match given {
-        Some(key) => HeaderValue::from_str(key),
-        None => HeaderValue::from_str(uuid::Uuid::new_v4().simple().encode_lower(&mut uuid::Uuid::encode_buffer())),
-    };
+    let value = given.map_or_else(|| HeaderValue::try_from(new_key()), HeaderValue::from_str);
     value.map_err(|_| Error::invalid("The key of a call may hold visible ASCII alone; give another."))
 }
 
