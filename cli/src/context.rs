@@ -14,14 +14,17 @@ use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use serde_json::{Map, Value};
 
+use crate::programs;
+
 /// Time limit of all git commands; what they do not answer in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 const GIT_POLL: Duration = Duration::from_millis(1);
 
 /// Infers contexts. Caches what it reads from git's files, and remembers which environment variables were asked for
 /// last.
-#[derive(Default)]
 pub struct Inference {
+    /// Asks git where its files do not say enough.
+    asks_git: bool,
     detector: Mutex<Detector>,
     env: Mutex<EnvNames>,
 }
@@ -37,7 +40,18 @@ pub enum Inferred {
     MustWait,
 }
 
+impl Default for Inference {
+    fn default() -> Self {
+        Self { asks_git: true, detector: Mutex::default(), env: Mutex::default() }
+    }
+}
+
 impl Inference {
+    /// Makes one that starts no program: what git's files do not say stays unknown.
+    pub fn of_files_alone() -> Self {
+        Self { asks_git: false, ..Self::default() }
+    }
+
     /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
     /// is the folder when the caller names none.
     pub fn infer(&self, usage: ContextUse, given: Option<&Value>, cwd: Option<&Path>, may_wait: bool) -> Inferred {
@@ -106,6 +120,7 @@ impl Inference {
         });
         match (unsure, may_wait) {
             (false, _) => Some(here),
+            (true, _) if !self.asks_git => Some(here),
             (true, false) => None,
             (true, true) => {
                 let asked = ask_git(cwd);
@@ -165,7 +180,7 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
     let git = |args: &[&str]| {
-        let mut command = Command::new("git");
+        let mut command = Command::new(programs::find("git")?);
         command.args(args).current_dir(cwd).env("PWD", cwd);
         let text = said_by(command, deadline)?;
         Some(text.trim_end_matches(['\r', '\n']).to_owned())

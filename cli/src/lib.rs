@@ -7,6 +7,7 @@ pub mod args;
 pub mod cmd;
 pub mod context;
 pub mod output;
+pub mod programs;
 pub mod running;
 pub mod server;
 pub mod settings;

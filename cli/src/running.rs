@@ -42,6 +42,7 @@ pub struct RunningSession {
     pub remote: Remote,
     /// Set when results are wanted as JSON.
     pub json: bool,
+    inference: Inference,
 }
 
 impl RunningSession {
@@ -50,7 +51,13 @@ impl RunningSession {
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs.
     pub fn open(global: &Global) -> Result<Self> {
-        Ok(Self { remote: connect(global)?, json: global.json })
+        Ok(Self { remote: connect(global)?, json: global.json, inference: Inference::default() })
+    }
+
+    /// The same, which never starts git: for a caller that ends soon and must leave nothing behind.
+    #[must_use]
+    pub fn without_git(self) -> Self {
+        Self { inference: Inference::of_files_alone(), ..self }
     }
 
     /// Calls a method that takes no context.
@@ -97,17 +104,16 @@ impl RunningSession {
         key: Option<&str>,
     ) -> Result<Box<RawValue>> {
         let caller = Caller::default().with_key(key);
-        let inference = Inference::default();
         let filled = || {
             let mut params = params.clone();
-            inference.fill_in(usage, &mut params, cwd);
+            self.inference.fill_in(usage, &mut params, cwd);
             raw(&params)
         };
         let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
             Err(refused) => refused,
             answered => return answered,
         };
-        inference.learn(refused.env_names().ok_or(refused)?);
+        self.inference.learn(refused.env_names().ok_or(refused)?);
         self.remote.call_by(caller, name, &filled()?)
     }
 }

@@ -6,6 +6,7 @@ mod kit;
 use std::io::{Read, Write};
 
 use kit::{Response, Serve, command, home, run_to_end};
+use serde_json::json;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.list_components","params":{}}"#;
 
@@ -283,6 +284,21 @@ fn deep_and_bad_json_do_no_harm() {
             serde_json::from_str(response.body.trim_start_matches('[').trim_end_matches(']')).unwrap();
         assert_eq!(answer["error"]["code"], code, "{}", &body[..body.len().min(80)]);
     }
+    // A body that is not UTF-8 is not JSON, wherever in it that is.
+    let mut body =
+        br#"{"jsonrpc":"2.0","id":1,"method":"nudge.set_hint","params":{"component":"a","key":"k","value":"v"},"x":""#
+            .to_vec();
+    body.extend(b"\xff\"}");
+    for body in [body.clone(), [b"[", &body[..], b"]"].concat()] {
+        let head = format!("{}Content-Length: {}\r\nConnection: close\r\n\r\n", serve.head(), body.len());
+        let answer: serde_json::Value =
+            serde_json::from_str(&serve.raw([head.as_bytes(), &body].concat()).body).unwrap();
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    }
+    assert_eq!(serve.call("nudge.list_components", &json!({}))["result"]["components"], json!([]));
+    // An id that is none is not repeated.
+    let answer = serve.post(r#"[{"jsonrpc":"2.0","id":{"a":[1]},"method":"nudge.changes"}]"#).body;
+    assert!(answer.contains(r#""id":null"#) && !answer.contains(r#""a""#), "{answer}");
     for line in [&deep[..], "nonsense", "\u{0}", "[]", "{}", r#"{"jsonrpc":"2.0","method":7}"#] {
         serve.send(line);
     }

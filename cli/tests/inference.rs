@@ -4,9 +4,10 @@
 mod kit;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kit::system::nudge;
@@ -45,6 +46,24 @@ fn what_has_no_form_is_told_so() {
     let refused = serve.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/nothing"}));
     assert_eq!(refused["error"]["code"], -32601);
     assert!(refused["error"]["message"].as_str().unwrap().ends_with('.'), "{refused}");
+    serve.close();
+}
+
+/// It ends within milliseconds, and would leave a git behind that hangs.
+#[test]
+fn a_hook_never_runs_git() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v"}));
+    let mut hook = nudge(&serve.runtime, &["hook"]);
+    with_git(&mut hook, home.path(), "exec sleep 60");
+    hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = hook.spawn().unwrap();
+    let event = json!({"hook_event_name": "SessionStart", "session_id": "s", "source": "startup", "cwd": home.path()});
+    child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains("a/k: v"), "{said}");
+    assert!(!home.path().join("asked").exists());
     serve.close();
 }
 

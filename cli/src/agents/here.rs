@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use nudge::{Error, Result};
 
 use super::clients::{self, Client, ClientFolders};
+use crate::programs;
 
 /// The paths for `nudge init`: the user's, or a project's.
 pub struct InitPaths {
@@ -26,8 +27,8 @@ impl InitPaths {
             |error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path."));
         let exe = std::env::current_exe().map_err(failed)?;
         // A link in PATH is preferred: it stays valid when the version behind it changes.
-        let links = || which::which_all("nudge").into_iter().flatten();
-        let is_it = |link: &PathBuf| link.is_absolute() && link.canonicalize().is_ok_and(|path| path == exe);
+        let links = || programs::all("nudge");
+        let is_it = |link: &PathBuf| link.canonicalize().is_ok_and(|path| path == exe);
         let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
         let named = binary.to_str().map(str::to_owned);
         let binary = named.ok_or_else(|| {
@@ -48,7 +49,7 @@ impl InitPaths {
 
     /// Returns true when the client's own command can make the change. It cannot change a project's files.
     pub fn has_program(&self, client: &Client) -> bool {
-        self.place.project.is_none() && client.program.is_some_and(|program| which::which(program).is_ok())
+        self.place.project.is_none() && client.program.is_some_and(|program| programs::find(program).is_some())
     }
 
     /// Returns the named clients, or those that are installed.
@@ -72,7 +73,8 @@ impl InitPaths {
             return Ok(clients::ALL.iter().filter(is_named).collect());
         }
         let is_there = |client: &&Client| {
-            client.program.is_some_and(|program| which::which(program).is_ok()) || (client.trace)(&self.place).exists()
+            client.program.is_some_and(|program| programs::find(program).is_some())
+                || (client.trace)(&self.place).exists()
         };
         let found: Vec<_> = clients::ALL.iter().filter(is_there).collect();
         if found.is_empty() {

@@ -63,7 +63,8 @@ fn answer(global: &Global, max_bytes: usize) -> Option<Value> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
     let event = event::read(&String::from_utf8_lossy(&given))?;
-    let session = RunningSession::open(global).ok()?;
+    // Its end does not wait for git.
+    let session = RunningSession::open(global).ok()?.without_git();
     let text = Hook { session, event: &event, max_bytes }.text().ok()?;
     (!text.is_empty()).then(|| event.answer.with(&text))
 }

@@ -15,6 +15,7 @@ use super::plan::{File, Plan, PriorEntries, shell_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, login, within};
 use crate::args::Init;
+use crate::programs;
 
 /// The name under which changes are recorded that belong to no client.
 const OURS: &str = "nudge";
@@ -168,7 +169,7 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
 /// Runs a client's own command.
 fn ask_client(words: &[String]) -> Result<(), String> {
     // The program is started by its path: on Windows a script is not found by its name.
-    let program = which::which(&words[0]).map_err(|error| error.to_string())?;
+    let program = programs::find(&words[0]).ok_or("it is not in PATH")?;
     let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
     let stderr = said.try_clone().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

@@ -8,10 +8,11 @@ use nudge::{Error, Result};
 use super::clients::ClientFolders;
 use super::config::text_of;
 use super::plan::File;
+use crate::programs;
 
 /// Returns true when the system has a known service manager.
 pub fn is_possible() -> bool {
-    cfg!(target_os = "macos") || (cfg!(target_os = "linux") && which::which("systemctl").is_ok())
+    cfg!(target_os = "macos") || (cfg!(target_os = "linux") && programs::find("systemctl").is_some())
 }
 
 /// Plans the unit file of the user's service manager; `None` when it is up to date.
@@ -91,13 +92,14 @@ const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 /// Runs the service manager; returns the command line when it fails.
 fn manage(words: &[&str]) -> Result<(), String> {
     let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
-    let mut command = Command::new(manager);
+    let failed = || format!("{manager} {}", words.join(" "));
+    let mut command = Command::new(programs::find(manager).ok_or_else(failed)?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(home) = std::env::home_dir() {
         command.current_dir(home);
     }
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("{manager} {}", words.join(" "))),
+        _ => Err(failed()),
     }
 }

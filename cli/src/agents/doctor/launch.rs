@@ -7,6 +7,8 @@ use nudge::SecretGuard;
 use nudge_client::RuntimeDir;
 use serde_json::Value;
 
+use crate::programs;
+
 /// Longest foreign text that is shown, in characters.
 const MAX_CHARS: usize = 200;
 /// Shortest value of a variable that is hidden as a possible secret; shorter ones would be found in every text.
@@ -68,7 +70,8 @@ impl Launch {
     /// Returns the path of the program, looked up in PATH where necessary.
     pub fn program(&self) -> Option<PathBuf> {
         let path = self.variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
-        which::which_in(&self.command, path, std::env::current_dir().unwrap_or_default()).ok()
+        let folders = std::env::join_paths(programs::folders(&path.unwrap_or_default())).ok();
+        which::which_in(&self.command, folders, std::env::current_dir().unwrap_or_default()).ok()
     }
 
     /// Returns the command that starts the server in the session of `runtime`.

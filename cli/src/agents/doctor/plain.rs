@@ -3,12 +3,12 @@
 //! A project's settings may be written by anybody. Clients start its commands only when the user agrees; the
 //! doctor asks nobody, so it starts nothing but Nudge itself, without a shell.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::launch::{Launch, shown};
+use crate::programs;
 
 /// The reason why a command is not started.
 pub enum NotStarted {
@@ -70,22 +70,18 @@ fn is_plain(path: &str, more: &str) -> bool {
 fn program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
-    let found =
-        if is_name { in_path(command).ok_or_else(|| NotStarted::Missing(command.into()))? } else { path.to_owned() };
+    let found = if is_name {
+        programs::find(command).ok_or_else(|| NotStarted::Missing(command.into()))?
+    } else {
+        path.to_owned()
+    };
     let unclear = || NotStarted::Unclear(command.into());
     // A relative path depends on the folder, which is the project's.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;
-    let known = in_path("nudge").into_iter().chain([exe.to_owned()]);
+    let known = programs::find("nudge").into_iter().chain([exe.to_owned()]);
     // The known path is returned, as the given one could be a link that is changed before the start.
     known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
-}
-
-/// Looks for a name in the folders of PATH that do not depend on the current one.
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    folders.find_map(|folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
 }
 
 #[cfg(test)]

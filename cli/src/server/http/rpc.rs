@@ -39,7 +39,13 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 impl<'a> Request<'a> {
     /// Parses a body; `None` when it is not a single request.
     pub fn read(body: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
+        // The JSON parser looks at no text that it passes over.
+        serde_json::from_str(str::from_utf8(body).ok()?).ok()
+    }
+
+    /// The id as it may stand in an answer: of an illegal one nothing is repeated.
+    fn id(&self) -> &'a str {
+        self.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null")
     }
 
     /// Returns the params; both absent and null mean that there are none.
@@ -55,9 +61,9 @@ impl<'a> Request<'a> {
 
     /// Writes an error as the answer; `None` for a notification.
     pub fn refusal(&self, error: &impl Serialize) -> Option<Bytes> {
-        let id = self.id?.get();
+        self.id?;
         let mut out = Vec::new();
-        write_error(&mut out, if is_id(id) { id } else { "null" }, error);
+        write_error(&mut out, self.id(), error);
         Some(out.into())
     }
 
@@ -98,13 +104,14 @@ pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Byte
         return request.answer(service, by);
     }
     let mut out = Vec::with_capacity(512);
-    let answered = match serde_json::from_slice::<&RawValue>(body) {
-        Err(_) => {
+    let json = str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let answered = match json {
+        None => {
             write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
             true
         }
-        Ok(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
-        Ok(json) => {
+        Some(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
+        Some(json) => {
             write_invalid(&mut out, json);
             true
         }
@@ -123,8 +130,7 @@ pub fn failure(error: &impl Serialize) -> Bytes {
 fn answer_request(service: &dyn Service, by: Caller<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
     let id = request.id.map(RawValue::get);
     if request.jsonrpc != "2.0" || id.is_some_and(|id| !is_id(id)) {
-        let id = id.filter(|id| is_id(id)).unwrap_or("null");
-        write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
+        write_fault(out, request.id(), INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
         return true;
     }
     let result = service.call_by(by, &request.method, request.params());
@@ -159,8 +165,7 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
                     CHANGES => "A call that waits must not stand in a batch; send this request alone.",
                     _ => "The answers to this batch are too large; send this request alone.",
                 };
-                let id = request.id.map_or("null", RawValue::get);
-                write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", message);
+                write_fault(out, request.id(), INVALID_REQUEST, "E_INVALID_REQUEST", message);
                 request.id.is_some()
             }
             Ok(request) => answer_request(service, by, &request, out),
