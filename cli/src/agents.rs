@@ -1,6 +1,7 @@
 //! What reaches an agent without being asked: the hooks of coding agents, and how they are put there.
 
 mod agents_md;
+mod alone;
 mod clients;
 mod config;
 mod digest;

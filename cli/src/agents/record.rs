@@ -12,8 +12,8 @@ use nudge::{Error, Result};
 use nudge_core::foreign::{self, Links, MAX_SETTINGS_BYTES};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tempfile::NamedTempFile;
 
+use super::alone::Alone;
 use super::plan::{File, PriorEntries};
 
 /// A change of a file.
@@ -114,23 +114,27 @@ pub struct Record {
     pub changes: Vec<Change>,
     #[serde(skip)]
     path: PathBuf,
+    #[serde(skip)]
+    alone: Option<Alone>,
 }
 
 impl Record {
-    /// Reads the record of a user.
+    /// Reads the record of a user, and keeps all others from it as long as it lives.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be read.
+    /// `E_UNAVAILABLE` when it cannot be read, or another process has it.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
+        let alone = Alone::wait(&path.with_extension("lock"))?;
         let mut record = match foreign::read(path, Links::Refused, MAX_SETTINGS_BYTES) {
             Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(failed(&error)),
         };
         path.clone_into(&mut record.path);
+        record.alone = Some(alone);
         Ok(record)
     }
 
@@ -158,10 +162,7 @@ impl Record {
     /// `E_UNAVAILABLE` when it cannot be written.
     pub fn save(&self) -> Result<()> {
         if self.changes.is_empty() {
-            remove(&self.path)?;
-            // The record's folder goes too, unless something else is in it.
-            let _ = self.path.parent().map(fs::remove_dir);
-            return Ok(());
+            return remove(&self.path);
         }
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         replace(&self.path, &text, true)
@@ -192,13 +193,16 @@ fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
         let path = target(path);
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
-        // A temporary file is readable by the user alone, until it takes over the old file's permissions.
-        let mut file = NamedTempFile::new_in(folder)?;
+        let old = fs::metadata(&path).ok().filter(|_| !private);
+        let mut new = tempfile::Builder::new();
+        if old.is_none() && !private {
+            as_usual(&mut new);
+        }
+        // Else it is readable by the user alone, until it takes over the old file's permissions.
+        let mut file = new.tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
-        match fs::metadata(&path) {
-            _ if private => {}
-            Ok(old) => file.as_file().set_permissions(old.permissions())?,
-            Err(_) => readable(file.as_file())?,
+        if let Some(old) = old {
+            file.as_file().set_permissions(old.permissions())?;
         }
         file.persist(&path).map(drop).map_err(|error| error.error)
     };
@@ -211,18 +215,15 @@ fn target(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned())
 }
 
-/// Makes a new file readable by others, as other programs do with their settings.
+/// Gives a new file the permissions that the user's umask leaves it, as other programs do with their settings.
 #[cfg(unix)]
-fn readable(file: &fs::File) -> io::Result<()> {
+fn as_usual(new: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+    new.permissions(fs::Permissions::from_mode(0o666));
 }
 
 #[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps)]
-fn readable(_: &fs::File) -> io::Result<()> {
-    Ok(())
-}
+fn as_usual(_: &mut tempfile::Builder<'_, '_>) {}
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
     let message = format!("Cannot write {}: {error}; make it writable and try again.", path.display());

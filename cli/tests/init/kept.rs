@@ -316,3 +316,34 @@ fn pipes_devices_and_huge_files_among_settings_are_refused() {
         assert!(!output.status.success(), "{odd}: {output:?}");
     }
 }
+
+/// Whoever comes second waits: what each has done can be undone.
+#[test]
+fn many_at_once_lose_no_record() {
+    let home = Home::new();
+    let before = home.files();
+    let clients = ["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
+    let running: Vec<_> = clients
+        .iter()
+        .map(|client| home.command(&[client, "--yes"]).stderr(std::process::Stdio::piped()).spawn().unwrap())
+        .collect();
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_ne!(home.files(), before);
+    home.init(&["--undo", "--yes"]);
+    assert_eq!(home.files(), before);
+}
+
+/// A new file has the permissions that its user gives to new files.
+#[test]
+fn new_files_keep_to_the_umask() {
+    let home = Home::new();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$0\" init cursor --yes"]).arg(&home.binary);
+    command.env_clear().env("HOME", home.dir.path()).env("PATH", "/usr/bin:/bin").current_dir(home.path("work"));
+    assert!(command.output().unwrap().status.success());
+    let mode = fs::metadata(home.path(".cursor/mcp.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

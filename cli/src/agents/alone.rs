@@ -1,0 +1,75 @@
+//! One `nudge init` at a time: two would each record what they found, and lose what the other did.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, Result};
+
+/// Time to wait for another `nudge init`, which may be asking its user.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
+
+/// A lock file, which is removed with the lock.
+pub struct Alone {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _file: File,
+}
+
+impl Alone {
+    /// Waits until nobody else has the lock; its folder is made.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
+    pub fn wait(path: &Path) -> Result<Self> {
+        let unusable =
+            |error| Error::unavailable(format!("Cannot lock {}: {error}; make it writable.", path.display()));
+        let begun = Instant::now();
+        loop {
+            path.parent().map_or(Ok(()), fs::create_dir_all).map_err(unusable)?;
+            // In the state folder of the user alone.
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            match options.open(path) {
+                Ok(file) => match file.try_lock() {
+                    // Whoever had it may have removed it in between.
+                    Ok(()) if stands(path, &file) => return Ok(Self { path: path.to_owned(), _file: file }),
+                    Ok(()) | Err(TryLockError::WouldBlock) => {}
+                    Err(TryLockError::Error(error)) => return Err(unusable(error)),
+                },
+                // The folder has just been removed by another.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(unusable(error)),
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::unavailable("Another `nudge init` is at work; try again when it has ended."));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        // The folder goes too, unless something else is in it.
+        let _ = self.path.parent().map(fs::remove_dir);
+    }
+}
+
+/// Returns true when the path still names the file.
+#[cfg(unix)]
+fn stands(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    path.symlink_metadata().ok().map(id) == file.metadata().ok().map(id)
+}
+
+/// An open file cannot be removed by another process without the name being gone.
+#[cfg(not(unix))]
+fn stands(path: &Path, _: &File) -> bool {
+    path.exists()
+}
