@@ -1,6 +1,6 @@
 //! Finds the folders of settings and the installed clients.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
 
@@ -23,6 +23,10 @@ impl InitPaths {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let home = home.ok_or_else(|| Error::invalid("Set HOME to your folder."))?;
+        if is_of_another(&home) {
+            let message = format!("{} belongs to another user; run this as that user.", home.display());
+            return Err(Error::invalid(message));
+        }
         let failed =
             |error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path."));
         let exe = std::env::current_exe().map_err(failed)?;
@@ -42,6 +46,11 @@ impl InitPaths {
         let record = state.join("nudge/init.json");
         let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;
+        // Among users a project may be shared; what root writes the others cannot change any more.
+        if let Some(project) = project.as_deref().filter(|project| is_root() && is_of_another(project)) {
+            let message = format!("{} belongs to another user; run this as that user.", project.display());
+            return Err(Error::invalid(message));
+        }
         // A project's files are shared by people whose binaries are in different places.
         let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: ClientFolders { home, project, binary, env }, record })
@@ -83,4 +92,26 @@ impl InitPaths {
         }
         Ok(found)
     }
+}
+
+/// Returns true for a folder of another user: files that we make there would be ours, not its owner's.
+#[cfg(unix)]
+fn is_of_another(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    folder.metadata().is_ok_and(|meta| meta.uid() != rustix::process::geteuid().as_raw())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_of_another(_: &Path) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }

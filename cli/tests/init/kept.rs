@@ -1,11 +1,12 @@
 //! What of other people's files stays as it is.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
 use serde_json::json;
 
 use super::kit::pty::Pty;
+use super::kit::system::STRANGER;
 use super::{CODEX, Home, SETTINGS, handlers};
 
 #[test]
@@ -346,4 +347,20 @@ fn new_files_keep_to_the_umask() {
     assert!(command.output().unwrap().status.success());
     let mode = fs::metadata(home.path(".cursor/mcp.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// What root makes in somebody's folder its owner cannot change any more.
+#[test]
+fn root_makes_nothing_in_the_folders_of_others() {
+    let home = Home::new();
+    if chown(home.dir.path(), Some(STRANGER), None).is_err() {
+        return; // Only root can give a folder away.
+    }
+    let output = home.refused(&["cursor", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to another user"), "{output:?}");
+    chown(home.dir.path(), Some(0), None).unwrap();
+    chown(home.path("work"), Some(STRANGER), None).unwrap();
+    let output = home.refused(&["cursor", "--project", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to another user"), "{output:?}");
+    assert!(!home.path("work/.cursor").exists() && !home.path(".cursor/mcp.json").exists());
 }
