@@ -27,7 +27,8 @@
  *
  * Ownership  What a call writes to `out` or `error` is the caller's, to be freed once by the `_free` of its type;
  *            they take NULL. A `nudge_str` that an accessor returns belongs to the handle it was asked of, and
- *            lives as long. What the caller passes in is read during the call, and never kept.
+ *            lives as long. What the caller passes in is read during the call, must not change meanwhile, and is never
+ *            kept.
  *            Handles do not depend on each other: a view, a match or a result outlives its store.
  *
  * NULL       A required pointer that is NULL is `NUDGE_E_INVALID`. Accessors of a NULL handle return 0, or

@@ -26,6 +26,16 @@ pub use verbs::*;
 
 pub(crate) use outcome::{answer, quietly, released};
 
+/// The header promises that every handle may be used by any number of threads at once.
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<nudge_store>();
+    shared_between_threads::<nudge_context>();
+    shared_between_threads::<nudge_view>();
+    shared_between_threads::<nudge_result>();
+    shared_between_threads::<nudge_error>();
+};
+
 /// The version of the interface that this header describes; grows when a program has to be built anew.
 pub const NUDGE_ABI_VERSION: u32 = 1;
 

@@ -37,8 +37,10 @@ const DEFAULT_MAX_BYTES: usize = 2_000;
 const DEFAULT_RECALL_BYTES: usize = 4_000;
 const DEFAULT_RECALL_LIMIT: usize = 10;
 const MAX_RECALL_LIMIT: usize = 100;
-/// Most bytes of a prompt, command, error, query or name of a client session.
+/// Most bytes of a prompt, command, error or query.
 const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Most bytes of the name of a client session.
+const MAX_SESSION_BYTES: usize = 1 << 10;
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
 
@@ -126,6 +128,14 @@ pub struct Suggest {
     pub limit: Option<usize>,
 }
 
+/// Refuses a long name of a client session: a thousand of them are remembered.
+fn check_session(name: Option<&str>) -> Result<()> {
+    if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
+        return Err(Error::invalid("client_session may have 1 KiB; send a shorter name."));
+    }
+    Ok(())
+}
+
 /// Without the texts, which may hold secrets.
 impl fmt::Debug for Suggest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,6 +209,7 @@ impl Outcome {
         if self.command.len() > MAX_TEXT_BYTES {
             return Err(Error::invalid("command may have 64 KiB at most."));
         }
+        check_session(self.client_session.as_deref())?;
         let context = std::mem::take(&mut self.context).build()?;
         Ok((context, self))
     }
@@ -343,11 +354,10 @@ pub fn recall<I>(
 impl Suggest {
     /// Checks sizes and ranges.
     fn check(&self) -> Result<()> {
-        let texts = [&self.prompt, &self.command, &self.error, &self.client_session];
+        check_session(self.client_session.as_deref())?;
+        let texts = [&self.prompt, &self.command, &self.error];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
-            return Err(Error::invalid(
-                "prompt, command, error and client_session may have 64 KiB each; send the end of a long text.",
-            ));
+            return Err(Error::invalid("prompt, command and error may have 64 KiB each; send the end of a long text."));
         }
         if self.limit == Some(0) {
             return Err(Error::invalid("limit must be a whole number of 1 or more."));
