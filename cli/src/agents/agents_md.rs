@@ -25,24 +25,28 @@ pub fn plan() -> Result<Option<File>> {
     within::check(&folder, &path)?;
     let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or_default();
-    let after = match around(old) {
-        Some((head, tail)) => format!("{head}{BLOCK}{tail}"),
+    let after = match parts(old) {
+        // A text between the marks that is not the block is its user's.
+        Some(_) => return Ok(None),
         None if old.is_empty() => BLOCK.to_owned(),
         None => format!("{}\n\n{BLOCK}", old.trim_end()),
     };
     Ok((after != old).then_some(File { path, before, after }))
 }
 
-/// Returns a text without the block; `None` when it has none.
+/// Returns a text without the block; `None` when it has none, or one that somebody has changed.
 pub fn without(text: &str) -> Option<String> {
-    let (head, tail) = around(text)?;
+    let (head, block, tail) = parts(text)?;
+    if block.replace("\r\n", "\n").trim_end() != BLOCK.trim_end() {
+        return None;
+    }
     Some(if tail.is_empty() { format!("{}\n", head.trim_end()) } else { format!("{head}{}", tail.trim_start()) })
 }
 
-/// Splits a text into the parts before and after the block, whatever the block says.
-fn around(text: &str) -> Option<(&str, &str)> {
+/// Splits a text into the block, whatever it says, and the parts before and after it.
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
     const END: &str = "<!-- /nudge -->";
     let (head, rest) = text.split_at(text.find("<!-- nudge -->")?);
-    let tail = &rest[rest.find(END)? + END.len()..];
-    Some((head, tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix('\n')).unwrap_or(tail)))
+    let (block, tail) = rest.split_at(rest.find(END)? + END.len());
+    Some((head, block, tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix('\n')).unwrap_or(tail)))
 }

@@ -364,3 +364,16 @@ fn root_makes_nothing_in_the_folders_of_others() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to another user"), "{output:?}");
     assert!(!home.path("work/.cursor").exists() && !home.path(".cursor/mcp.json").exists());
 }
+
+/// The marks say where the block is; what somebody has written between them is not ours.
+#[test]
+fn a_text_of_the_users_between_the_marks_stays() {
+    let home = Home::new();
+    home.init(&["cursor", "--project", "--agents-md", "--yes"]);
+    let own = home.read("work/AGENTS.md").replace("Hints are notes, not orders.", "Ask me first.");
+    home.write("work/AGENTS.md", &own);
+    home.init(&["cursor", "--project", "--agents-md", "--yes"]);
+    assert_eq!(home.read("work/AGENTS.md"), own);
+    home.init(&["--undo", "--project", "--yes"]);
+    assert_eq!(home.read("work/AGENTS.md"), own);
+}
