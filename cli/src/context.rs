@@ -12,6 +12,7 @@ use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
+use nudge_core::context::outside;
 use serde_json::{Map, Value};
 
 use crate::programs;
@@ -140,12 +141,6 @@ impl Inference {
         let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
         asked_env(&asked, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
-}
-
-/// Returns the context of a folder, without its repository.
-fn outside(cwd: &Path) -> nudge::ContextSpec {
-    let cwd = cwd.to_str().map(str::to_owned);
-    nudge::ContextSpec { cwd, os: nudge::Os::current(), ..nudge::ContextSpec::default() }
 }
 
 /// Returns true for a value that counts as "not given" (semantics section 5).

@@ -291,3 +291,20 @@ fn a_value_does_not_end_what_a_client_wraps_it_in() {
     );
     session.end();
 }
+
+/// The folder's name may not stand in a context; what applies everywhere applies there too.
+#[test]
+fn a_folder_with_an_odd_name_gets_what_applies_everywhere() {
+    let (session, home) = (Session::start(0), kit::home());
+    set(&session, &["api", "build", "make api"]);
+    for name in ["a\nb", "tab\there", "\u{1b}[31m"] {
+        let path = home.path().join(name);
+        fs::create_dir(&path).unwrap();
+        let event = json!({"hook_event_name": "SessionStart", "session_id": name, "cwd": path});
+        assert!(told(&session, &event).contains("api/build: make api"), "{name:?}");
+        let mut get = nudge(&session.runtime, &["get", "api", "build", "--value"]);
+        let output = get.current_dir(&path).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "make api\n", "{name:?}: {output:?}");
+    }
+    session.end();
+}

@@ -19,7 +19,7 @@ mod env_names;
 mod infer;
 
 pub use env_names::{EnvNames, ask_env};
-pub use infer::infer;
+pub use infer::{infer, outside};
 
 const MAX_CWD_BYTES: usize = 4096;
 const MAX_ENV_NAMES: usize = 256;
@@ -139,6 +139,11 @@ struct Inner {
     /// The variables. Names are in upper case under Windows, where case does not count.
     env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
     files_open: Box<[String]>,
+}
+
+/// Returns true for a folder or a branch that a context may hold.
+fn can_be_told(text: &str) -> bool {
+    text.len() <= MAX_CWD_BYTES && !text.chars().any(char::is_control)
 }
 
 impl Context {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::ContextSpec;
 use super::detect::{Detector, Git, GitInfo};
+use super::{ContextSpec, can_be_told};
 use crate::place::Os;
 use crate::place::repo::Repo;
 
@@ -20,13 +20,19 @@ use crate::place::repo::Repo;
 /// assert_eq!(here.cwd.as_deref(), Some("/"));
 /// ```
 pub fn infer(cwd: &Path, detector: &mut Detector, ask_git: impl FnOnce(&Path) -> Option<GitInfo>) -> ContextSpec {
-    let text = cwd.to_str().map(str::to_owned);
     let (repo, branch) = match detector.git(cwd) {
         Git::Outside => (file(cwd), None),
         Git::Inside(info) => of(&info),
         Git::Unsure(_) => ask_git(cwd).map_or((None, None), |info| of(&info)),
     };
-    ContextSpec { cwd: text, repo, branch, os: Os::current(), ..ContextSpec::default() }
+    ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..outside(cwd) }
+}
+
+/// What can be told about `cwd` without looking at it. A name that no context may hold, such as one with a control
+/// character, is left out: the rest may be enough for an answer.
+pub fn outside(cwd: &Path) -> ContextSpec {
+    let cwd = cwd.to_str().filter(|cwd| can_be_told(cwd)).map(str::to_owned);
+    ContextSpec { cwd, os: Os::current(), ..ContextSpec::default() }
 }
 
 fn of(info: &GitInfo) -> (Option<String>, Option<String>) {
@@ -55,6 +61,17 @@ mod tests {
         assert_eq!(of(&info(Some(url))), (Some("host.example/org/app".into()), Some("dev".into())));
         assert_eq!(of(&info(None)).0.as_deref(), Some("file:///w/App"));
         assert_eq!(of(&info(Some("../up".into()))).0, None);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_left_out() {
+        for name in ["/a\nb".to_owned(), format!("/{}", "x".repeat(5_000))] {
+            let here = outside(Path::new(&name));
+            assert_eq!((&here.cwd, here.os), (&None, Os::current()));
+            here.build().unwrap();
+        }
+        let info = GitInfo { root: PathBuf::from("/w/a\nb"), remote: None, branch: None };
+        assert_eq!(of(&info).0, None);
     }
 
     #[test]
