@@ -178,3 +178,16 @@ proptest! {
         }
     }
 }
+
+/// A payload may be wrong a million times; the answer has room for a hundred.
+#[test]
+fn an_import_names_the_first_hundred_errors() {
+    let nudge = Nudge::new(Config::default());
+    let hints: serde_json::Map<_, _> = (0..250).map(|n| (format!("k{n:03}"), json!({"value": 7, "odd": n}))).collect();
+    let payload = json!({"payload": {"schema_version": "1.0", "components": {"svc": {"hints": hints}}}});
+    let params = RawValue::from_string(payload.to_string()).unwrap();
+    let done: Value = serde_json::from_str(nudge.call("nudge.import", &params).unwrap().get()).unwrap();
+    assert_eq!((&done["imported"], &done["skipped"]), (&json!(0), &json!(250)));
+    let errors = done["errors"].as_array().unwrap();
+    assert_eq!((errors.len(), &errors[0]["key"], &errors[99]["key"]), (100, &json!("k000"), &json!("k099")));
+}

@@ -25,6 +25,9 @@ const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
 value or hint}}}}.";
 
+/// Largest number of wrong hints that an answer names: a payload may hold a million.
+const MAX_ERRORS: usize = 100;
+
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.import", "Import hints", ABOUT, schema::<Import>).tool().destructive().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.import_by(by, &params)),
@@ -70,7 +73,7 @@ pub struct Imported {
     pub imported: usize,
     /// Number of hints not stored, because the stored one stays or because they are expired or wrong.
     pub skipped: usize,
-    /// The wrong hints.
+    /// The first 100 wrong hints.
     pub errors: Vec<ImportError>,
 }
 
@@ -96,6 +99,9 @@ impl Recordable for Imported {
 struct Incoming {
     /// Each hint, and true if it has an `updated_at`; one without loses against a stored hint.
     hints: Vec<(Hint, bool)>,
+    /// Number of wrong hints.
+    wrong: usize,
+    /// The first [`MAX_ERRORS`] of them.
     errors: Vec<ImportError>,
 }
 
@@ -120,7 +126,7 @@ impl Nudge {
             if replace {
                 plan.all().iter().for_each(|hint| plan.delete(hint));
             }
-            let (mut imported, mut skipped) = (0, incoming.errors.len());
+            let (mut imported, mut skipped) = (0, incoming.wrong);
             for (hint, dated) in incoming.hints {
                 match merge(plan, hint, dated, replace) {
                     Some(hint) => {
@@ -136,7 +142,7 @@ impl Nudge {
     }
 
     fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool) -> Incoming {
-        let mut out = Incoming { hints: Vec::with_capacity(entries.len()), errors: Vec::new() };
+        let mut out = Incoming { hints: Vec::with_capacity(entries.len()), wrong: 0, errors: Vec::new() };
         // The index in `out` of the hint with this component, key and scope.
         let mut places = HashTable::<usize>::with_capacity(entries.len());
         let hasher = RandomState::default();
@@ -147,6 +153,10 @@ impl Nudge {
             let (hint, dated) = match self.read_hint(&component, &key, body, allow_secret, now) {
                 Ok(read) => read,
                 Err(error) => {
+                    out.wrong += 1;
+                    if out.errors.len() == MAX_ERRORS {
+                        continue;
+                    }
                     let reason = error.kind().reason();
                     out.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
                     continue;
