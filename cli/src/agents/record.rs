@@ -22,6 +22,9 @@ pub struct Change {
     /// The client's name for `nudge init`.
     pub client: String,
     pub path: PathBuf,
+    /// The file behind the links of the path; absent in records of older versions.
+    #[serde(default)]
+    real: Option<PathBuf>,
     /// The project's folder; `None` for the user's settings.
     pub project: Option<PathBuf>,
     /// Nudge's entries before the change.
@@ -61,6 +64,7 @@ impl Change {
         Self {
             client: client.to_owned(),
             path: file.path.clone(),
+            real: Some(target(&file.path)),
             project: project.map(Path::to_owned),
             stood,
             made,
@@ -72,10 +76,10 @@ impl Change {
         }
     }
 
-    /// Returns the state before this change; `None` when the file was changed again since, so that `now` differs from
-    /// the text that the change left.
+    /// Returns the state before this change; `None` when the file was changed again since: `now` differs from the text
+    /// that the change left, or the path leads elsewhere.
     pub fn before(&self, now: &str) -> Option<FileBefore> {
-        if digest(now) != self.left {
+        if digest(now) != self.left || self.real.as_ref().is_some_and(|real| *real != target(&self.path)) {
             return None;
         }
         if !self.existed {
@@ -177,12 +181,12 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text, false)
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it is there; links to it stay.
 ///
 /// # Errors
 /// `E_UNAVAILABLE`.
 pub fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
+    match fs::remove_file(target(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
         _ => Ok(()),
     }
@@ -209,10 +213,18 @@ fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
     written().map_err(|error| unwritable(path, &error))
 }
 
-/// Resolves links in a path, also when the target does not exist yet.
+/// Resolves links in a path, also when the target does not exist yet: the links stay.
 fn target(path: &Path) -> PathBuf {
-    let linked = || path.parent().zip(fs::read_link(path).ok()).map(|(folder, target)| folder.join(target));
-    fs::canonicalize(path).ok().or_else(linked).unwrap_or_else(|| path.to_owned())
+    /// Longest chain of links, as of the kernel's.
+    const MAX_LINKS: usize = 40;
+    let mut at = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&at) else { break };
+        at = at.parent().unwrap_or(Path::new("")).join(next);
+    }
+    // Only the last name may be missing.
+    let (folder, name) = (at.parent().and_then(|folder| fs::canonicalize(folder).ok()), at.file_name());
+    folder.zip(name).map_or(at.clone(), |(folder, name)| folder.join(name))
 }
 
 /// Gives a new file the permissions that the user's umask leaves it, as other programs do with their settings.

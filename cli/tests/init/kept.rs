@@ -377,3 +377,27 @@ fn a_text_of_the_users_between_the_marks_stays() {
     home.init(&["--undo", "--project", "--yes"]);
     assert_eq!(home.read("work/AGENTS.md"), own);
 }
+
+/// A link that leads nowhere yet is the user's, and so is each further one behind it.
+#[test]
+fn undo_takes_back_what_was_made_behind_links() {
+    let home = Home::new();
+    fs::create_dir(home.path("dotfiles")).unwrap();
+    symlink("../dotfiles/link", home.path(".cursor/mcp.json")).unwrap();
+    symlink("mcp.json", home.path("dotfiles/link")).unwrap();
+    home.init(&["cursor", "--yes"]);
+    assert!(home.read("dotfiles/mcp.json").contains("nudge"));
+    home.init(&["--undo", "--yes"]);
+    for (link, target) in [(".cursor/mcp.json", "../dotfiles/link"), ("dotfiles/link", "mcp.json")] {
+        assert_eq!(fs::read_link(home.path(link)).unwrap().to_str(), Some(target));
+    }
+    assert!(!home.path("dotfiles/mcp.json").exists());
+    // What has become a link since then leads to somebody else's file, though it says the same.
+    home.init(&["gemini", "--yes"]);
+    let written = home.read(".gemini/settings.json");
+    home.write("dotfiles/settings.json", &written);
+    fs::remove_file(home.path(".gemini/settings.json")).unwrap();
+    symlink("../dotfiles/settings.json", home.path(".gemini/settings.json")).unwrap();
+    home.init(&["--undo", "--yes"]);
+    assert!(home.path("dotfiles/settings.json").exists());
+}
