@@ -45,14 +45,14 @@ static OWN: &[Setting] = &[
         kind: Kind::Secret,
         default: "",
         flag: Flag::None,
-        about: "A constant token, in place of the session's own; the environment alone may hold it",
+        about: "A constant token of 16 characters or more, in place of the session's own; the environment alone may hold it",
     },
     Setting {
         name: "token_file",
         kind: Kind::Text,
         default: "",
         flag: Flag::Value("FILE"),
-        about: "Read a constant token from this file",
+        about: "Read a constant token from this file, which only you can read",
     },
     Setting {
         name: "allow_host",
