@@ -11,12 +11,8 @@ pub fn find(name: &str) -> Option<PathBuf> {
 
 /// Finds every program of a name, in the order of PATH.
 pub fn all(name: &str) -> impl Iterator<Item = PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    folders(&path)
-        .into_iter()
-        .filter_map(move |folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
-        .collect::<Vec<_>>()
-        .into_iter()
+    let folders = folders(&std::env::var_os("PATH").unwrap_or_default()).into_iter();
+    folders.filter_map(move |folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
 }
 
 /// The folders that a PATH names by whole paths.

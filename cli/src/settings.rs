@@ -130,20 +130,14 @@ pub fn read() -> Result<Values> {
 pub fn with(flags: &SettingFlags) -> Result<Values> {
     let text = file().map_or(Ok(None), |path| read_file(&path))?;
     let variable = |setting: &Setting| variable(&setting.variable());
-    layered(text.as_deref(), variable, flags, table())
+    layered(text.as_deref(), variable, flags)
 }
 
-/// The values of these settings alone, for a command that has no time to read them all. A file or a variable that makes
-/// no sense counts as not set; `nudge config` and `nudge serve` refuse it.
-pub fn only(names: &[&str]) -> Values {
-    let wanted = || table().filter(|setting| names.contains(&setting.name));
-    let text = file().and_then(|path| read_file(&path).ok().flatten());
-    let variable = |setting: &Setting| variable(&setting.variable());
-    layered(text.as_deref(), variable, &SettingFlags::default(), wanted()).unwrap_or_else(|_| {
-        let mut values = Values::default();
-        wanted().for_each(|setting| values.or_default(setting));
-        values
-    })
+/// The default of every setting.
+pub fn defaults() -> Values {
+    let mut values = Values::default();
+    table().for_each(|setting| values.or_default(setting));
+    values
 }
 
 /// The folder in which sources keep files.
@@ -161,13 +155,12 @@ fn layered(
     file: Option<&str>,
     variable: impl Fn(&Setting) -> Result<Option<String>>,
     flags: &SettingFlags,
-    wanted: impl Iterator<Item = &'static Setting>,
 ) -> Result<Values> {
     let mut values = Values::default();
     if let Some(text) = file {
         from_file(text, &mut values)?;
     }
-    for setting in wanted {
+    for setting in table() {
         // An empty variable is one that is not set.
         if let Some(text) = variable(setting)?.filter(|text| !text.is_empty()) {
             values.set(setting, Origin::Variable, &setting.variable(), text)?;
@@ -329,7 +322,7 @@ mod tests {
             Ok(variables.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
         };
         let flags = SettingFlags(flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-        layered(Some(file), variable, &flags, table())
+        layered(Some(file), variable, &flags)
     }
 
     #[test]

@@ -27,24 +27,23 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+def _served(binary: Path | None, folder: Path, missing: str) -> Iterator[Server]:
+    if binary is None:
+        pytest.skip(missing)
+    with Server(binary, folder / "run") as server:
+        yield server
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A `nudge serve` with a runtime directory of its own."""
-    binary = nudge_binary()
-    if binary is None:
-        pytest.skip("no nudge binary: set NUDGE_BIN")
-    with Server(binary, tmp_path / "run") as server:
-        yield server
+    yield from _served(nudge_binary(), tmp_path, "no nudge binary: set NUDGE_BIN")
 
 
 @pytest.fixture
 def demo_server(tmp_path: Path) -> Iterator[Server]:
     """The same with one source more, `demo`."""
-    binary = demo_binary()
-    if binary is None:
-        pytest.skip("no nudge with the demo source: set NUDGE_DEMO_BIN")
-    with Server(binary, tmp_path / "run") as server:
-        yield server
+    yield from _served(demo_binary(), tmp_path, "no nudge with the demo source: set NUDGE_DEMO_BIN")
 
 
 def pytest_report_header() -> str:

@@ -14,7 +14,7 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 <!-- /nudge -->
 ";
 
-/// Plans the change that puts the block into this folder's file; `None` when it is up to date.
+/// Plans the change that puts the block into this folder's file; `None` when a block is there.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID` for a link that leads out of the folder.
@@ -22,7 +22,7 @@ pub fn plan() -> Result<Option<File>> {
     let folder = nudge_client::process_cwd().unwrap_or_default();
     let claude = folder.join("CLAUDE.md");
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
-    within::check(&folder, &path)?;
+    within::check(Some(&folder), &path)?;
     let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or_default();
     let after = match parts(old) {
@@ -31,7 +31,7 @@ pub fn plan() -> Result<Option<File>> {
         None if old.is_empty() => BLOCK.to_owned(),
         None => format!("{}\n\n{BLOCK}", old.trim_end()),
     };
-    Ok((after != old).then_some(File { path, before, after }))
+    Ok(Some(File { path, before, after }))
 }
 
 /// Returns a text without the block; `None` when it has none, or one that somebody has changed.

@@ -94,7 +94,7 @@ impl ClientFolders {
     /// # Errors
     /// `E_INVALID` for a link that leads out of the project; and as [`Config::read`].
     pub fn read(&self, file: &Path, form: Form) -> Result<Config> {
-        self.project.as_deref().map_or(Ok(()), |project| within::check(project, file))?;
+        within::check(self.project.as_deref(), file)?;
         Config::read(file, form)
     }
 

@@ -9,7 +9,7 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, Links, MAX_SETTINGS_BYTES};
+use nudge_core::foreign::{self, Links};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
@@ -34,6 +34,8 @@ pub struct Config {
     has_returns: bool,
 }
 
+/// Largest settings file, or record of ours, that is read.
+pub const MAX_BYTES: u64 = 32 << 20;
 const MARK: char = '\u{feff}';
 
 enum Content {
@@ -377,7 +379,7 @@ fn of_value(value: &toml_edit::Value) -> Value {
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read.
 pub fn text_of(path: &Path) -> Result<Option<String>> {
-    match foreign::read_text(path, Links::Followed, MAX_SETTINGS_BYTES) {
+    match foreign::read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {

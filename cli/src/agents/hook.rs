@@ -153,8 +153,8 @@ pub fn patience_ms(values: &Values) -> u64 {
     values.count("hook.ms") as u64
 }
 
-/// Returns the configured values. The hook has no flags, as clients decide how it is called, and an invalid setting does
-/// not fail the agent.
+/// Returns the configured values. The hook has no flags, as clients decide how it is called. An invalid setting does
+/// not fail the agent; `nudge config` and `nudge serve` refuse it.
 pub fn values() -> Values {
-    settings::only(&["hook.bytes", "hook.ms"])
+    settings::read().unwrap_or_else(|_| settings::defaults())
 }

@@ -199,7 +199,7 @@ fn ask_client(words: &[String]) -> Result<(), String> {
 /// Writes a file, after its state before was recorded.
 fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, record: &mut Record) -> Result<()> {
     let project = here.place.project.as_deref();
-    project.map_or(Ok(()), |project| within::check(project, &file.path))?;
+    within::check(project, &file.path)?;
     record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
     write(&file.path, &file.after).or_else(|error| {
         record.drop_last()?;
@@ -248,7 +248,7 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
 
 /// Undoes the changes of one file; returns what was done, in words.
 fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'static str> {
-    changes[0].project.as_deref().map_or(Ok(()), |project| within::check(project, path))?;
+    within::check(changes[0].project.as_deref(), path)?;
     let Some(now) = text_of(path)? else { return Ok("") };
     if login::is_unit(&here.place, path) {
         login::stop();

@@ -9,11 +9,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, Links, MAX_SETTINGS_BYTES};
+use nudge_core::foreign::{self, Links};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::alone::Alone;
+use super::config::MAX_BYTES;
 use super::plan::{File, PriorEntries};
 
 /// A change of a file.
@@ -132,7 +133,7 @@ impl Record {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
         let alone = Alone::wait(&path.with_extension("lock"))?;
-        let mut record = match foreign::read(path, Links::Refused, MAX_SETTINGS_BYTES) {
+        let mut record = match foreign::read(path, Links::Refused, MAX_BYTES) {
             Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(failed(&error)),

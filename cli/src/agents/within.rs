@@ -5,11 +5,12 @@ use std::path::Path;
 
 use nudge::{Error, Result};
 
-/// Refuses a file of a project that a link leads out of it; it need not exist.
+/// Refuses a file of a project that a link leads out of it; it need not exist. Without a project none is refused.
 ///
 /// # Errors
 /// `E_INVALID`, with the link and its target.
-pub fn check(project: &Path, file: &Path) -> Result<()> {
+pub fn check(project: Option<&Path>, file: &Path) -> Result<()> {
+    let Some(project) = project else { return Ok(()) };
     let unusable =
         |error: io::Error| Error::invalid(format!("{} cannot be looked at: {error}; correct it.", file.display()));
     let top = project.canonicalize().map_err(unusable)?;

@@ -8,9 +8,6 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Largest settings file of another program, or record of ours, that is read.
-pub const MAX_SETTINGS_BYTES: u64 = 32 << 20;
-
 /// Symbolic links in the place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {

@@ -243,6 +243,12 @@ mod tests {
 
     use super::*;
 
+    fn place() -> (tempfile::TempDir, RuntimeDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        (folder, dir)
+    }
+
     fn open(dir: &RuntimeDir, keep: bool) -> (nudge_client::PrimaryLock, Arc<SessionJournal>, Records) {
         let lock = dir.try_lock().unwrap().unwrap();
         let (journal, restored) = dir.open_journal(&lock, keep).unwrap();
@@ -259,8 +265,7 @@ mod tests {
 
     #[test]
     fn each_source_gets_its_own_records_back_after_the_other_began_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_folder, dir) = place();
         let (lock, journal, mut records) = open(&dir, false);
         let [(hints, _), (demo, _)] = shares(&journal, &mut records);
         for n in 0..3 {
@@ -286,8 +291,7 @@ mod tests {
 
     #[test]
     fn the_records_of_a_source_that_is_not_known_here_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_folder, dir) = place();
         let (lock, journal, mut records) = open(&dir, false);
         let [(_, _), (demo, _)] = shares(&journal, &mut records);
         demo.append(b"kept").unwrap();
@@ -308,8 +312,7 @@ mod tests {
 
     #[test]
     fn who_leaves_waits_for_what_is_being_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_folder, dir) = place();
         let (_lock, journal, _) = open(&dir, false);
         let (begun, has_begun) = std::sync::mpsc::channel();
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
@@ -342,8 +345,7 @@ mod tests {
 
     #[test]
     fn after_damage_every_source_writes_its_own_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_folder, dir) = place();
         let (_lock, journal, mut records) = open(&dir, false);
         let [(hints, _), (demo, _)] = shares(&journal, &mut records);
         hints.append(b"{}").unwrap();
@@ -360,8 +362,7 @@ mod tests {
 
     #[test]
     fn the_fence_falls_with_the_lock_and_with_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        let (_folder, dir) = place();
         let (lock, _, _) = open(&dir, false);
         let journal = SessionJournal::new(lock.watch(&dir), None);
         let kept = |journal: &SessionJournal| journal.commit(&mut || Ok(()));
