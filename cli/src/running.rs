@@ -21,19 +21,16 @@ const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 /// `E_UNAVAILABLE` when no server runs there, or not on the port that the flags name.
 pub fn connect(global: &Global) -> Result<Remote> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
-    let remote = Remote::connect(&dir)?.named(NAME);
+    let Some(asked) = global.port else { return Ok(Remote::connect(&dir)?.named(NAME)) };
+    let remote = Remote::connect_by_port(&dir)?.named(NAME);
     // The port cannot be chosen: the token is sent only to the port in server.pid.
-    if let Some(asked) = global.port
-        && let Some(file) = dir.read_server_file()
-        && asked != file.port
-    {
-        let message = format!(
+    match dir.read_server_file() {
+        Some(file) if file.port != asked => Err(Error::unavailable(format!(
             "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
             file.port
-        );
-        return Err(Error::unavailable(message));
+        ))),
+        _ => Ok(remote),
     }
-    Ok(remote)
 }
 
 /// A connection to the running session.

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
+use http::accept::{Connections, Listeners};
 use http::door::Door;
 use http::mcp::McpHttp;
 use mcp::Tools;
@@ -200,7 +201,7 @@ enum Serving {
 
 /// A PRIMARY that answers.
 struct PrimaryServer {
-    connections: http::Connections,
+    connections: Connections,
     housekeeping: JoinHandle<()>,
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
@@ -253,7 +254,7 @@ impl PrimaryCalls {
 impl Shared<'_> {
     /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
-        let Primary { lock, member: joined, listener, token, sources, journal, file, session, .. } = primary;
+        let Primary { lock, member: joined, listeners, token, sources, journal, file, session, .. } = primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -261,7 +262,11 @@ impl Shared<'_> {
             None => dir.join()?,
         };
         let door = Door::new(file.port, token, &self.settings.allow_host, dir.server_file_path())?;
-        let listener = TcpListener::from_std(listener).map_err(|error| failed("listen", &error))?;
+        let tcp = listeners.into_iter().map(TcpListener::from_std).collect::<std::io::Result<_>>();
+        let tcp = tcp.map_err(|error| failed("listen", &error))?;
+        let local = dir.listen(&lock).inspect_err(|error| {
+            tracing::warn!(error = error.message(), "there is no local channel; clients use the port");
+        });
         let stopped = self.stop.subscribe();
         // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
         let backend = Arc::new(Backend::here(calls.service()));
@@ -275,6 +280,7 @@ impl Shared<'_> {
             history: Arc::clone(self.history),
             proxies: calls.proxies,
             mcp,
+            refused: http::Refused::default(),
         };
         if let Err(error) = dir.write_server_file(&lock, &file) {
             if first {
@@ -284,7 +290,7 @@ impl Shared<'_> {
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
-        let connections = http::spawn(listener, endpoint, stopped);
+        let connections = http::spawn(Listeners { tcp, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));
         Ok(PrimaryServer { connections, housekeeping, sources, journal, file, session, member, lock })

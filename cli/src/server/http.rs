@@ -1,6 +1,7 @@
-//! HTTP: connections, bodies and their limits. [`door`] decides which requests are let in; [`rpc`] and, under
+//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which requests are let in; [`rpc`] and, under
 //! `/mcp`, [`mcp`] answer them.
 
+pub mod accept;
 pub mod door;
 pub mod mcp;
 pub mod reply;
@@ -9,7 +10,7 @@ pub mod rpc;
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -22,14 +23,14 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nudge::Service;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
 use super::MAX_BODY_BYTES;
 use super::session::history::History;
 use super::session::proxies::{ConnectedProxy, Proxies};
+use accept::{Accepted, Connections, Listeners, Peer};
 use door::{Door, Refusal, Route};
 use mcp::McpHttp;
 use reply::{empty, json};
@@ -38,8 +39,6 @@ use request::Head;
 /// Request header with the pid of the PROXY that calls; for `nudge.status`, never for a decision.
 pub const PROXY_HEADER: &str = "nudge-proxy";
 
-/// Largest number of connections; further ones wait in the listener's queue.
-const MAX_CONNECTIONS: u32 = 512;
 /// Total time for a head, and so the longest idle time of a kept connection. With
 /// [`BODY_TIMEOUT`] a request has 30 seconds in all, however slowly it is sent.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -49,32 +48,21 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for which the body of a refused request is read and dropped, so that the sender gets to read the refusal.
 const LINGER: Duration = Duration::from_secs(2);
+/// Time between two log lines about refused requests.
+const REFUSALS_PAUSE: Duration = Duration::from_mins(1);
 /// Largest request line and headers.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
-/// Pause when the system has no more file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A whole answer, or the answer of `/mcp`, which may be a stream.
 type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
-/// A handle on all accepted connections.
-pub struct Connections {
-    free: Arc<Semaphore>,
-}
-
-/// Accepts connections until `stopped` becomes true.
-pub fn spawn(listener: TcpListener, endpoint: Endpoint, stopped: watch::Receiver<bool>) -> Connections {
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
-    tokio::spawn(accept(listener, Arc::new(endpoint), Arc::clone(&free), stopped));
-    Connections { free }
-}
-
-impl Connections {
-    /// Waits until all connections have answered and closed, for `patience` at the most.
-    pub async fn drained(&self, patience: Duration) {
-        let _ = timeout(patience, self.free.acquire_many(MAX_CONNECTIONS)).await;
-    }
+/// Serves connections until `stopped` becomes true.
+pub fn spawn(listeners: Listeners, endpoint: Endpoint, stopped: &watch::Receiver<bool>) -> Connections {
+    let (builder, endpoint, told) = (builder(), Arc::new(endpoint), stopped.clone());
+    Connections::accept(listeners, stopped, move |accepted| {
+        tokio::spawn(connection(builder.clone(), accepted, Arc::clone(&endpoint), told.clone()));
+    })
 }
 
 /// The state that all connections share.
@@ -89,35 +77,25 @@ pub struct Endpoint {
     pub proxies: Arc<Proxies>,
     /// The handler of `/mcp`.
     pub mcp: McpHttp,
+    /// The refusals, for the log.
+    pub refused: Refused,
 }
 
-async fn accept(
-    listener: TcpListener,
-    endpoint: Arc<Endpoint>,
-    free: Arc<Semaphore>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let builder = builder();
-    loop {
-        let accepted = async {
-            let permit = Arc::clone(&free).acquire_owned().await.ok()?;
-            Some((permit, listener.accept().await))
-        };
-        let accepted = tokio::select! {
-            accepted = accepted => accepted,
-            _ = stopped.wait_for(|stop| *stop) => return,
-        };
-        match accepted {
-            Some((permit, Ok((stream, _)))) => {
-                let connection = connection(builder.clone(), stream, Arc::clone(&endpoint), stopped.clone());
-                tokio::spawn(async move {
-                    connection.await;
-                    drop(permit);
-                });
+/// Logs refusals. Anybody on this machine can cause them, so they get a line a minute at most, or they would roll
+/// everything else out of the log.
+#[derive(Default)]
+pub struct Refused(Mutex<Option<(Instant, u64)>>);
+
+impl Refused {
+    fn note(&self, status: StatusCode) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *last {
+            Some((at, more)) if at.elapsed() < REFUSALS_PAUSE => *more += 1,
+            _ => {
+                let unsaid = last.take().map_or(0, |(_, more)| more);
+                tracing::info!(status = status.as_u16(), unsaid, "refused a request");
+                *last = Some((Instant::now(), 0));
             }
-            // The system is out of descriptors, or the peer has gone already: the listener itself still works.
-            Some((_, Err(_))) => sleep(ACCEPT_PAUSE).await,
-            None => return,
         }
     }
 }
@@ -134,18 +112,16 @@ fn builder() -> http1::Builder {
 
 async fn connection(
     builder: http1::Builder,
-    stream: TcpStream,
+    accepted: Accepted,
     endpoint: Arc<Endpoint>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
-    let proxy = Arc::new(OnceLock::new());
+    let Accepted { stream, peer, place: _place } = accepted;
+    let peer = Arc::new(peer);
+    let (proxy, other) = (Arc::new(OnceLock::new()), Arc::clone(&peer));
     let service = service_fn(move |request| {
-        let (endpoint, proxy) = (Arc::clone(&endpoint), Arc::clone(&proxy));
-        async move { Ok::<_, Infallible>(endpoint.answer(request, &proxy).await) }
+        let (endpoint, proxy, peer) = (Arc::clone(&endpoint), Arc::clone(&proxy), Arc::clone(&other));
+        async move { Ok::<_, Infallible>(endpoint.answer(request, &peer, &proxy).await) }
     });
     // hyper and `read` limit the time for reading; this limit is for peers that do not read the answer.
     let mut stream = TimeoutStream::new(stream);
@@ -155,6 +131,7 @@ async fn connection(
     // Errors of a connection are ignored: only its peer is affected.
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = peer.dismissed() => return,
         _ = stopped.wait_for(|stop| *stop) => {}
     }
     connection.as_mut().graceful_shutdown();
@@ -163,9 +140,14 @@ async fn connection(
 
 impl Endpoint {
     /// Answers a request. `proxy` is set by the first request on the connection that has a [`PROXY_HEADER`].
-    async fn answer(&self, request: Request<Incoming>, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
+    async fn answer(&self, request: Request<Incoming>, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
         let (head, mut body) = request.into_parts();
-        let read = match self.door.check(&head) {
+        peer.has_spoken();
+        let checked = self.door.check(&head, peer.is_local());
+        if checked.as_ref().is_ok_and(|route| *route != Route::Health) {
+            peer.is_let_in();
+        }
+        let read = match checked {
             Ok(Route::Health) => return health().map(Either::Left),
             // The bodies of GET and DELETE are ignored.
             Ok(Route::Mcp) if head.method != Method::POST => {
@@ -188,7 +170,7 @@ impl Endpoint {
                 }
             }
             Err(refusal) => {
-                tracing::info!(status = refusal.status().as_u16(), "refused a request");
+                self.refused.note(refusal.status());
                 // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(swallow(body));

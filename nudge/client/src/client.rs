@@ -59,6 +59,8 @@ pub struct Client {
     headers: HeaderMap,
     /// The id of the only session to call; `None` for any session in `dir`.
     session: Option<String>,
+    /// Set when the local channel is not used.
+    by_port: bool,
     idle: Mutex<Vec<Connection>>,
     last_id: AtomicU64,
     /// Set when the last call ran into [`CALL_TIMEOUT`], which shortens the next one.
@@ -79,6 +81,7 @@ impl Client {
             name: header(&name.into()),
             headers: HeaderMap::new(),
             session: None,
+            by_port: false,
             idle: Mutex::default(),
             last_id: AtomicU64::new(0),
             silent: AtomicBool::new(false),
@@ -88,6 +91,12 @@ impl Client {
     /// Replaces the caller's name.
     pub(crate) fn rename(&mut self, name: &str) {
         self.name = header(name);
+    }
+
+    /// Uses the port and the token, not the local channel.
+    pub(crate) fn use_port(&mut self) {
+        self.by_port = true;
+        self.kept().clear();
     }
 
     /// Adds a header to every request, by which a PROXY identifies itself. The value is cut to 128 characters.
@@ -207,18 +216,35 @@ impl Client {
         Ok(answer)
     }
 
-    /// Finds the server and connects to it.
+    /// Finds the server and connects to it, over the local channel where there is one.
     async fn open(&self) -> Result<Connection, Failed> {
-        let server = find(&self.dir).await.map_err(Failed::lasting)?;
-        let connection = Connection::open(server.port, server.token.as_deref(), &self.headers).await?;
-        // Had the server died before the port was opened, another process on that port would get the token.
-        if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(&server) {
-            return Err(Failed::broken("it has just ended", false));
-        }
+        let connection = if let Some(connection) = self.open_local().await? {
+            connection
+        } else {
+            // A PRIMARY that was starting opens its channel before it says where it is.
+            let server = find(&self.dir).await.map_err(Failed::lasting)?;
+            match self.open_local().await? {
+                Some(connection) => connection,
+                None => self.open_tcp(&server).await?,
+            }
+        };
         match &self.session {
             Some(session) if self.dir.is_over(session) => Err(Failed::lasting(session_over())),
             _ => Ok(connection),
         }
+    }
+
+    async fn open_local(&self) -> Result<Option<Connection>, Failed> {
+        if self.by_port { Ok(None) } else { Connection::local(&self.dir, &self.headers).await }
+    }
+
+    async fn open_tcp(&self, server: &ServerFile) -> Result<Connection, Failed> {
+        let connection = Connection::tcp(server.port, server.token.as_deref(), &self.headers).await?;
+        // Had the server died before the port was opened, another process on that port would get the token.
+        if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(server) {
+            return Err(Failed::broken("it has just ended", false));
+        }
+        Ok(connection)
     }
 
     fn take(&self) -> Option<Connection> {

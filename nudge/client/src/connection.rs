@@ -1,7 +1,7 @@
 //! An HTTP connection to a server, driven by the call that uses it.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::Ipv4Addr;
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -16,6 +16,9 @@ use hyper_util::rt::TokioIo;
 use nudge::{Error, Result};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::local::{Duplex, Probe};
+use crate::runtime::RuntimeDir;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest answer that is read. An export stays below it: a server holds 24 MiB of hints at most.
@@ -45,50 +48,63 @@ impl Failed {
     }
 }
 
+type Stream = TokioIo<Box<dyn Duplex>>;
+
+fn broken(error: &impl fmt::Display) -> Failed {
+    Failed::broken(&error.to_string(), false)
+}
+
 /// A connection for one request at a time. No background task belongs to it: bytes move only while a
 /// request waits for its answer. Dropping the connection closes it.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// The future that moves the bytes; `None` once the connection is closed.
-    driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
-    /// A second handle on the socket, to check it without a turn of the event loop.
-    socket: std::net::TcpStream,
+    driver: Option<http1::Connection<Stream, Full<Bytes>>>,
+    probe: Probe,
     /// The headers of every request.
     headers: HeaderMap,
 }
 
 impl Connection {
-    /// Opens a connection whose requests all carry the token and the headers given.
-    pub async fn open(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, Failed> {
-        let broken = |error: io::Error| Failed::broken(&error.to_string(), false);
+    /// Opens a connection over the local channel, whose requests all carry the headers given; `None` when there is no
+    /// channel.
+    pub async fn local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, Failed> {
+        let Some(stream) = dir.dial().await? else { return Ok(None) };
+        let probe = Probe::of_local(&stream).map_err(|error| broken(&error))?;
+        let host = HeaderValue::from_static("localhost");
+        Self::over(Box::new(stream), probe, host, more).await.map(Some)
+    }
+
+    /// Opens a connection over TCP, whose requests all carry the token and the headers given.
+    pub async fn tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, Failed> {
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
-        let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?.map_err(broken)?;
+        let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?;
+        let stream = stream.map_err(|error| broken(&error))?;
         // A call is one small write that nothing follows; Nagle's algorithm would only delay it.
-        stream.set_nodelay(true).map_err(broken)?;
-        let stream = stream.into_std().map_err(broken)?;
-        let socket = stream.try_clone().map_err(broken)?;
-        let stream = TcpStream::from_std(stream).map_err(broken)?;
-        let made = handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = made.map_err(|error| Failed::broken(&error.to_string(), false))?;
-        let mut headers = more.clone();
-        let host = HeaderValue::try_from(format!("127.0.0.1:{port}"));
-        headers.insert(HOST, host.map_err(|error| Failed::broken(&error.to_string(), false))?);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        stream.set_nodelay(true).map_err(|error| broken(&error))?;
+        let probe = Probe::of(&stream).map_err(|error| broken(&error))?;
+        let host = HeaderValue::try_from(format!("127.0.0.1:{port}")).map_err(|error| broken(&error))?;
+        let mut connection = Self::over(Box::new(stream), probe, host, more).await?;
         if let Some(token) = token {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
             let mut value = value.map_err(|_| Failed::broken("its token cannot be sent", false))?;
             value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+            connection.headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { sender, driver: Some(driver), socket, headers })
+        Ok(connection)
+    }
+
+    async fn over(stream: Box<dyn Duplex>, probe: Probe, host: HeaderValue, more: &HeaderMap) -> Result<Self, Failed> {
+        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        let mut headers = more.clone();
+        headers.insert(HOST, host);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { sender, driver: Some(driver), probe, headers })
     }
 
     /// Returns true when the server has neither closed the connection nor sent unasked bytes.
     pub fn is_open(&self) -> bool {
-        let waiting = self.socket.peek(&mut [0]);
-        self.driver.is_some()
-            && !self.sender.is_closed()
-            && waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        self.driver.is_some() && !self.sender.is_closed() && self.probe.is_quiet()
     }
 
     /// Asks `GET /health` and returns true when a server answers with 200; no token is sent.

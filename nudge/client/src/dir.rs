@@ -61,8 +61,9 @@ fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<Fi
 
 #[cfg(unix)]
 mod unix {
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsRawFd, OwnedFd};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    use std::path::PathBuf;
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
@@ -197,6 +198,14 @@ mod unix {
         pub fn is_dir(&self, name: &str) -> bool {
             rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        }
+
+        /// Returns the paths by which a socket can be bound and connected to, the best first: there is no call that
+        /// takes the opened directory, and a path may be 107 bytes long (on macOS 103). `path` is the directory's.
+        pub fn socket_paths(&self, path: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+            let opened = cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/fd"));
+            let opened = opened.map(|fds| fds.join(self.0.as_raw_fd().to_string()));
+            [opened, Some(path.to_owned())].into_iter().flatten().map(move |dir| dir.join(name))
         }
 
         /// Refuses a file with permissions for others: they could write what we believe, or read a token.

@@ -11,8 +11,10 @@ use tokio::time::timeout;
 
 use crate::client::{Client, unavailable};
 use crate::connection::Connection;
-use crate::runtime::RuntimeDir;
+use crate::runtime::{RuntimeDir, ServerFile};
 
+/// The caller's name for calls that do not give their own.
+const NAME: &str = concat!("nudge-client/", env!("CARGO_PKG_VERSION"));
 /// Time limit of [`Remote::is_alive`].
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -27,14 +29,27 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the server of `dir`.
+    /// Connects to the server of `dir`: over the local channel, or over TCP where there is none.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when none runs or it does not answer.
     pub fn connect(dir: &RuntimeDir) -> Result<Self> {
+        Self::open(Client::new(dir, NAME))
+    }
+
+    /// As [`connect`](Self::connect), over TCP alone.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_by_port(dir: &RuntimeDir) -> Result<Self> {
+        let mut client = Client::new(dir, NAME);
+        client.use_port();
+        Self::open(client)
+    }
+
+    fn open(client: Client) -> Result<Self> {
         let runtime = runtime()
             .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
-        let client = Client::new(dir, concat!("nudge-client/", env!("CARGO_PKG_VERSION")));
         runtime.block_on(client.connect())?;
         Ok(Self { client, runtime: Some(runtime) })
     }
@@ -55,10 +70,16 @@ impl Remote {
         self.call("nudge.shutdown", &none).map(drop)
     }
 
-    /// Returns true when a Nudge server answers on a port; no token is sent.
-    pub fn is_alive(port: u16) -> bool {
+    /// Returns true when the server that `server.pid` describes answers; no token is sent.
+    pub fn is_alive(dir: &RuntimeDir, server: &ServerFile) -> bool {
+        let none = HeaderMap::new();
         let ask = async {
-            match Connection::open(port, None, &HeaderMap::new()).await {
+            let connection = match Connection::local(dir, &none).await {
+                Ok(Some(connection)) => Ok(connection),
+                Ok(None) => Connection::tcp(server.port, None, &none).await,
+                Err(failed) => Err(failed),
+            };
+            match connection {
                 Ok(mut connection) => connection.is_healthy().await,
                 Err(_) => false,
             }

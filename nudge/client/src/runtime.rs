@@ -210,7 +210,7 @@ impl RuntimeDir {
         })
     }
 
-    /// Removes `server.pid`. The caller is PRIMARY, so the file is its own. When `primary.lock` was removed or
+    /// Removes `server.pid` and the local channel. The caller is PRIMARY, so they are its own. When `primary.lock` was removed or
     /// replaced, another may be PRIMARY, and nothing is removed.
     ///
     /// # Errors
@@ -224,6 +224,7 @@ impl RuntimeDir {
             let message = format!("{} is a directory; remove it and start again.", path.display());
             return Err(Error::unavailable(message));
         }
+        self.remove_channel();
         match self.dir.remove(SERVER_FILE) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io("remove", SERVER_FILE, &error)),
             _ => Ok(()),

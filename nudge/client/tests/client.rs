@@ -299,9 +299,10 @@ fn a_server_is_alive_when_it_says_so() {
         ("GET /health HTTP/1.1", None) => CannedReply::Text(200, "{}"),
         _ => CannedReply::Text(404, "{}"),
     });
-    assert!(Remote::is_alive(server.port()));
+    let file = dir.read_server_file().unwrap();
+    assert!(Remote::is_alive(&dir, &file));
     server.die();
-    assert!(!Remote::is_alive(server.port()));
+    assert!(!Remote::is_alive(&dir, &file));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
 
 /// Returns the role that the process has taken, and the server of its session; `None` while it is starting.
 fn place(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
-    let file = dir.read_server_file().filter(|file| Remote::is_alive(file.port))?;
+    let file = dir.read_server_file().filter(|file| Remote::is_alive(dir, file))?;
     if file.pid == process {
         return Some((file, PRIMARY));
     }

@@ -11,7 +11,7 @@
 //! | 7 | of a `POST`: `Content-Type: application/json` | 415 | calls that need no preflight |
 //! | 8 | a body announced as larger than 32 MiB | 413 | exhaustion, before a byte of it is read |
 //!
-//! No response ever carries a CORS header.
+//! No response ever carries a CORS header. [`super::accept`] decides which connections get this far.
 
 use std::path::{Path, PathBuf};
 
@@ -68,15 +68,16 @@ impl Door {
         })
     }
 
-    /// Checks a request's head.
+    /// Checks a request's head. Over the local channel, which only this user's processes reach and no web page, the
+    /// checks 2 and 6 are left out.
     ///
     /// # Errors
     /// The refusal of the first check that fails.
-    pub fn check(&self, head: &Parts) -> Result<Route, Refusal> {
+    pub fn check(&self, head: &Parts, is_local: bool) -> Result<Route, Refusal> {
         if head.uri.authority().is_some() || head.uri.scheme().is_some() {
             return Err(Refusal::forbidden("The request target must be a path such as `/`."));
         }
-        if !one(&head.headers, &header::HOST).is_some_and(|host| self.is_ours(host)) {
+        if !is_local && !one(&head.headers, &header::HOST).is_some_and(|host| self.is_ours(host)) {
             return Err(Refusal::forbidden(
                 "`Host` must be 127.0.0.1, localhost or [::1] with the port, or a name given by --allow-host.",
             ));
@@ -98,7 +99,7 @@ impl Door {
         if route == Route::Health {
             return Ok(route);
         }
-        if !self.shows_token(&head.headers) {
+        if !is_local && !self.shows_token(&head.headers) {
             return Err(Refusal::unauthorized(&self.token_file));
         }
         if head.method == Method::POST && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {

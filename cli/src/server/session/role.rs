@@ -2,7 +2,7 @@
 //! `nudge/client/src/members.rs` describes the protocol and why it holds.
 
 use std::io::ErrorKind as Io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -75,8 +75,8 @@ pub enum Role {
 pub struct Primary {
     /// The membership; `None` for a promoted PROXY, which has one already.
     pub member: Option<Member>,
-    /// The socket on which it is going to answer.
-    pub listener: TcpListener,
+    /// The sockets on which it is going to answer over TCP, with one port.
+    pub listeners: Vec<TcpListener>,
     /// The token that callers over TCP must show.
     pub token: Option<Token>,
     /// The opened sources.
@@ -140,7 +140,7 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
             return Ok(Role::Primary(Box::new(Primary { member: Some(dir.join()?), ..taken })));
         }
         // A failed try proves nothing: the holder may be ending, or a client may be probing.
-        if let Some(first) = dir.read_server_file().filter(|first| Remote::is_alive(first.port))
+        if let Some(first) = dir.read_server_file().filter(|first| Remote::is_alive(dir, first))
             && dir.is_held()
         {
             let member = dir.join()?;
@@ -215,10 +215,12 @@ fn take_over(
         return Err(Error::unavailable("This process ends and takes nothing over."));
     }
 
-    let listener = bind(before.as_ref().map(|session| session.port), settings.port)?;
+    let listeners = bind(before.as_ref().map(|session| session.port), settings.port)?;
     let unusable = |error: std::io::Error| Error::unavailable(format!("The port fails: {error}."));
-    listener.set_nonblocking(true).map_err(unusable)?;
-    let port = listener.local_addr().map_err(unusable)?.port();
+    for listener in &listeners {
+        listener.set_nonblocking(true).map_err(unusable)?;
+    }
+    let port = listeners[0].local_addr().map_err(unusable)?.port();
 
     // The session keeps its own token, even when this PRIMARY asks for another or none.
     let own = before.as_ref().and_then(|session| session.token.clone());
@@ -242,7 +244,7 @@ fn take_over(
     }
     let shown = token.as_ref().map(|token| token.text().to_owned());
     let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
-    Ok(Primary { member: None, listener, token, sources, journal, clock, file, session, lock })
+    Ok(Primary { member: None, listeners, token, sources, journal, clock, file, session, lock })
 }
 
 #[cfg(not(feature = "test-clock"))]
@@ -261,23 +263,22 @@ fn unreadable(dir: &RuntimeDir) -> Error {
     Error::unavailable(message)
 }
 
-/// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`].
-fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
+/// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`]. Returns at least one listener.
+fn bind(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     if let Some(before) = before {
         // A process that is killed loses its lock a moment before its port.
         let late = Instant::now() + PORT_PATIENCE;
         loop {
-            match TcpListener::bind((Ipv4Addr::LOCALHOST, before)) {
-                Ok(listener) => return Ok(listener),
+            match bind_loopback(before) {
+                Ok(listeners) => return Ok(listeners),
                 Err(error) if error.kind() == Io::AddrInUse && Instant::now() < late => sleep(PORT_PAUSE),
                 Err(_) => break,
             }
         }
     }
-    let last = if first == 0 { first } else { first.saturating_add(NEXT_PORTS) };
-    for port in first..=last {
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-            Ok(listener) => return Ok(listener),
+    for port in (0..=NEXT_PORTS).map(|more| if first == 0 { 0 } else { first.saturating_add(more) }) {
+        match bind_loopback(port) {
+            Ok(listeners) => return Ok(listeners),
             Err(error) if error.kind() == Io::AddrInUse => {}
             Err(error) => {
                 let message = format!("Port {port} cannot be used ({error}); give another with --port.");
@@ -285,8 +286,20 @@ fn bind(before: Option<u16>, first: u16) -> Result<TcpListener> {
             }
         }
     }
-    let ports = if first == last { format!("Port {first} is") } else { format!("The ports {first} to {last} are") };
-    Err(Error::unavailable(format!("{ports} taken; give another with --port, 0 for any.")))
+    let last = first.saturating_add(NEXT_PORTS);
+    Err(Error::unavailable(format!("The ports {first} to {last} are taken; give another with --port, 0 for any.")))
+}
+
+/// Binds a port on both loopback addresses: a client that is told `localhost` may try either, and would show its token
+/// to whoever has the other one.
+fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
+    let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
+        Ok(second) => Ok(vec![first, second]),
+        Err(error) if error.kind() == Io::AddrInUse => Err(error),
+        // This machine has no such address, so that nobody else can have it either.
+        Err(_) => Ok(vec![first]),
+    }
 }
 
 /// The end of a PROXY's wait, or of a PRIMARY's time.

@@ -1,0 +1,250 @@
+//! Accepting connections: how many there may be, and for how long without a token.
+//!
+//! The local channel and TCP have places of their own, so that nobody who reaches the port can take those of this
+//! user's own processes. Over TCP a connection must send a whole head within [`FIRST_HEAD_TIMEOUT`]; when all places
+//! are taken, the oldest connection that has shown no token gives way to the next.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nudge_client::{Duplex, LocalListener};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+/// Largest number of connections over TCP, and of those over the local channel; further ones wait in the listener's
+/// queue. A process that may open few files has fewer.
+const MAX_CONNECTIONS: usize = 512;
+/// Smallest number of either.
+const MIN_CONNECTIONS: usize = 16;
+/// Open files that are kept for everything else.
+const OTHER_FILES: usize = 64;
+/// Time for the first head of a connection over TCP.
+const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause when the system has no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Where a server listens.
+pub struct Listeners {
+    /// The port, on each loopback address.
+    pub tcp: Vec<TcpListener>,
+    /// The local channel, where there is one.
+    pub local: Option<LocalListener>,
+}
+
+/// An accepted connection.
+pub struct Accepted {
+    /// Its bytes.
+    pub stream: Box<dyn Duplex>,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// Its place, free again when this is dropped.
+    pub place: OwnedSemaphorePermit,
+}
+
+/// Who is at the other end of a connection.
+pub enum Peer {
+    /// A process of this user's: the system says so.
+    Local,
+    /// Anybody on this machine.
+    Stranger(Stranger),
+}
+
+impl Peer {
+    /// Returns true for a process of this user's.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Local)
+    }
+
+    /// Notes that a whole head was read.
+    pub fn has_spoken(&self) {
+        if let Self::Stranger(stranger) = self {
+            stranger.spoke.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a request was let in: the connection keeps its place.
+    pub fn is_let_in(&self) {
+        if let Self::Stranger(stranger) = self {
+            stranger.all.held().remove(&stranger.number);
+        }
+    }
+
+    /// Resolves when the connection must be closed.
+    pub async fn dismissed(&self) {
+        let Self::Stranger(stranger) = self else { return std::future::pending().await };
+        let silent = async {
+            sleep(FIRST_HEAD_TIMEOUT).await;
+            if stranger.spoke.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = stranger.gives_way.notified() => {}
+            () = silent => {}
+        }
+    }
+}
+
+/// The connections that have shown no token, by age.
+#[derive(Default)]
+pub struct Strangers {
+    held: Mutex<BTreeMap<u64, Arc<Notify>>>,
+    last: AtomicU64,
+}
+
+/// A connection over TCP.
+pub struct Stranger {
+    number: u64,
+    gives_way: Arc<Notify>,
+    spoke: AtomicBool,
+    all: Arc<Strangers>,
+}
+
+impl Strangers {
+    fn enter(self: &Arc<Self>) -> Stranger {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let gives_way = Arc::<Notify>::default();
+        self.held().insert(number, Arc::clone(&gives_way));
+        Stranger { number, gives_way, spoke: AtomicBool::new(false), all: Arc::clone(self) }
+    }
+
+    fn dismiss_oldest(&self) {
+        if let Some((_, oldest)) = self.held().pop_first() {
+            oldest.notify_one();
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.all.held().remove(&self.number);
+    }
+}
+
+/// A handle on all accepted connections.
+pub struct Connections {
+    tcp: Arc<Semaphore>,
+    local: Arc<Semaphore>,
+    /// The number of places of each.
+    places: usize,
+}
+
+impl Connections {
+    /// Accepts connections until `stopped` becomes true, and hands each to `serve`.
+    pub fn accept(
+        listeners: Listeners,
+        stopped: &watch::Receiver<bool>,
+        serve: impl Fn(Accepted) + Clone + Send + 'static,
+    ) -> Self {
+        let places = places(open_files());
+        let (tcp, local) = (Arc::new(Semaphore::new(places)), Arc::new(Semaphore::new(places)));
+        let strangers = Arc::<Strangers>::default();
+        for listener in listeners.tcp {
+            let accepting = accept_tcp(listener, Arc::clone(&tcp), Arc::clone(&strangers), serve.clone());
+            tokio::spawn(until(stopped.clone(), accepting));
+        }
+        if let Some(listener) = listeners.local {
+            tokio::spawn(until(stopped.clone(), accept_local(listener, Arc::clone(&local), serve)));
+        }
+        Self { tcp, local, places }
+    }
+
+    /// Waits until all connections have answered and closed, for `patience` at the most.
+    pub async fn drained(&self, patience: Duration) {
+        let all = u32::try_from(self.places).unwrap_or(u32::MAX);
+        let both = async {
+            let _tcp = self.tcp.acquire_many(all).await;
+            let _local = self.local.acquire_many(all).await;
+        };
+        let _ = timeout(patience, both).await;
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>, accepting: impl Future<Output = ()>) {
+    tokio::select! {
+        () = accepting => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+}
+
+async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<Strangers>, serve: impl Fn(Accepted)) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // The system is out of descriptors, or the peer has gone already: the listener itself still works.
+            strangers.dismiss_oldest();
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if free.available_permits() == 0 {
+            strangers.dismiss_oldest();
+        }
+        let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
+        // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
+        if stream.set_nodelay(true).is_ok() {
+            serve(Accepted { stream: Box::new(stream), peer: Peer::Stranger(strangers.enter()), place });
+        }
+    }
+}
+
+async fn accept_local(mut listener: LocalListener, free: Arc<Semaphore>, serve: impl Fn(Accepted)) {
+    loop {
+        let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok(stream) => serve(Accepted { stream, peer: Peer::Local, place }),
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// The number of connections over TCP, and of those over the local channel, for a process that may open so many files.
+fn places(open_files: usize) -> usize {
+    (open_files.saturating_sub(OTHER_FILES) / 2).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
+}
+
+/// The number of files that this process may open.
+#[cfg(unix)]
+fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// The number of files that this process may open: here there is no such limit.
+#[cfg(not(unix))]
+fn open_files() -> usize {
+    usize::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_fit_into_the_open_files_of_a_process() {
+        for (files, expected) in [(0, 16), (90, 16), (256, 96), (1024, 480), (4096, 512), (usize::MAX, 512)] {
+            assert_eq!(places(files), expected, "{files}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_that_was_not_let_in_gives_way() {
+        let all = Arc::<Strangers>::default();
+        let [first, second, third] = [(); 3].map(|()| Peer::Stranger(all.enter()));
+        first.is_let_in();
+        drop(second);
+        assert_eq!(all.held().len(), 1);
+        all.dismiss_oldest();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(third.dismissed());
+        // Nobody is left.
+        all.dismiss_oldest();
+        drop((first, third));
+        assert!(all.held().is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! The local channel: a connection to the PRIMARY that no other user of the machine can open, so that no token goes
+//! over it (semantics section 8). On Unix it is a socket in the runtime directory, on Windows a named pipe.
+
+use std::io;
+
+use nudge::Result;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::connection::Failed;
+use crate::runtime::{PrimaryLock, RuntimeDir, unlocked};
+
+/// A stream of bytes in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+pub use platform::LocalListener;
+pub(crate) use platform::Probe;
+
+impl RuntimeDir {
+    /// Opens the local channel for clients. It is called within a tokio runtime; a channel of an earlier PRIMARY is
+    /// replaced.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the system cannot do it, for instance for a path that is too long; clients use TCP then. Or
+    /// when `primary.lock` was removed or replaced.
+    pub fn listen(&self, lock: &PrimaryLock) -> Result<LocalListener> {
+        if !lock.is_named(self) {
+            return Err(unlocked(&self.path().join(crate::runtime::LOCK)));
+        }
+        self.open_channel().map_err(|error| self.io("open", platform::CHANNEL, &error))
+    }
+
+    /// Removes what is left of a local channel. The caller is PRIMARY.
+    pub(crate) fn remove_channel(&self) {
+        // What stays is of no use to anybody: nobody listens there.
+        let _ = self.dir.remove(platform::CHANNEL);
+    }
+}
+
+/// The failure of a channel whose PRIMARY is there and takes no more connections just now.
+fn busy(error: &io::Error) -> Failed {
+    Failed::broken(&error.to_string(), false)
+}
+
+#[cfg(unix)]
+mod platform {
+    use std::os::fd::{AsFd, OwnedFd};
+
+    use rustix::net::RecvFlags;
+    use tokio::net::{TcpStream, UnixListener, UnixStream};
+
+    use super::{Duplex, Failed, RuntimeDir, busy, io};
+
+    /// The socket's name in the runtime directory.
+    pub const CHANNEL: &str = "server.sock";
+
+    pub type LocalStream = UnixStream;
+
+    /// The PRIMARY's end of the local channel.
+    pub struct LocalListener(UnixListener);
+
+    impl LocalListener {
+        /// Waits for a process of this user's. Others are turned away.
+        ///
+        /// # Errors
+        /// The system's, for instance when it has no more descriptors; the listener still works.
+        pub async fn accept(&mut self) -> io::Result<Box<dyn Duplex>> {
+            loop {
+                let (stream, _) = self.0.accept().await?;
+                if is_ours(&stream) {
+                    return Ok(Box::new(stream));
+                }
+            }
+        }
+    }
+
+    impl RuntimeDir {
+        pub(super) fn open_channel(&self) -> io::Result<LocalListener> {
+            self.remove_channel();
+            let mut last = io::ErrorKind::NotFound.into();
+            for path in self.dir.socket_paths(self.path(), CHANNEL) {
+                match UnixListener::bind(path) {
+                    Ok(listener) => return Ok(LocalListener(listener)),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        }
+
+        /// Connects to the PRIMARY; `None` when there is no channel.
+        pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
+            for path in self.dir.socket_paths(self.path(), CHANNEL) {
+                match UnixStream::connect(path).await {
+                    Ok(stream) => return Ok(is_ours(&stream).then_some(stream)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy(&error)),
+                    Err(_) => return Ok(None),
+                }
+            }
+            Ok(None)
+        }
+    }
+
+    /// Returns true when the process at the other end belongs to this user.
+    fn is_ours(stream: &UnixStream) -> bool {
+        stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+    }
+
+    /// A second handle on a connection, to look at it without a turn of the event loop.
+    pub struct Probe(OwnedFd);
+
+    impl Probe {
+        /// Makes one of a connection over TCP.
+        pub fn of(stream: &TcpStream) -> io::Result<Self> {
+            stream.as_fd().try_clone_to_owned().map(Self)
+        }
+
+        /// Makes one of a local connection.
+        pub fn of_local(stream: &LocalStream) -> io::Result<Self> {
+            stream.as_fd().try_clone_to_owned().map(Self)
+        }
+
+        /// Returns true when the other end has neither closed the connection nor sent unasked bytes.
+        pub fn is_quiet(&self) -> bool {
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            matches!(rustix::net::recv(&self.0, &mut [0_u8], flags), Err(rustix::io::Errno::AGAIN))
+        }
+    }
+}
+
+#[cfg(windows)]
+mod platform {
+    use serde::{Deserialize, Serialize};
+    use tokio::net::TcpStream;
+    use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
+
+    use super::{Duplex, Failed, RuntimeDir, busy, io};
+    use crate::client::new_key;
+
+    /// The file that holds the pipe's name, in the runtime directory.
+    pub const CHANNEL: &str = "server.pipe";
+    /// The system's error for a pipe whose instances are all taken.
+    const PIPE_BUSY: i32 = 231;
+
+    /// The name of the pipe. It cannot be guessed, so that nobody can make a pipe of that name first; it stands in a
+    /// file of the user's own. By the system's default other users cannot write to the pipe.
+    #[derive(Serialize, Deserialize)]
+    struct Named {
+        pipe: String,
+    }
+
+    pub type LocalStream = NamedPipeClient;
+
+    /// The PRIMARY's end of the local channel.
+    pub struct LocalListener {
+        name: String,
+        next: NamedPipeServer,
+    }
+
+    impl LocalListener {
+        /// Waits for a client.
+        ///
+        /// # Errors
+        /// The system's; the listener still works.
+        pub async fn accept(&mut self) -> io::Result<Box<dyn Duplex>> {
+            self.next.connect().await?;
+            let next = ServerOptions::new().reject_remote_clients(true).create(&self.name)?;
+            Ok(Box::new(std::mem::replace(&mut self.next, next)))
+        }
+    }
+
+    impl RuntimeDir {
+        pub(super) fn open_channel(&self) -> io::Result<LocalListener> {
+            let name = format!(r"\\.\pipe\nudge-{}", new_key());
+            let next = ServerOptions::new().first_pipe_instance(true).reject_remote_clients(true).create(&name)?;
+            self.write_small(CHANNEL, &Named { pipe: name.clone() })
+                .map_err(|error| io::Error::other(error.message().to_owned()))?;
+            Ok(LocalListener { name, next })
+        }
+
+        /// Connects to the PRIMARY; `None` when there is no channel.
+        // It waits for nothing, as it does on Unix.
+        #[allow(clippy::unused_async)]
+        pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
+            let named = || serde_json::from_slice::<Named>(&self.read_small(CHANNEL)?).ok();
+            let Some(Named { pipe }) = named() else { return Ok(None) };
+            match ClientOptions::new().open(&pipe) {
+                // Had the PRIMARY died before the pipe was opened, another process could have taken the name.
+                Ok(stream) if self.is_held() && named().is_some_and(|now| now.pipe == pipe) => Ok(Some(stream)),
+                Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => Err(busy(&error)),
+                Ok(_) | Err(_) => Ok(None),
+            }
+        }
+    }
+
+    /// A second handle on a connection over TCP, to look at it without a turn of the event loop. At a pipe the system
+    /// does not let us look: it counts as quiet, and a call over a closed one is sent again.
+    pub struct Probe(Option<std::net::TcpStream>);
+
+    impl Probe {
+        /// Makes one of a connection over TCP.
+        pub fn of(stream: &TcpStream) -> io::Result<Self> {
+            use std::os::windows::io::{AsSocket, OwnedSocket};
+            let socket: OwnedSocket = stream.as_socket().try_clone_to_owned()?;
+            Ok(Self(Some(socket.into())))
+        }
+
+        /// Makes one of a pipe.
+        #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
+        pub fn of_local(_stream: &NamedPipeClient) -> io::Result<Self> {
+            Ok(Self(None))
+        }
+
+        /// Returns true when the other end has neither closed the connection nor sent unasked bytes.
+        pub fn is_quiet(&self) -> bool {
+            let waiting = self.0.as_ref().map(|socket| socket.peek(&mut [0]));
+            waiting.is_none_or(|waiting| waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+        }
+    }
+}
