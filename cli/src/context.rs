@@ -37,8 +37,19 @@ pub enum Inferred {
     AsGiven,
     /// The filled-in context replaces the given one.
     Filled(Map<String, Value>),
-    /// Git itself must be run, and the caller may not wait for it.
-    MustWait,
+    /// Files must be looked at, and may not be looked at here.
+    MustLook,
+}
+
+/// Whether files may be looked at, and git be run. Either may take long, or hang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// They may.
+    Here,
+    /// Another thread may: [`Inferred::MustLook`] asks for it.
+    Elsewhere,
+    /// They may not; what they would say stays unknown.
+    Nowhere,
 }
 
 impl Default for Inference {
@@ -54,8 +65,14 @@ impl Inference {
     }
 
     /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
-    /// is the folder when the caller names none.
-    pub fn infer(&self, usage: ContextUse, given: Option<&Value>, cwd: Option<&Path>, may_wait: bool) -> Inferred {
+    /// tells the folder when the caller names none; it may look at files.
+    pub fn infer(
+        &self,
+        usage: ContextUse,
+        given: Option<&Value>,
+        cwd: impl FnOnce() -> Option<PathBuf>,
+        look: Look,
+    ) -> Inferred {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
             // A context that only says what is unknown names no place to bump.
@@ -77,17 +94,20 @@ impl Inference {
             _ => None,
         };
         let cwd = match told {
-            None => cwd.map(Path::to_owned),
+            None if look == Look::Elsewhere => return Inferred::MustLook,
+            None if look == Look::Nowhere => None,
+            None => cwd(),
             Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
             Some(_) => None,
         };
         let here = match cwd {
             // When the caller gives the repository and the branch, git's files are not read.
-            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => Some(outside(&cwd)),
-            Some(cwd) => self.infer_folder(&cwd, may_wait),
-            None => Some(nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() }),
+            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => outside(&cwd),
+            Some(_) if look == Look::Elsewhere => return Inferred::MustLook,
+            Some(cwd) if look == Look::Nowhere => outside(&cwd),
+            Some(cwd) => self.infer_folder(&cwd),
+            None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
         };
-        let Some(here) = here else { return Inferred::MustWait };
         let os = here.os.map(|os| os.as_str().to_owned());
         for (name, value) in [("cwd", here.cwd), ("repo", here.repo), ("branch", here.branch), ("os", os)] {
             if let (Some(value), false) = (value, context.contains_key(name)) {
@@ -103,31 +123,27 @@ impl Inference {
         Inferred::Filled(context)
     }
 
-    /// As [`infer`](Self::infer), in the params of a call, waiting for git if necessary.
+    /// As [`infer`](Self::infer), in the params of a call.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
-        if let Inferred::Filled(context) = self.infer(usage, params.get("context"), cwd, true) {
+        let cwd = || cwd.map(Path::to_owned);
+        if let Inferred::Filled(context) = self.infer(usage, params.get("context"), cwd, Look::Here) {
             params.insert("context".into(), Value::Object(context));
         }
     }
 
-    /// Infers from a folder; `None` when git must be run and the caller may not wait. Git runs outside the lock, so
-    /// that a hanging git delays no other call.
-    fn infer_folder(&self, cwd: &Path, may_wait: bool) -> Option<nudge::ContextSpec> {
+    /// Infers from a folder. Git runs outside the lock, so that a hanging git delays no other call.
+    fn infer_folder(&self, cwd: &Path) -> nudge::ContextSpec {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
         let here = infer(cwd, &mut detector(), |_| {
             unsure = true;
             None
         });
-        match (unsure, may_wait) {
-            (false, _) => Some(here),
-            (true, _) if !self.asks_git => Some(here),
-            (true, false) => None,
-            (true, true) => {
-                let asked = ask_git(cwd);
-                Some(infer(cwd, &mut detector(), |_| asked))
-            }
+        if !unsure || !self.asks_git {
+            return here;
         }
+        let asked = ask_git(cwd);
+        infer(cwd, &mut detector(), |_| asked)
     }
 
     /// Sets the environment variables to send from now on: those that the scopes of the last call's

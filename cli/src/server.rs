@@ -15,6 +15,7 @@ pub mod log;
 pub mod mcp;
 pub mod session;
 pub mod token;
+pub mod watchdog;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::ServerStatus;
+use watchdog::Watchdog;
 
 /// Largest body over HTTP, and line over stdio, that is read.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
@@ -203,6 +205,7 @@ enum Serving {
 struct PrimaryServer {
     connections: Connections,
     housekeeping: JoinHandle<()>,
+    watchdog: Watchdog,
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
     file: ServerFile,
@@ -273,6 +276,7 @@ impl Shared<'_> {
         let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
         let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
+        let watchdog = Watchdog::start(Arc::clone(&calls.proxies));
         let control = Control::new(dir.clone(), Arc::clone(&journal), self.stop.clone());
         let endpoint = http::Endpoint {
             door,
@@ -293,7 +297,7 @@ impl Shared<'_> {
         let connections = http::spawn(Listeners { tcp, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));
-        Ok(PrimaryServer { connections, housekeeping, sources, journal, file, session, member, lock })
+        Ok(PrimaryServer { connections, housekeeping, watchdog, sources, journal, file, session, member, lock })
     }
 
     /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
@@ -347,7 +351,9 @@ impl Serving {
     async fn leave(self, dir: &RuntimeDir) -> Result<()> {
         match self {
             Self::AsPrimary(server) => {
-                let PrimaryServer { lock, member, sources, journal, connections, housekeeping, .. } = *server;
+                let PrimaryServer { lock, member, sources, journal, connections, housekeeping, watchdog, .. } = *server;
+                // Closing the sources may take its time.
+                drop(watchdog);
                 housekeeping.abort();
                 connections.drained(DRAIN_TIMEOUT).await;
                 sources.close();

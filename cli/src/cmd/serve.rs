@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::CommandOutput;
 use crate::args::{Global, Serve};
-use crate::context::{Inference, Inferred, client_cwd};
+use crate::context::{Inference, Inferred, Look, client_cwd};
 use crate::server::http::door::Door;
 use crate::server::mcp::fill_in::FillIn;
 use crate::server::session::history::History;
@@ -86,8 +86,8 @@ fn serve(args: ServeArgs) -> Result<()> {
 struct StdioClient(Inference);
 
 impl FillIn for StdioClient {
-    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &Map<String, Value>, may_wait: bool) -> Inferred {
-        self.0.infer(usage, given, client_cwd(meta).as_deref(), may_wait)
+    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &Map<String, Value>, look: Look) -> Inferred {
+        self.0.infer(usage, given, || client_cwd(meta), look)
     }
 
     fn learn(&self, names: EnvNames) {

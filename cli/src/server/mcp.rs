@@ -25,7 +25,7 @@ use tokio::time::sleep;
 
 use super::session::backend::Backend;
 use super::session::changes::Changes;
-use fill_in::{FillIn, ToolCall};
+use fill_in::{FillIn, Filler, ToolCall};
 use stdio::{RawArguments, StdioTransport};
 use subscriptions::Subscriptions;
 use tools::OfferedTools;
@@ -90,7 +90,7 @@ fn protocol(reason: &str) -> Error {
 #[derive(Clone)]
 pub struct Tools {
     backend: Arc<Backend>,
-    fill_in: Option<Arc<dyn FillIn>>,
+    filler: Option<Arc<Filler>>,
     /// The tools offered by the backend when it was last asked.
     offered: Arc<RwLock<Arc<OfferedTools>>>,
     changes: Changes,
@@ -113,7 +113,7 @@ impl Tools {
             subscriptions: Arc::default(),
             structured: false,
             backend,
-            fill_in,
+            filler: fill_in.map(|fill_in| Arc::new(Filler::new(fill_in))),
         }
     }
 
@@ -250,7 +250,7 @@ impl ServerHandler for Tools {
         };
         let meta = std::mem::take(&mut context.meta.0.0);
         let call = ToolCall { method: behind.method, context: behind.context, params, meta };
-        Ok(self.result(fill_in::call(&self.backend, &by, call, self.fill_in.as_ref()).await).into())
+        Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 
     /// Refuses unknown methods, and known ones with malformed params; rmcp calls this for both.

@@ -36,7 +36,10 @@ pub(super) struct Server {
 }
 
 /// The binary: `NUDGE_BIN`, else `target/debug/nudge` of the workspace.
-pub(super) fn binary() -> Result<PathBuf, String> {
+///
+/// # Errors
+/// A sentence when there is none.
+pub fn binary() -> Result<PathBuf, String> {
     let path = env::var_os("NUDGE_BIN")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/nudge")), PathBuf::from);
     if path.is_file() {

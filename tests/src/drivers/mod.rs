@@ -8,6 +8,7 @@ pub mod http;
 pub mod library;
 pub mod mcp;
 
+pub use child::binary;
 use serde_json::value::RawValue;
 
 use crate::format::{Case, Config};

@@ -2,6 +2,8 @@
 //! turn out to matter (semantics section 9).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use nudge::{Caller, ContextUse, EnvNames, Result};
 use nudge_core::wire;
@@ -10,19 +12,60 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
-use crate::context::Inferred;
+use crate::context::{Inferred, Look};
 use crate::server::session::backend::Backend;
 use crate::server::session::calls::MAX_INLINE_BYTES;
 
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
-    /// The context of a call, given what the call says of it and the client's `_meta`. When it would have to wait for
-    /// another program and may not, it says so.
-    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &JsonObject, may_wait: bool) -> Inferred;
+    /// The context of a call, given what the call says of it and the client's `_meta`.
+    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &JsonObject, look: Look) -> Inferred;
 
     /// Which environment variables to tell from now on.
     fn learn(&self, names: EnvNames);
+}
+
+/// Time for which a call waits for its context, a little longer than git is waited for. What is not known then stays
+/// unknown.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
+pub struct Filler {
+    fill_in: Arc<dyn FillIn>,
+    patience: Duration,
+    /// The number of looks that nobody waits for any more. While there is one, no call begins another.
+    overdue: Arc<AtomicUsize>,
+}
+
+impl Filler {
+    /// Makes one for a client.
+    pub fn new(fill_in: Arc<dyn FillIn>) -> Self {
+        Self { fill_in, patience: PATIENCE, overdue: Arc::default() }
+    }
+
+    async fn fill(&self, call: &Arc<ToolCall>) -> Box<RawValue> {
+        if call.params.get().len() <= MAX_INLINE_BYTES
+            && let Some(filled) = call.fill(&*self.fill_in, Look::Elsewhere)
+        {
+            return filled;
+        }
+        if self.overdue.load(Ordering::Relaxed) == 0 {
+            let (looking, fill_in) = (Arc::clone(call), Arc::clone(&self.fill_in));
+            let mut look = spawn_blocking(move || looking.fill(&*fill_in, Look::Here));
+            if let Ok(filled) = timeout(self.patience, &mut look).await {
+                return filled.ok().flatten().unwrap_or_else(|| call.params.clone());
+            }
+            self.overdue.fetch_add(1, Ordering::Relaxed);
+            let overdue = Arc::clone(&self.overdue);
+            tokio::spawn(async move {
+                let _ = look.await;
+                overdue.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        call.fill(&*self.fill_in, Look::Nowhere).unwrap_or_else(|| call.params.clone())
+    }
 }
 
 /// A call of a tool.
@@ -37,46 +80,30 @@ pub struct ToolCall {
     pub meta: JsonObject,
 }
 
-/// Makes a call, with the context that `fill_in` infers; once more when the PRIMARY names variables that it lacks.
+/// Makes a call, with the context that `filler` infers; once more when the PRIMARY names variables that it lacks.
 ///
 /// # Errors
 /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
-pub async fn call(
-    backend: &Backend,
-    by: &str,
-    call: ToolCall,
-    fill_in: Option<&Arc<dyn FillIn>>,
-) -> Result<Box<RawValue>> {
+pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&Filler>) -> Result<Box<RawValue>> {
     let caller = Caller::named(by);
-    let Some(fill_in) = fill_in.filter(|_| call.context != ContextUse::None) else {
+    let Some(filler) = filler.filter(|_| call.context != ContextUse::None) else {
         return backend.call_by(caller, &call.method, &call.params).await;
     };
     let call = Arc::new(call);
-    let filled = filled_in(&call, fill_in).await;
-    let refused = match backend.call_by(caller.asking_env(), &call.method, &filled).await {
+    let params = filler.fill(&call).await;
+    let refused = match backend.call_by(caller.asking_env(), &call.method, &params).await {
         Err(refused) => refused,
         answered => return answered,
     };
-    fill_in.learn(refused.env_names().ok_or(refused)?);
-    let filled = filled_in(&call, fill_in).await;
-    backend.call_by(caller, &call.method, &filled).await
-}
-
-async fn filled_in(call: &Arc<ToolCall>, fill_in: &Arc<dyn FillIn>) -> Box<RawValue> {
-    if call.params.get().len() <= MAX_INLINE_BYTES
-        && let Some(filled) = call.fill(fill_in, false)
-    {
-        return filled;
-    }
-    let (waiting, fill_in) = (Arc::clone(call), Arc::clone(fill_in));
-    let filled = spawn_blocking(move || waiting.fill(&fill_in, true)).await.ok().flatten();
-    filled.unwrap_or_else(|| call.params.clone())
+    filler.fill_in.learn(refused.env_names().ok_or(refused)?);
+    let params = filler.fill(&call).await;
+    backend.call_by(caller, &call.method, &params).await
 }
 
 impl ToolCall {
     /// The params with their context. What is no object, or has its context twice, is passed on as it is: the service
-    /// says what is wrong with it.
-    fn fill(&self, fill_in: &Arc<dyn FillIn>, may_wait: bool) -> Option<Box<RawValue>> {
+    /// says what is wrong with it. `None` when files must be looked at, and may not be looked at here.
+    fn fill(&self, fill_in: &dyn FillIn, look: Look) -> Option<Box<RawValue>> {
         #[derive(Deserialize)]
         struct Given<'a> {
             #[serde(borrow, default, deserialize_with = "present")]
@@ -96,8 +123,8 @@ impl ToolCall {
             Some(None) => return as_it_is(),
             value => value.flatten(),
         };
-        match fill_in.infer(self.context, value.as_ref(), &self.meta, may_wait) {
-            Inferred::MustWait => None,
+        match fill_in.infer(self.context, value.as_ref(), &self.meta, look) {
+            Inferred::MustLook => None,
             Inferred::AsGiven => as_it_is(),
             Inferred::Filled(context) => {
                 Some(within(self.params.get(), given, &context).unwrap_or_else(|| self.params.clone()))
@@ -133,6 +160,8 @@ fn within(params: &str, given: Option<&RawValue>, context: &Map<String, Value>) 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use serde_json::json;
 
     use super::*;
@@ -141,7 +170,7 @@ mod tests {
     struct Branch;
 
     impl FillIn for Branch {
-        fn infer(&self, _: ContextUse, given: Option<&Value>, _: &JsonObject, _: bool) -> Inferred {
+        fn infer(&self, _: ContextUse, given: Option<&Value>, _: &JsonObject, _: Look) -> Inferred {
             let mut context = given.and_then(Value::as_object).cloned().unwrap_or_default();
             context.insert("branch".into(), json!("dev"));
             Inferred::Filled(context)
@@ -171,8 +200,54 @@ mod tests {
                 params: RawValue::from_string(given.into()).unwrap(),
                 meta: Map::new(),
             };
-            let fill_in: Arc<dyn FillIn> = Arc::new(Branch);
-            assert_eq!(call.fill(&fill_in, false).unwrap().get(), filled, "{given}");
+            assert_eq!(call.fill(&Branch, Look::Here).unwrap().get(), filled, "{given}");
         }
+    }
+
+    /// A client on a disk that does not answer until the barrier falls.
+    struct Hangs(Barrier);
+
+    impl FillIn for Hangs {
+        fn infer(&self, _: ContextUse, _: Option<&Value>, _: &JsonObject, look: Look) -> Inferred {
+            match look {
+                Look::Elsewhere => Inferred::MustLook,
+                Look::Here => {
+                    self.0.wait();
+                    Inferred::AsGiven
+                }
+                Look::Nowhere => Inferred::Filled(Map::from_iter([("os".into(), json!("linux"))])),
+            }
+        }
+
+        fn learn(&self, _: EnvNames) {}
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_waited_for_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let hangs = Arc::new(Hangs(Barrier::new(2)));
+            let filler = Filler { patience: Duration::from_millis(20), ..Filler::new(Arc::clone(&hangs) as _) };
+            let call = Arc::new(ToolCall {
+                method: "nudge.query".into(),
+                context: ContextUse::Inferred,
+                params: RawValue::from_string("{}".into()).unwrap(),
+                meta: Map::new(),
+            });
+            // The second would hang for good if it looked, as the first takes the barrier's other place.
+            for _ in 0..2 {
+                assert_eq!(filler.fill(&call).await.get(), r#"{"context":{"os":"linux"}}"#);
+                assert_eq!(filler.overdue.load(Ordering::Relaxed), 1);
+            }
+            hangs.0.wait();
+            while filler.overdue.load(Ordering::Relaxed) > 0 {
+                tokio::task::yield_now().await;
+            }
+            // Now it is looked at again.
+            let waits = std::thread::spawn(move || hangs.0.wait().is_leader());
+            let filler = Filler { patience: PATIENCE, ..filler };
+            assert_eq!(filler.fill(&call).await.get(), "{}");
+            waits.join().unwrap();
+        });
     }
 }

@@ -1,6 +1,7 @@
-//! Moves the clock, and makes the server panic, for tests; no release has it.
+//! Moves the clock, and makes the server panic or stand still, for tests; no release has it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nudge::{ManualClock, Method};
 use nudge_core::once::Once;
@@ -36,7 +37,27 @@ static TABLE: Table<TestClock> = Table(&[
             })
         },
     },
+    &Row {
+        method: Method::new(
+            "nudge.test_stall",
+            "Stand still",
+            "Keeps the event loop from going on for `ms`.",
+            || json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
+        )
+        .quick(),
+        run: |_, _, params| {
+            answer(params, |Stall { ms }| {
+                std::thread::sleep(Duration::from_millis(ms));
+                Ok(json!({}))
+            })
+        },
+    },
 ]);
+
+#[derive(Deserialize)]
+struct Stall {
+    ms: u64,
+}
 
 #[derive(Deserialize)]
 struct Advance {
