@@ -254,7 +254,7 @@ class SuggestResult(TypedDict):
     """Best first, how many more the limits held back, and whether `client_session` was told a start before.
 
     `started` is true as well once a start was asked for twice, even if there was nothing to tell. `held_back` is
-    `omitted` by source; sources that did not answer in time are `late`.
+    `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`.
     """
 
     suggestions: list[Suggestion]
@@ -262,6 +262,13 @@ class SuggestResult(TypedDict):
     held_back: NotRequired[list[HeldBack]]
     late: NotRequired[list[str]]
     started: bool
+    ticket: NotRequired[str]
+
+
+class ToldResult(TypedDict):
+    """How many suggestions count as told by this confirmation."""
+
+    told: int
 
 
 class RecallResult(TypedDict):
