@@ -217,6 +217,8 @@ export interface Omitted {
 export interface Deletion {
   readonly id: number
   readonly at: string
+  /** `replaced` when an agent put another hint in the place of a person's. */
+  readonly what: 'deleted' | 'replaced'
   readonly by?: string
   readonly count: number
   /** The first 20. */

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 
 use crate::cache::Nudge;
 
+pub use crate::trash::Gone;
 pub use bump::{Bump, Bumped};
 pub use delete::{Delete, Deleted};
 pub use env_names::EnvNamesAsked;

@@ -317,10 +317,11 @@ class WhyResult(TypedDict):
 
 
 class Deletion(TypedDict):
-    """One call that deleted hints; `id` is for `undo`."""
+    """One call that deleted hints, or by which an agent replaced a person's; `id` is for `undo`."""
 
     id: int
     at: str
+    what: Literal["deleted", "replaced"]
     count: int
     hints: list[Hint]
     by: NotRequired[str]

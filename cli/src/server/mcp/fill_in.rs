@@ -47,7 +47,7 @@ pub async fn call(
     call: ToolCall,
     fill_in: Option<&Arc<dyn FillIn>>,
 ) -> Result<Box<RawValue>> {
-    let caller = Caller::named(by);
+    let caller = Caller::named(by).by_agent();
     let Some(fill_in) = fill_in.filter(|_| call.context != ContextUse::None) else {
         return backend.call_by(caller, &call.method, &call.params).await;
     };
