@@ -213,11 +213,10 @@ export interface Omitted {
   readonly late?: readonly string[]
 }
 
-/** One call that deleted hints. */
+/** One call that deleted hints, or by which an agent replaced a person's. */
 export interface Deletion {
   readonly id: number
   readonly at: string
-  /** `replaced` when an agent put another hint in the place of a person's. */
   readonly what: 'deleted' | 'replaced'
   readonly by?: string
   readonly count: number
