@@ -1,9 +1,10 @@
 //! What each client session was told, and what came of it.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -60,15 +61,11 @@ pub struct Suggester {
     memory: Mutex<Memory>,
     /// Most suggestions to one client session in 10 minutes.
     max: usize,
-    /// Makes tickets that another PRIMARY does not make too, so that a confirmation for one is never taken by another.
-    tickets: RandomState,
 }
 
 #[derive(Default)]
 struct Memory {
     sessions: HashMap<String, ClientSession>,
-    /// The number of tickets made.
-    tickets: u64,
     /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
     gone: Counts,
 }
@@ -92,6 +89,8 @@ struct ClientSession {
 /// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
 /// leaves no trace: nothing of a loan is in the session before.
 struct Loan {
+    /// A fingerprint of what is lent to whom and when. No other loan has it, also of another PRIMARY, which must not
+    /// take a confirmation that is not meant for it.
     ticket: String,
     /// Until then no other call of the session is told the same.
     until: Millis,
@@ -166,7 +165,7 @@ impl Memory {
 impl Suggester {
     /// Remembers nothing yet; `max` is the most that one client session is told in 10 minutes.
     pub fn new(max: usize) -> Self {
-        Self { memory: Mutex::default(), max, tickets: RandomState::new() }
+        Self { memory: Mutex::default(), max }
     }
 
     /// Answers `nudge.suggest`: asks for offers, with what the client session has seen; chooses among them; notes what
@@ -232,10 +231,9 @@ impl Suggester {
         now: Millis,
     ) -> Suggestions<I> {
         let mut memory = self.memory.lock();
-        let memory = &mut *memory;
+        let mut session = request.client_session.as_deref().map(|name| (name, memory.session(name, now)));
         let mut limit = request.limit;
-        if let Some(name) = request.client_session.as_deref() {
-            let session = memory.session(name, now);
+        if let Some((_, session)) = &mut session {
             limit = limit.min(session.allowed(self.max, now));
             // Another call of the same session may have told some of it meanwhile.
             let known = session.seen(now);
@@ -249,17 +247,20 @@ impl Suggester {
         let told: Vec<_> = merged.chosen.iter().map(|(source, offer)| (*source, offer.id.clone())).collect();
         let bytes = merged.chosen.iter().map(|(_, offer)| offer.bytes as u64).sum();
         let (mut started, mut ticket) = (false, None);
-        if let Some(name) = request.client_session.as_deref() {
-            let number = memory.tickets;
-            let session = memory.session(name, now);
+        if let Some((name, session)) = session {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
                 Some(ms) => {
-                    let name = format!("{:016x}", self.tickets.hash_one(number));
-                    let until = now.saturating_add_unsigned(ms);
-                    session.lend(Loan { ticket: name.clone(), until, told, bytes, event }, now);
-                    ticket = Some(name);
-                    memory.tickets += 1;
+                    let fingerprint = FixedState::default().hash_one((name, now, &told));
+                    let loan = Loan {
+                        ticket: format!("{fingerprint:016x}"),
+                        until: now.saturating_add_unsigned(ms),
+                        told,
+                        bytes,
+                        event,
+                    };
+                    ticket = Some(loan.ticket.clone());
+                    session.lend(loan, now);
                 }
                 // A start that tells nothing because all is lent tells nothing of what there is.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
