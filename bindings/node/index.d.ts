@@ -34,6 +34,7 @@ export type Method =
   | 'nudge.export'
   | 'nudge.import'
   | 'nudge.suggest'
+  | 'nudge.told'
   | 'nudge.recall'
   | 'nudge.outcome'
   | 'nudge.env_names'
@@ -212,10 +213,11 @@ export interface Omitted {
   readonly late?: readonly string[]
 }
 
-/** One call that deleted hints. */
+/** One call that deleted hints, or by which an agent replaced a person's. */
 export interface Deletion {
   readonly id: number
   readonly at: string
+  readonly what: 'deleted' | 'replaced'
   readonly by?: string
   readonly count: number
   /** The first 20. */
@@ -312,6 +314,8 @@ export interface SuggestParams {
   readonly max_bytes?: number | null
   /** Most suggestions in this answer; what it holds back was not shown. */
   readonly limit?: number | null
+  /** Milliseconds in which {@link Store.told} confirms that the answer was shown, 1 to 60,000; without it, it was. */
+  readonly confirm_ms?: number | null
 }
 
 /** Options of {@link Store.recall}. */
@@ -410,7 +414,11 @@ export class Store {
     readonly suggestions: readonly Suggestion[]
     /** Whether a `start` had told the client session something before, or had been asked for twice. */
     readonly started: boolean
+    /** For {@link Store.told}, when there is something to confirm. */
+    readonly ticket?: string
   }
+  /** Confirms that an answer of {@link Store.suggest} was shown; `told` is how many suggestions count as told by it. */
+  told(clientSession: string, ticket: string): { readonly told: number }
   /** What a question in words brings to mind, of all sources; nothing counts as told. */
   recall(query: string, options?: RecallOptions | null): Omitted & { readonly items: readonly Suggestion[] }
   /** Reports how a command ended; `matched` are the hints it changed. */

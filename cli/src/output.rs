@@ -158,7 +158,7 @@ pub fn undone(result: &Value) -> String {
     for hint in result["hints"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "  {}", name(hint));
     }
-    let _ = writeln!(out, "  {}", styled(FAINT, format!("deleted {}", tables::when_and_who(result))));
+    let _ = writeln!(out, "  {}", styled(FAINT, tables::how_and_who(result)));
     if let Some(skipped @ 1..) = result["skipped"].as_u64() {
         let _ = writeln!(out, "  {} not: expired or stored anew since", plural(skipped, "hint"));
     }

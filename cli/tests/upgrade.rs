@@ -6,6 +6,7 @@
 mod kit;
 
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -34,7 +35,7 @@ fn by(variable: &str, session: &Session) -> Command {
     command
 }
 
-/// The next version, which knows `nudge.reasons` and not `nudge.why`.
+/// The next version, which knows `nudge.reasons` and not `nudge.why`, and no confirmations of suggestions.
 const NEXT: &str = "NUDGE_NEXT_BIN";
 /// A version whose journal this one cannot read, nor it ours.
 const OTHER: &str = "NUDGE_OTHER_BIN";
@@ -208,4 +209,29 @@ fn a_start_that_cannot_read_the_journal_leaves_the_session_alone() {
     assert_eq!(shown(&session.agents[1]), before);
     drop(other);
     session.end();
+}
+
+#[test]
+#[ignore = "needs other builds; tests/upgrade runs it"]
+fn a_hook_tells_once_whichever_version_is_primary() {
+    let (this, next) = (env!("CARGO_BIN_EXE_nudge").to_owned(), std::env::var(NEXT).expect("run tests/upgrade"));
+    for (primary, hook) in [(&this, &next), (&next, &this)] {
+        let mut session = Session::empty(&[]);
+        let first = if primary == &next { join(&mut session, NEXT) } else { session.join() };
+        session.primary(|file| file.pid == first.pid);
+        first.result("nudge_set_hint", &set("build", "make all"));
+        let says = || {
+            let mut hook = Command::new(hook);
+            hook.arg("hook").env("NUDGE_RUNTIME_DIR", &session.runtime).env("NUDGE_HOOK_MS", "5000");
+            let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let event = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
+            child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+        };
+        assert!(says().contains("make all"), "{primary}");
+        assert_eq!(says(), "", "{primary}");
+        let stats = session.raw().result("nudge.stats", &json!({}));
+        assert_eq!(stats["suggestions"], 1, "{primary}");
+        session.end();
+    }
 }

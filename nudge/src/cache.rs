@@ -19,11 +19,11 @@ use serde_json::value::RawValue;
 use crate::choice::{Match, pick};
 use crate::config::Config;
 use crate::guard;
-use crate::hint::{Hint, HintMeta, HintValue, check_name};
+use crate::hint::{Hint, HintMeta, HintValue, Source, check_name};
 use crate::log::{Applied, Entry, Log, NoLog};
 use crate::record::{self, Read};
 use crate::store::{Change, Store, Variants};
-use crate::trash::Trash;
+use crate::trash::{Deleted, Gone, Trash};
 
 /// Largest number of cached compiled scopes.
 const MAX_CACHED_SCOPES: usize = 1024;
@@ -251,7 +251,8 @@ impl Nudge {
     ) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
-        let mut plan = Plan { store: &self.store, writer: &mut writer, now, changes: Vec::new() };
+        let by_agent = act.by.agent;
+        let mut plan = Plan { store: &self.store, writer: &mut writer, now, by_agent, changes: Vec::new() };
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
@@ -354,13 +355,17 @@ impl Nudge {
             hints.push(self.recorded_hint(&component.into(), &key, body)?);
         }
         if let Some(id) = read.deleted {
-            writer.trash.restore(id, read.at, &read.by, hints.into_iter().map(Arc::new).collect());
+            let what = if read.verb == Gone::Replaced.as_str() { Gone::Replaced } else { Gone::Deleted };
+            let hints = hints.into_iter().map(Arc::new).collect();
+            writer.trash.restore(Deleted { id, at: read.at, by: read.by.into(), what, hints });
             return Ok(());
         }
-        let mut plan = Plan { store: &self.store, writer, now: Millis::MIN, changes: Vec::new() };
-        for (component, key, variant) in &read.gone {
-            if let Some(hint) = plan.variants(component, key).iter().find(|hint| hint.variant() == variant) {
-                plan.delete(hint);
+        let mut plan = Plan { store: &self.store, writer, now: Millis::MIN, by_agent: false, changes: Vec::new() };
+        for (names, change) in [(&read.gone, Change::Delete as fn(_) -> _), (&read.replaced, Change::Replaced)] {
+            for (component, key, variant) in names {
+                if let Some(hint) = plan.variants(component, key).iter().find(|hint| hint.variant() == variant) {
+                    plan.changes.push(change(Arc::clone(hint)));
+                }
             }
         }
         for hint in hints {
@@ -413,6 +418,7 @@ pub(crate) struct Plan<'a> {
     store: &'a Store,
     writer: &'a mut Writer,
     pub now: Millis,
+    by_agent: bool,
     changes: Vec<Change>,
 }
 
@@ -452,6 +458,15 @@ impl Plan<'_> {
         let hint = Arc::new(hint);
         self.changes.push(Change::Put(Arc::clone(&hint)));
         hint
+    }
+
+    /// Keeps `old`, in whose place another is put, for `undo`, when it is a person's and the caller an agent. Returns
+    /// the id under which it is kept, if the call deletes nothing besides.
+    pub fn keep_of_person(&mut self, old: &Arc<Hint>) -> Option<u64> {
+        (self.by_agent && old.source() == Some(Source::User)).then(|| {
+            self.changes.push(Change::Replaced(Arc::clone(old)));
+            self.trash().last_id() + 1
+        })
     }
 
     pub fn delete(&mut self, hint: &Arc<Hint>) {

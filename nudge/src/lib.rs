@@ -72,11 +72,11 @@ pub use view::View;
 // Short names for the verbs' params and results, which are documented in `method`.
 #[doc(no_inline)]
 pub use method::{
-    Bump, Bumped, ComponentCount, Components, ConditionMet, Counts, Delete, Deleted, Deletion, Deletions,
-    EnvNamesAsked, Export, Exported, GetHint, GotHint, Import, ImportError, ImportMode, Imported, Limits, Matched,
-    MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Recall, Recalled, SessionStats, SetHint, SetResult,
-    Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Undo, Undone, Why, WhyVariant, Whys,
-    methods,
+    Bump, Bumped, ComponentCount, Components, ConditionMet, Confirmed, Counts, Delete, Deleted, Deletion, Deletions,
+    EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported, Limits,
+    Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Recall, Recalled, SessionStats, SetHint,
+    SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo, Undone, Why,
+    WhyVariant, Whys, methods,
 };
 #[doc(no_inline)]
 pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};

@@ -97,6 +97,11 @@ impl Applied<'_> {
         })
     }
 
+    /// Returns the hints of people that were replaced by an agent, as they were.
+    pub fn replaced(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        self.changes.iter().filter_map(|change| if let Change::Replaced(hint) = change { Some(hint) } else { None })
+    }
+
     /// Returns the hints that were stored, as they are now.
     pub fn put(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.changes.iter().filter_map(|change| if let Change::Put(hint) = change { Some(hint) } else { None })

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 
 use crate::cache::Nudge;
 
+pub use crate::trash::Gone;
 pub use bump::{Bump, Bumped};
 pub use delete::{Delete, Deleted};
 pub use env_names::EnvNamesAsked;
@@ -33,7 +34,9 @@ pub use export::{Export, Exported};
 pub use get::{GetHint, GotHint};
 pub use import::{Import, ImportError, ImportMode, Imported};
 pub use list::{ComponentCount, Components};
-pub use nudge_core::suggest::{Counts, Outcome, Recall, Recalled, SessionStats, Suggest, SuggestEvent};
+pub use nudge_core::suggest::{
+    Confirmed, Counts, Outcome, Recall, Recalled, SessionStats, Suggest, SuggestEvent, Told,
+};
 pub use nudge_core::table::{NoParams, schema};
 pub use outcome::{Matched, MatchedHint};
 pub use query::{Query, QueryRow, QueryRows};
@@ -54,6 +57,7 @@ static TABLE: Table<Nudge> = Table(&[
     &export::ROW,
     &import::ROW,
     &suggest::ROW,
+    &suggest::TOLD_ROW,
     &suggest::RECALL_ROW,
     &outcome::ROW,
     &env_names::ROW,

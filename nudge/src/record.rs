@@ -30,6 +30,7 @@ impl Entry<'_> {
                 Change::Put(hint) | Change::Delete(hint) => {
                     record.gone.push((hint.component(), hint.key(), hint.variant()));
                 }
+                Change::Replaced(hint) => record.replaced.push((hint.component(), hint.key(), hint.variant())),
                 Change::Extra(extra) => record.extra = Some(extra),
             }
         }
@@ -48,6 +49,9 @@ pub(crate) struct Record<'a> {
     pub put: Vec<Named<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<(&'a str, &'a str, &'a str)>,
+    /// Names of what is in `put` and was a person's before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<(&'a str, &'a str, &'a str)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,6 +91,8 @@ pub(crate) struct Read<'a> {
     pub put: Vec<(String, String, &'a RawValue)>,
     #[serde(default)]
     pub gone: Vec<(String, String, String)>,
+    #[serde(default)]
+    pub replaced: Vec<(String, String, String)>,
     #[serde(borrow, default)]
     pub extra: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -125,10 +131,10 @@ pub(crate) fn snapshot<'a>(
         let put: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_secret()).map(|hint| Named(hint)).collect();
         if !put.is_empty() {
             let by = deleted.by.clone();
-            let deleted = (deleted.id, deleted.at);
+            let (deleted_as, deleted) = (deleted.what, (deleted.id, deleted.at));
             out.push(
                 Record {
-                    verb: "deleted".into(),
+                    verb: deleted_as.as_str().into(),
                     by,
                     at: deleted.1,
                     put,

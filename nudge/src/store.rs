@@ -33,6 +33,8 @@ pub enum Change {
     Put(Arc<Hint>),
     /// The deleted hint.
     Delete(Arc<Hint>),
+    /// A person's hint as it was, in whose place an agent puts another by the same call; it is kept for `undo`.
+    Replaced(Arc<Hint>),
     /// The retained top-level keys of imports, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),
 }
@@ -195,7 +197,7 @@ impl Store {
         let gone = changes.iter().filter_map(|change| match change {
             Change::Put(hint) => put(&mut map, &mut rows, hint),
             Change::Delete(hint) => delete(&mut map, &mut rows, hint),
-            Change::Extra(_) => None,
+            Change::Replaced(_) | Change::Extra(_) => None,
         });
         gone.collect()
     }

@@ -1,9 +1,11 @@
-//! The last deletions, kept in memory for this session within limits, so that they can be undone.
+//! The last deletions, kept in memory for this session within limits, so that they can be undone. What an agent put
+//! another hint in place of, and was a person's, counts as one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nudge_core::clock::Millis;
+use serde::Serialize;
 
 use crate::hint::Hint;
 use crate::log::Applied;
@@ -13,6 +15,25 @@ const MAX_DELETIONS: usize = 100;
 /// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size.
 const MAX_BYTES: usize = 4 << 20;
 
+/// The way in which hints went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gone {
+    /// They were deleted.
+    Deleted,
+    /// An agent put others in their place; they were a person's.
+    Replaced,
+}
+
+impl Gone {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 /// A call that deleted hints.
 #[derive(Debug, Clone)]
 pub(crate) struct Deleted {
@@ -21,6 +42,7 @@ pub(crate) struct Deleted {
     pub at: Millis,
     /// The caller's name; empty when unknown.
     pub by: Box<str>,
+    pub what: Gone,
     pub hints: Vec<Arc<Hint>>,
 }
 
@@ -38,24 +60,29 @@ pub(crate) struct Trash {
 }
 
 impl Trash {
-    /// Remembers the hints that a call deleted, without those that expired or were put back by the same call.
+    /// Remembers the hints that a call deleted, without those that expired or were put back by the same call; and, as
+    /// a deletion of its own, those that it replaced.
     pub fn note(&mut self, applied: &Applied<'_>) {
         match applied.verb {
             "expire" => return,
             "undo" => return self.forget_undone(applied),
             _ => {}
         }
-        let hints: Vec<_> = applied.gone().cloned().collect();
-        if hints.is_empty() {
-            return;
+        for (what, hints) in [
+            (Gone::Deleted, applied.gone().cloned().collect::<Vec<_>>()),
+            (Gone::Replaced, applied.replaced().cloned().collect()),
+        ] {
+            if !hints.is_empty() {
+                let (at, by) = (applied.at, applied.by.name.into());
+                self.restore(Deleted { id: self.last_id + 1, at, by, what, hints });
+            }
         }
-        self.restore(self.last_id + 1, applied.at, applied.by.name, hints);
     }
 
-    /// Remembers a deletion under a given id.
-    pub fn restore(&mut self, id: u64, at: Millis, by: &str, hints: Vec<Arc<Hint>>) {
-        self.last_id = self.last_id.max(id);
-        self.deletions.push_back(Deleted { id, at, by: by.into(), hints });
+    /// Remembers a deletion.
+    pub fn restore(&mut self, deleted: Deleted) {
+        self.last_id = self.last_id.max(deleted.id);
+        self.deletions.push_back(deleted);
         let mut bytes: usize = self.deletions.iter().map(Deleted::bytes).sum();
         while self.deletions.len() > 1 && (self.deletions.len() > MAX_DELETIONS || bytes > MAX_BYTES) {
             bytes -= self.deletions.pop_front().map_or(0, |oldest| oldest.bytes());
@@ -79,14 +106,17 @@ impl Trash {
 
     /// Forgets the restored hints, in the last deletion that holds the first of them.
     fn forget_undone(&mut self, applied: &Applied<'_>) {
-        fn same(a: &Hint, b: &Hint) -> bool {
-            let mark = |hint: &Hint| (hint.version(), hint.created_at(), hint.updated_at());
-            a.component == b.component && a.key() == b.key() && a.variant() == b.variant() && mark(a) == mark(b)
-        }
+        let same = |what: Gone, was: &Hint, back: &Hint| {
+            let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
+            let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
+            // What comes back in the place of another has a later version than that.
+            let versions = was.version() == back.version() || what == Gone::Replaced && was.version() < back.version();
+            versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)
+        };
         let Some(first) = applied.put().next() else { return };
-        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(hint, first));
+        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
         if let Some(deleted) = self.deletions.iter_mut().rev().find(|deleted| held(deleted)) {
-            deleted.hints.retain(|hint| !applied.put().any(|back| same(hint, back)));
+            deleted.hints.retain(|hint| !applied.put().any(|back| same(deleted.what, hint, back)));
         }
         self.deletions.retain(|deleted| !deleted.hints.is_empty());
     }

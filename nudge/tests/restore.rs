@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::RecordedStore;
-use nudge::{Import, ImportMode, Nudge};
+use nudge::{Caller, Import, ImportMode, Nudge};
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -115,14 +115,15 @@ fn what_is_no_record_is_passed_over() {
 
 fn step() -> impl Strategy<Value = (&'static str, Value)> {
     let key = prop_oneof![Just("k"), Just("l"), Just("m")];
-    (0..9_u8, key, 0..3_u8).prop_map(|(what, key, n)| match what {
+    (0..10_u8, key, 0..3_u8).prop_map(|(what, key, n)| match what {
         0 | 1 => ("set_hint", json!({"component": "a", "key": key, "value": format!("v{n}")})),
         2 => ("set_hint", json!({"component": "a", "key": key, "value": "s", "meta": {"scope": {"os": ["linux"]}, "priority": n + 1}})),
         3 => ("bump", json!({"component": "a", "key": key, "variant": ""})),
         4 => ("delete_hint", json!({"component": "a", "key": key, "all": true})),
         5 => ("undo", json!({})),
         6 => ("outcome", json!({"command": format!("v{n}"), "ok": n == 0, "context": {}})),
-        7 => ("import", json!({"payload": {"components": {"a": {"hints": {key: "imported"}}}}, "mode": "replace"})),
+        7 => ("set_hint", json!({"component": "a", "key": key, "value": format!("v{n}"), "meta": {"source": "user"}})),
+        8 => ("import", json!({"payload": {"components": {"a": {"hints": {key: "imported"}}}}, "mode": "replace"})),
         _ => ("set_hint", json!({"component": "a", "key": key, "value": "t", "meta": {"ttl": "PT1S"}})),
     })
 }
@@ -131,11 +132,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_history_comes_back(steps in prop::collection::vec(step(), 1..60), limit in 0..6_usize, every in 1..20_usize) {
+    fn any_history_comes_back(
+        steps in prop::collection::vec((step(), any::<bool>()), 1..60),
+        limit in 0..6_usize,
+        every in 1..20_usize,
+    ) {
         let mut session = RecordedStore::new(limit);
-        for (n, (method, params)) in steps.iter().enumerate() {
+        for (n, ((method, params), by_agent)) in steps.iter().enumerate() {
             let key = n.to_string();
-            let _ = session.keyed(Some(&key).filter(|_| n % 2 == 0).map(String::as_str), method, params);
+            let caller = Caller::named("tester/1").with_key(Some(&*key).filter(|_| n % 2 == 0));
+            let _ = session.by(if *by_agent { caller.by_agent() } else { caller }, method, params);
             session.clock.advance(300);
             if n % every == 0 {
                 let before = session.seen();

@@ -92,6 +92,7 @@ class Store {
   export(options) { return this.#run('nudge.export', fields(options)) }
   import(payload, options) { return this.#run('nudge.import', named({ payload }, options)) }
   suggest(params) { return this.#run('nudge.suggest', fields(params)) }
+  told(clientSession, ticket) { return this.#run('nudge.told', { client_session: clientSession, ticket }) }
   recall(query, options) { return this.#run('nudge.recall', named({ query }, options)) }
   outcome(params) { return this.#run('nudge.outcome', fields(params)) }
   envNames(params) { return this.#run('nudge.env_names', fields(params)) }

@@ -42,6 +42,8 @@ function typed(store, method, params) {
       return () => store[method](params)
     case 'import':
       return () => store.import(payload, rest)
+    case 'told':
+      return has(params, 'client_session', 'ticket') && (() => store.told(params.client_session, params.ticket))
     case 'list_components':
       return has(params) && (() => store.listComponents())
     case 'env_names':

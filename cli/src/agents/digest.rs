@@ -14,6 +14,9 @@ pub struct SuggestTold {
     #[serde(default)]
     held_back: Vec<HeldBack>,
     pub started: bool,
+    /// Confirms that the suggestions were shown; an older PRIMARY gives none.
+    #[serde(default)]
+    ticket: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -41,12 +44,13 @@ struct HeldBack {
     count: u64,
 }
 
-/// Lines for a model. The server counts every suggestion it returned as shown, so each is at least named: in a
+/// Lines for a model. What is confirmed counts as shown, all of an answer at once, so each is at least named: in a
 /// line of its own as long as there is room for that, otherwise in one last line with others.
 pub struct Digest {
     offers: Vec<Offer>,
     max_bytes: usize,
     held_back: Vec<HeldBack>,
+    tickets: Vec<String>,
 }
 
 struct Offer {
@@ -71,7 +75,7 @@ enum Shape {
 impl Digest {
     /// Makes an empty digest of at most `max_bytes`.
     pub fn new(max_bytes: usize) -> Self {
-        Self { offers: Vec::new(), max_bytes, held_back: Vec::new() }
+        Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), tickets: Vec::new() }
     }
 
     /// Adds suggestions under a `head`.
@@ -86,6 +90,12 @@ impl Digest {
         }));
         // The last call counts: what a prompt held back, the start that follows it holds back too.
         self.held_back = told.held_back;
+        self.tickets.extend(told.ticket);
+    }
+
+    /// Returns the tickets that confirm what was added.
+    pub fn tickets(&self) -> &[String] {
+        &self.tickets
     }
 
     /// Returns the text; empty when there are no suggestions.

@@ -6,8 +6,9 @@
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use nudge::Result;
+use nudge::{ErrorKind, Result};
 use nudge_core::settings::Values;
+use nudge_core::suggest::MAX_CONFIRM_MS;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
@@ -17,8 +18,7 @@ use crate::args::Global;
 use crate::running::RunningSession;
 use crate::settings;
 
-/// Smallest output limit with which suggestions are asked for: the server counts them as shown even when there is no
-/// room to print them.
+/// Smallest output limit with which suggestions are asked for: with less there is no room to print any.
 const MIN_BYTES: usize = 200;
 /// Largest number of hints at a start, a prompt and a failure. A session gets 20 in 10 minutes: a start must leave
 /// some of them for a command that fails later. Hints that were held back can still be shown then.
@@ -41,7 +41,8 @@ const FAILURE: &str = "Nudge: what may work instead. These are notes, not instru
 /// Reads an event from stdin and answers it.
 pub fn run(global: &Global) -> ! {
     let values = values();
-    let deadline = Instant::now() + Duration::from_millis(patience_ms(&values));
+    let patience_ms = patience_ms(&values);
+    let deadline = Instant::now() + Duration::from_millis(patience_ms);
     // The watching thread ends the process when a read or a call hangs. It does nothing else: doing the work on a
     // second thread would cost as much as the calls.
     let watch = move || {
@@ -49,34 +50,41 @@ pub fn run(global: &Global) -> ! {
         std::process::exit(0);
     };
     std::panic::set_hook(Box::new(|_| {}));
-    if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok()
-        && let Ok(Some(text)) = std::panic::catch_unwind(|| answer(global, values.count("hook.bytes")))
-    {
-        // One write prints the text in one piece, or not at all.
-        let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
+    if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok() {
+        let _ = std::panic::catch_unwind(|| answer(global, values.count("hook.bytes"), patience_ms));
     }
     std::process::exit(0);
 }
 
-/// Returns the output.
-fn answer(global: &Global, max_bytes: usize) -> Option<Value> {
+/// Prints the output, if there is any, and confirms it.
+fn answer(global: &Global, max_bytes: usize, patience_ms: u64) -> Option<()> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
     let event = event::read(&String::from_utf8_lossy(&given))?;
     // Its end does not wait for git.
     let session = RunningSession::open(global).ok()?.without_git();
-    let text = Hook { session, event: &event, max_bytes }.text().ok()?;
-    (!text.is_empty()).then(|| event.answer.with(&text))
+    let hook = Hook { session, event: &event, max_bytes, patience_ms };
+    let (text, tickets) = hook.text().ok()?;
+    if text.is_empty() {
+        return None;
+    }
+    // One write prints the text in one piece, or not at all.
+    let mut stdout = std::io::stdout();
+    stdout.write_all(format!("{}\n", event.answer.with(&text)).as_bytes()).and_then(|()| stdout.flush()).ok()?;
+    // What is not confirmed, because the process ends here, is told once more: better twice than never.
+    tickets.iter().try_for_each(|ticket| hook.confirm(ticket)).ok()
 }
 
 struct Hook<'a> {
     session: RunningSession,
     event: &'a Event,
     max_bytes: usize,
+    patience_ms: u64,
 }
 
 impl Hook<'_> {
-    fn text(&self) -> Result<String> {
+    /// Returns the text, and the tickets that confirm that it was shown.
+    fn text(&self) -> Result<(String, Vec<String>)> {
         let mut digest = Digest::new(self.max_bytes);
         match &self.event.moment {
             Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
@@ -87,7 +95,7 @@ impl Hook<'_> {
             _ => {}
         }
         if self.max_bytes < MIN_BYTES {
-            return Ok(String::new());
+            return Ok(Default::default());
         }
         match &self.event.moment {
             Moment::Start { fresh } => {
@@ -112,11 +120,25 @@ impl Hook<'_> {
             }
             Moment::Worked { .. } => {}
         }
-        Ok(digest.finish())
+        let tickets = digest.tickets().to_owned();
+        Ok((digest.finish(), tickets))
     }
 
     fn suggest(&self, event: &str, limit: usize, more: &Value) -> Result<SuggestTold> {
-        self.call("nudge.suggest", &json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES}), more, None)
+        let params = json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES});
+        let mut confirmed = more.clone();
+        // No longer than this process lives: after that nobody shows the answer.
+        confirmed["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
+        match self.call("nudge.suggest", &params, &confirmed, None) {
+            // An older PRIMARY knows no confirmation: what it answers it takes as told.
+            Err(error) if error.kind() == ErrorKind::Invalid => self.call("nudge.suggest", &params, more, None),
+            answer => answer,
+        }
+    }
+
+    /// Tells the server that an answer was shown.
+    fn confirm(&self, ticket: &str) -> Result<()> {
+        self.call::<IgnoredAny>("nudge.told", &json!({"ticket": ticket}), &Value::Null, None).map(drop)
     }
 
     /// Reports an outcome. The idempotency key makes it count once when hooks are in the settings of both the user and

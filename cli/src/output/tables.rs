@@ -156,7 +156,7 @@ pub fn deletions(result: &Value) -> String {
     let mut out = String::new();
     for deletion in result["deletions"].as_array().into_iter().flatten() {
         let hints: Vec<_> = deletion["hints"].as_array().into_iter().flatten().collect();
-        let _ = writeln!(out, "{}  {}", styled(STRONG, format!("#{}", deletion["id"])), when_and_who(deletion));
+        let _ = writeln!(out, "{}  {}", styled(STRONG, format!("#{}", deletion["id"])), how_and_who(deletion));
         for hint in &hints {
             let _ = writeln!(out, "    {}  {}", name(hint), one_line(&value_text(hint, false)));
         }
@@ -168,11 +168,14 @@ pub fn deletions(result: &Value) -> String {
     if out.is_empty() { "nothing was deleted in this session\n".into() } else { out }
 }
 
-/// Returns when something was deleted, and by which client.
-pub(super) fn when_and_who(deletion: &Value) -> String {
+/// Returns how something went, when, and by which client.
+pub(super) fn how_and_who(deletion: &Value) -> String {
     let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), visible);
-    format!("{} by {by}", ago(&deletion["at"]))
+    // An older PRIMARY knows no other way.
+    let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), visible);
+    format!("{what} {} by {by}", ago(&deletion["at"]))
 }
+
 /// The output of `stats`.
 pub fn stats(result: &Value) -> String {
     let counts = |row: &Value| ["suggestions", "bytes", "followed", "failed"].map(|field| text(&row[field]));

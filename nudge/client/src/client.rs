@@ -26,6 +26,9 @@ pub const ENV_HEADER: &str = "nudge-env";
 /// however often it is sent ([`Caller::with_key`]).
 pub const KEY_HEADER: &str = "idempotency-key";
 
+/// Request header of a call that an agent made by its MCP tools ([`Caller::by_agent`]); its value is `yes`.
+pub const AGENT_HEADER: &str = "nudge-agent";
+
 /// Time limit of a call with all its retries, so that a caller has an answer or an error within 10 seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
 /// Time limit of the call that follows an unanswered one: a caller that makes two in a row, such as
@@ -162,7 +165,7 @@ impl Client {
         let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
         // Of a call that only reads it is ignored; who knows which do is the PRIMARY.
         let key = key(caller.key)?;
-        Ok(Prepared { name, key, env: caller.env, body: body.into(), once: method == SHUTDOWN })
+        Ok(Prepared { name, key, env: caller.env, agent: caller.agent, body: body.into(), once: method == SHUTDOWN })
     }
 
     /// Sends a call until it is answered. `trouble` holds the last failure until the next try has a connection,
@@ -284,6 +287,7 @@ struct Prepared {
     name: HeaderValue,
     key: HeaderValue,
     env: bool,
+    agent: bool,
     body: Bytes,
     /// Set for a call that is never retried once it may have been sent.
     once: bool,
@@ -291,10 +295,12 @@ struct Prepared {
 
 impl Prepared {
     fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let env = self.env.then(|| (HeaderName::from_static(ENV_HEADER), HeaderValue::from_static("ask")));
+        let mark =
+            |set: bool, name, value| set.then(|| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         [(USER_AGENT, self.name.clone()), (HeaderName::from_static(KEY_HEADER), self.key.clone())]
             .into_iter()
-            .chain(env)
+            .chain(mark(self.env, ENV_HEADER, "ask"))
+            .chain(mark(self.agent, AGENT_HEADER, "yes"))
     }
 }
 

@@ -29,7 +29,7 @@ mod runtime;
 mod session;
 mod store;
 
-pub use client::{Client, ENV_HEADER, KEY_HEADER, new_key};
+pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, new_key};
 pub use env::asked_env;
 pub use here::{detect, detect_from, process_cwd};
 pub use journal::{Journal, Restored};

@@ -165,12 +165,14 @@ impl Method {
     }
 }
 
-/// The maker of a call, as far as is known; for people who ask later, never for a decision.
+/// The maker of a call, as far as is known. The name is for people who ask later, never for a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller<'a> {
     /// A client's own name such as `claude-code/2.1`; empty when unknown.
     pub name: &'a str,
+    /// Whether it came by a surface of agents, which are the MCP tools. Such a caller cannot pass for a person.
+    pub agent: bool,
     /// Names this one call, so that it is made once however often it is sent.
     pub key: Option<&'a str>,
     /// Whether the call is to be refused, with the names that are missing, when its answer depends on environment
@@ -186,7 +188,13 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name, key: None, env: false, call: None, made: None }
+        Self { name, agent: false, key: None, env: false, call: None, made: None }
+    }
+
+    /// The same, by a surface of agents.
+    #[must_use]
+    pub const fn by_agent(self) -> Self {
+        Self { agent: true, ..self }
     }
 
     /// The same, for a call that may be sent more than once.

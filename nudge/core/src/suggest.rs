@@ -27,7 +27,7 @@ use crate::table::{NoParams, schema};
 use crate::wire;
 use crate::words::Words;
 
-pub use answer::{HeldBack, Item, Recalled, Suggestion, Suggestions};
+pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use memory::{Counts, SessionStats, Suggester};
 pub use merge::{Budget, Merged, merge};
 
@@ -41,6 +41,8 @@ const MAX_RECALL_LIMIT: usize = 100;
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Most bytes of the name of a client session.
 const MAX_SESSION_BYTES: usize = 1 << 10;
+/// Longest `confirm_ms` of a `nudge.suggest`: one minute.
+pub const MAX_CONFIRM_MS: u64 = 60_000;
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
 
@@ -52,6 +54,16 @@ pub const SUGGEST: Method = Method::new(
     schema::<Suggest>,
 )
 .inferred();
+
+/// The row of `nudge.told`.
+pub const TOLD: Method = Method::new(
+    "nudge.told",
+    "Confirm suggestions",
+    "What nudge.suggest answered under a ticket was shown, and need not be told to this client session again.",
+    schema::<Told>,
+)
+.idempotent()
+.quick();
 
 /// The row of `nudge.recall`.
 pub const RECALL: Method = Method::new(
@@ -126,6 +138,21 @@ pub struct Suggest {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer, 1 to 60,000. Until then
+    /// the session is told nothing of it by other calls; without a confirmation it was not told. Absent: it was told.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 60_000))]
+    pub confirm_ms: Option<u64>,
+}
+
+/// Params of `nudge.told`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// The agent's session, as it called itself for `nudge.suggest`.
+    pub client_session: String,
+    /// The `ticket` of the answer that was shown.
+    pub ticket: String,
 }
 
 /// Refuses a long name of a client session: a thousand of them are remembered.
@@ -257,6 +284,8 @@ pub struct SuggestRequest {
     pub limit: usize,
     /// Most [`Offer::bytes`], summed, that can be told; more are of no use.
     pub max_bytes: usize,
+    /// Milliseconds in which the caller confirms what it is told; `None` when it takes it as told.
+    confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
     seen: Seen,
@@ -302,6 +331,7 @@ impl SuggestRequest {
             deadline: Instant::now() + PATIENCE,
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
+            confirm_ms: None,
             sources: params.sources,
             seen: Seen::default(),
         })
@@ -329,6 +359,7 @@ impl SuggestRequest {
             deadline: Instant::now() + PATIENCE,
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
+            confirm_ms: params.confirm_ms,
             sources: Vec::new(),
             seen,
         }
@@ -361,6 +392,9 @@ impl Suggest {
         }
         if self.limit == Some(0) {
             return Err(Error::invalid("limit must be a whole number of 1 or more."));
+        }
+        if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
+            return Err(Error::invalid("confirm_ms must be a whole number from 1 to 60000."));
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Asks every source at once, and answers `nudge.suggest`, `nudge.recall`, `nudge.outcome` and `nudge.stats`.
+//! Asks every source at once, and answers `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and
+//! `nudge.stats`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ use crate::once::Once;
 use crate::service::{Caller, ContextUse, Method};
 use crate::source::Source;
 use crate::suggest::{
-    self, OUTCOME, Offered, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest,
-    Suggester, Suggestions,
+    self, Confirmed, OUTCOME, Offered, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest,
+    SuggestRequest, Suggester, Suggestions, TOLD, Told,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -41,6 +42,7 @@ struct Asked {
 
 static TABLE: Table<SuggestService> = Table(&[
     &Row { method: SUGGEST, run: |service, _, params| answer(params, |params| service.suggest(params)) },
+    &Row { method: TOLD, run: |service, _, params| answer(params, |params| service.told(&params)) },
     &Row { method: RECALL, run: |service, _, params| answer(params, |params| service.recall(params)) },
     &Row { method: OUTCOME, run: |service, by, params| answer(params, |params| service.outcome(by, params)) },
     &Row { method: STATS, run: |service, _, params| answer(params, |_: NoParams| Ok(service.stats())) },
@@ -59,7 +61,11 @@ impl SuggestService {
     }
 
     fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        self.suggester.suggest(params, self.clock.now(), |request| self.ask(request))
+        self.suggester.suggest(params, || self.clock.now(), |request| self.ask(request))
+    }
+
+    fn told(&self, params: &Told) -> Result<Confirmed> {
+        self.suggester.told(params, self.clock.now())
     }
 
     fn recall(&self, params: Recall) -> Result<Recalled> {

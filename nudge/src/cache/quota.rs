@@ -33,7 +33,7 @@ impl Nudge {
             let (component, old, new) = match change {
                 Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
                 Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                Change::Extra(_) => continue,
+                Change::Replaced(_) | Change::Extra(_) => continue,
             };
             let (_, count) = touched.entry(component).or_insert_with(|| {
                 let before = self.store.component_len(component);

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::set::check_source;
 use crate::cache::{Act, Nudge, Plan};
 use crate::hint::{Hint, Use};
 use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
@@ -120,7 +121,7 @@ impl Nudge {
         if self.config().secret_guard && !params.allow_secret {
             check_extra(&document.extra)?;
         }
-        let incoming = self.incoming(document.hints, params.allow_secret);
+        let incoming = self.incoming(document.hints, params.allow_secret, by.agent);
         self.write(Act::adds("import", by), |plan| {
             let replace = params.mode == ImportMode::Replace;
             if replace {
@@ -141,7 +142,7 @@ impl Nudge {
         })
     }
 
-    fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool) -> Incoming {
+    fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool, by_agent: bool) -> Incoming {
         let mut out = Incoming { hints: Vec::with_capacity(entries.len()), wrong: 0, errors: Vec::new() };
         // The index in `out` of the hint with this component, key and scope.
         let mut places = HashTable::<usize>::with_capacity(entries.len());
@@ -150,7 +151,8 @@ impl Nudge {
         let same = |a: &Hint, b: &Hint| a.key == b.key && a.component == b.component && a.variant() == b.variant();
         let now = self.now();
         for Entry { component, key, body } in entries {
-            let (hint, dated) = match self.read_hint(&component, &key, body, allow_secret, now) {
+            let read = self.read_hint(&component, &key, body, allow_secret, by_agent, now);
+            let (hint, dated) = match read {
                 Ok(read) => read,
                 Err(error) => {
                     out.wrong += 1;
@@ -186,10 +188,12 @@ impl Nudge {
         key: &str,
         body: Body<'_>,
         allow_secret: bool,
+        by_agent: bool,
         now: i64,
     ) -> Result<(Hint, bool)> {
         let (mut value, mut document) = HintDocument::read(body)?;
         let mut meta = std::mem::take(&mut document.meta);
+        check_source(by_agent, &meta)?;
         let scope = self.check(component, key, &mut value, &mut meta, allow_secret)?;
         let dated = document.updated_at.is_some();
         document.meta = meta;
@@ -198,15 +202,19 @@ impl Nudge {
 }
 
 /// Returns the hint to store, or `None` when it has expired or the stored one stays.
-fn merge(plan: &Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
+fn merge(plan: &mut Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
     if hint.is_expired(plan.now) {
         return None;
     }
     let stored =
         plan.variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
-    let Some(stored) = stored.filter(|_| !replace) else { return Some(hint) };
-    if !dated || hint.updated_at <= stored.updated_at {
+    let Some(stored) = stored else { return Some(hint) };
+    if !replace && (!dated || hint.updated_at <= stored.updated_at) {
         return None;
+    }
+    plan.keep_of_person(&stored);
+    if replace {
+        return Some(hint);
     }
     hint.version = hint.version.max(stored.version).saturating_add(1);
     hint.created_at = stored.created_at;

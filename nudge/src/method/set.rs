@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::cache::{Act, Nudge};
-use crate::hint::{Hint, HintMeta, HintValue, Use};
+use crate::hint::{Hint, HintMeta, HintValue, Source, Use};
 
 const ABOUT: &str = "\
 Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it \
@@ -72,6 +72,12 @@ pub struct SetResult {
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.
     pub variants: usize,
+    /// The hint of a person that an agent's call replaced; a secret value is redacted in JSON.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
+    pub previous: Option<Arc<Hint>>,
+    /// For an agent: that it replaced what a person had stored, and how that comes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The result for a secret is never recorded; a repeated call makes it again.
@@ -83,6 +89,20 @@ impl Recordable for SetResult {
 
 pub(super) fn redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
     hint.redacted().serialize(serializer)
+}
+
+// `serialize_with` hands over a reference to the field.
+#[allow(clippy::ref_option)]
+fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Result<S::Ok, S::Error> {
+    hint.as_ref().map(|hint| hint.redacted()).serialize(serializer)
+}
+
+/// Refuses that an agent says what it stores was stored by a person (semantics section 7).
+pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
+    if by_agent && meta.source == Some(Source::User) {
+        return Err(Error::invalid("meta.source `user` is for what a person stores; leave it out, or say `agent`."));
+    }
+    Ok(())
 }
 
 impl Nudge {
@@ -99,6 +119,7 @@ impl Nudge {
         if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
             return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
         }
+        check_source(by.agent, &params.meta)?;
         let scope =
             self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
@@ -108,7 +129,8 @@ impl Nudge {
             let old = variants.iter().find(|hint| hint.variant() == wanted);
             if let (Some(_), Some(stands)) = (by.made, old) {
                 // A repeated call finds the hint that it stored, or a later one.
-                return Ok(SetResult { variants: variants.len(), hint: Arc::clone(stands) });
+                let (variants, hint) = (variants.len(), Arc::clone(stands));
+                return Ok(SetResult { hint, variants, previous: None, note: None });
             }
             let lost = match by.made {
                 Some(Made::Lost(version)) => Some(version),
@@ -135,7 +157,16 @@ impl Nudge {
                 hint.created_at = old.created_at;
                 hint.set_usage(Use { count: old.use_count, last: old.last_used_at(), ..Use::default() });
             }
-            Ok(SetResult { variants: variants.len() + usize::from(old.is_none()), hint: plan.put(hint) })
+            let kept = old.and_then(|old| plan.keep_of_person(old));
+            let note = kept.map(|id| {
+                format!(
+                    "This replaced what a person had stored, see `previous`; \
+                     the command `nudge undo {id}` brings it back."
+                )
+            });
+            let previous = old.filter(|_| note.is_some()).cloned();
+            let variants = variants.len() + usize::from(old.is_none());
+            Ok(SetResult { hint: plan.put(hint), variants, previous, note })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `nudge.suggest` and `nudge.recall` for hints: selects the hints to show now, and formats their lines.
+//! `nudge.suggest`, `nudge.told` and `nudge.recall` for hints: selects the hints to show now, and formats their lines.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use nudge_core::clock::Millis;
 use nudge_core::error::Result;
 use nudge_core::explain::four_decimals;
 use nudge_core::suggest::{
-    self, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest,
+    self, Confirmed, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest, TOLD,
+    Told,
 };
 use nudge_core::table::{Row, answer};
 use nudge_core::text::{ago, one_line, visible};
@@ -30,6 +31,9 @@ const HALF_STRENGTH: f64 = 1.0 / 3.0;
 
 pub(super) static ROW: Row<Nudge> =
     Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
+
+pub(super) static TOLD_ROW: Row<Nudge> =
+    Row { method: TOLD, run: |nudge, _, params| answer(params, |params| nudge.told(&params)) };
 
 pub(super) static RECALL_ROW: Row<Nudge> =
     Row { method: RECALL.quick(), run: |nudge, _, params| answer(params, |params| nudge.recall(params)) };
@@ -57,7 +61,16 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`.
     pub fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        self.suggester.suggest(params, self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
+        self.suggester.suggest(params, || self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
+    }
+
+    /// Confirms that the suggestions of a ticket were shown (semantics section 10). A ticket that is not known, or was
+    /// confirmed before, changes nothing.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn told(&self, params: &Told) -> Result<Confirmed> {
+        self.suggester.told(params, self.now())
     }
 
     /// Returns the hints that a question in words brings to mind. They do not count as shown.

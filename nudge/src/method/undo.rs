@@ -14,8 +14,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::outcome::MatchedHint;
 use crate::cache::{Act, Nudge};
-use crate::hint::Hint;
-use crate::trash::Deleted;
+use crate::hint::{Hint, Source};
+use crate::trash::{Deleted, Gone};
 
 /// Largest number of hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
@@ -57,6 +57,8 @@ pub struct Deletion {
     pub id: u64,
     /// The time of the deletion, as RFC 3339.
     pub at: String,
+    /// How the hints went.
+    pub what: Gone,
     /// The client that deleted; absent when unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
@@ -91,6 +93,7 @@ impl Deletion {
         Self {
             id: deleted.id,
             at: rfc3339::text(deleted.at),
+            what: deleted.what,
             by: deleted.by.clone(),
             count: hints.len(),
             hints: hints.iter().take(MAX_SHOWN).map(|hint| MatchedHint(Arc::clone(hint))).collect(),
@@ -129,14 +132,21 @@ impl Nudge {
             }
             let mut back = Vec::new();
             for hint in live {
-                let taken = |stored: &Arc<Hint>| stored.variant() == hint.variant();
-                if !plan.variants(hint.component(), hint.key()).iter().any(taken) {
-                    back.push(plan.put(Hint::clone(hint)));
+                let mut was = Hint::clone(hint);
+                let variants = plan.variants(hint.component(), hint.key());
+                match variants.iter().find(|stored| stored.variant() == hint.variant()) {
+                    // It goes back to its place, but not over what a person stored meanwhile.
+                    Some(stands) if deleted.what == Gone::Replaced && stands.source() != Some(Source::User) => {
+                        was.version = was.version.max(stands.version).saturating_add(1);
+                    }
+                    Some(_) => continue,
+                    None => {}
                 }
+                back.push(plan.put(was));
             }
             if back.is_empty() {
                 return Err(Error::conflict(
-                    "What was deleted is stored anew; delete the new one first to bring back the old.",
+                    "It is stored anew since; delete the new one first to bring back the old.",
                 ));
             }
             let skipped = deleted.hints.len() - back.len();

@@ -59,7 +59,10 @@ impl RecordedStore {
     }
 
     pub fn keyed(&self, key: Option<&str>, method: &str, params: &Value) -> Result<Value> {
-        let caller = Caller::named("tester/1").with_key(key);
+        self.by(Caller::named("tester/1").with_key(key), method, params)
+    }
+
+    pub fn by(&self, caller: Caller<'_>, method: &str, params: &Value) -> Result<Value> {
         let answer = self.store.call_by(caller, &format!("nudge.{method}"), &to_raw_value(params).unwrap())?;
         Ok(serde_json::from_str(answer.get()).unwrap())
     }

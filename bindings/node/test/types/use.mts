@@ -55,6 +55,8 @@ store.bump('api', 'build', { delta: 2, context: here })
 store.delete('api', 'build', { all: true }).deleted_count.toFixed()
 store.import(store.export({ include_secrets: true }).payload, { mode: 'replace' }).errors[0]?.reason satisfies ErrorCode | undefined
 store.suggest({ event: 'failure', command: 'make', error: 'x', context: here }).suggestions[0]?.why.length
+const lent = store.suggest({ event: 'start', client_session: 's', confirm_ms: 100 })
+store.told('s', lent.ticket ?? '').told.toFixed()
 same<Parameters<Store['recall']>[0], string>(true)
 const recalled = store.recall('how do I build it?', { context: here, limit: 3, max_bytes: 500, sources: ['hints'] })
 for (const { source, name, line, why, match_explain, more, hint } of recalled.items) {

@@ -291,11 +291,13 @@ class Store(Sources):
         fresh: bool = False,
         max_bytes: int | None = None,
         limit: int | None = None,
+        confirm_ms: int | None = None,
     ) -> t.SuggestResult:
         """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
 
         To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
         `max_bytes` of value text (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
+        With `confirm_ms` (1 to 60,000) the answer counts as shown once `told` confirms its `ticket` in that time.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -303,8 +305,20 @@ class Store(Sources):
         ['build']
         """
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
-        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit}
+        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
         result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
+        return result
+
+    def told(self, client_session: str, ticket: str) -> t.ToldResult:
+        """Confirms that an answer of `suggest` was shown; `told` is how many suggestions count as told by it.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> lent = store.suggest("start", client_session="s", confirm_ms=500)
+        >>> store.told("s", lent["ticket"])
+        {'told': 1}
+        """
+        result: t.ToldResult = self.call("nudge.told", {"client_session": client_session, "ticket": ticket})
         return result
 
     def recall(

@@ -254,7 +254,7 @@ class SuggestResult(TypedDict):
     """Best first, how many more the limits held back, and whether `client_session` was told a start before.
 
     `started` is true as well once a start was asked for twice, even if there was nothing to tell. `held_back` is
-    `omitted` by source; sources that did not answer in time are `late`.
+    `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`.
     """
 
     suggestions: list[Suggestion]
@@ -262,6 +262,13 @@ class SuggestResult(TypedDict):
     held_back: NotRequired[list[HeldBack]]
     late: NotRequired[list[str]]
     started: bool
+    ticket: NotRequired[str]
+
+
+class ToldResult(TypedDict):
+    """How many suggestions count as told by this confirmation."""
+
+    told: int
 
 
 class RecallResult(TypedDict):
@@ -310,10 +317,11 @@ class WhyResult(TypedDict):
 
 
 class Deletion(TypedDict):
-    """One call that deleted hints; `id` is for `undo`."""
+    """One call that deleted hints, or by which an agent replaced a person's; `id` is for `undo`."""
 
     id: int
     at: str
+    what: Literal["deleted", "replaced"]
     count: int
     hints: list[Hint]
     by: NotRequired[str]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
 use nudge::{Caller, Cost, Error, Result, Service};
-use nudge_client::{ENV_HEADER, KEY_HEADER};
+use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
 use tokio::task::spawn_blocking;
 
 use super::rpc::{self, Request};
@@ -23,6 +23,7 @@ pub struct Head {
     name: Option<HeaderValue>,
     key: Option<HeaderValue>,
     asks_env: bool,
+    agent: bool,
 }
 
 impl Head {
@@ -32,6 +33,7 @@ impl Head {
             name: headers.get(USER_AGENT).cloned(),
             key: headers.get(KEY_HEADER).cloned(),
             asks_env: headers.contains_key(ENV_HEADER),
+            agent: headers.contains_key(AGENT_HEADER),
         }
     }
 
@@ -40,6 +42,7 @@ impl Head {
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let caller = Caller::named(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };
+        let caller = if self.agent { caller.by_agent() } else { caller };
         let Some(key) = &self.key else { return Ok(caller) };
         let key = key.to_str().ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
         let message = "An Idempotency-Key is 1 to 255 visible ASCII characters; send another one.";

@@ -85,7 +85,7 @@ pub struct ToolCall {
 /// # Errors
 /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
 pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&Filler>) -> Result<Box<RawValue>> {
-    let caller = Caller::named(by);
+    let caller = Caller::named(by).by_agent();
     let Some(filler) = filler.filter(|_| call.context != ContextUse::None) else {
         return backend.call_by(caller, &call.method, &call.params).await;
     };

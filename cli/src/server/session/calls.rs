@@ -31,19 +31,21 @@ pub async fn call(
 /// A caller that can go to another thread.
 struct OwnedCaller {
     name: String,
+    agent: bool,
     key: Option<String>,
     asks_env: bool,
 }
 
 impl From<Caller<'_>> for OwnedCaller {
     fn from(caller: Caller<'_>) -> Self {
-        Self { name: caller.name.into(), key: caller.key.map(Into::into), asks_env: caller.env }
+        Self { name: caller.name.into(), agent: caller.agent, key: caller.key.map(Into::into), asks_env: caller.env }
     }
 }
 
 impl OwnedCaller {
     fn borrowed(&self) -> Caller<'_> {
         let caller = Caller::named(&self.name).with_key(self.key.as_deref());
+        let caller = if self.agent { caller.by_agent() } else { caller };
         if self.asks_env { caller.asking_env() } else { caller }
     }
 }

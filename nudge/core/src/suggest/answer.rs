@@ -23,6 +23,17 @@ pub struct Suggestions<I = Item> {
     /// Whether a `start` had told the client session something before, or had been asked for twice; false
     /// without one.
     pub started: bool,
+    /// Confirms that the suggestions were shown, by `nudge.told`; absent when there is nothing to confirm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// Result of `nudge.told`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Confirmed {
+    /// The number of suggestions that count as told by this call; 0 for a ticket that was confirmed before or is not
+    /// known.
+    pub told: usize,
 }
 
 /// Result of `nudge.recall`.

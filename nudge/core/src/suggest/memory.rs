@@ -1,12 +1,17 @@
 //! What each client session was told, and what came of it.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::{Budget, Offered, Seen, Suggest, SuggestEvent, SuggestRequest, Suggestion, Suggestions, merge};
+use super::{
+    Budget, Confirmed, Offered, Seen, Suggest, SuggestEvent, SuggestRequest, Suggestion, Suggestions, Told,
+    check_session, merge,
+};
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
 
@@ -14,6 +19,8 @@ use crate::error::Result;
 const WINDOW_MS: Millis = 10 * 60_000;
 /// Client sessions remembered; the one idle longest goes first.
 const MAX_SESSIONS: usize = 1024;
+/// Expired loans that a client session keeps, in case they are confirmed late; the oldest goes first.
+const MAX_EXPIRED: usize = 8;
 
 /// The outcome of suggestions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -75,6 +82,67 @@ struct ClientSession {
     started: bool,
     counts: Counts,
     last: Millis,
+    /// Answers that their callers have yet to confirm, and some whose time is over, oldest first.
+    loans: VecDeque<Loan>,
+}
+
+/// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
+/// leaves no trace: nothing of a loan is in the session before.
+struct Loan {
+    /// A fingerprint of what is lent to whom and when. No other loan has it, also of another PRIMARY, which must not
+    /// take a confirmation that is not meant for it.
+    ticket: String,
+    /// Until then no other call of the session is told the same.
+    until: Millis,
+    told: Vec<(&'static str, Box<str>)>,
+    bytes: u64,
+    event: SuggestEvent,
+}
+
+impl ClientSession {
+    /// The loans that may still be shown.
+    fn lent(&self, now: Millis) -> impl Iterator<Item = &Loan> {
+        self.loans.iter().filter(move |loan| now < loan.until)
+    }
+
+    /// The number of suggestions that the session may still be told within the window.
+    fn allowed(&self, max: usize, now: Millis) -> usize {
+        let lent: usize = self.lent(now).map(|loan| loan.told.len()).sum();
+        max.saturating_sub(self.times.len() + lent)
+    }
+
+    /// What needs no telling: it was told, or is lent.
+    fn seen(&self, now: Millis) -> Seen {
+        let mut seen = Arc::clone(&self.seen);
+        for (source, id) in self.lent(now).flat_map(|loan| &loan.told) {
+            Arc::make_mut(&mut seen).entry(*source).or_default().insert(id.clone());
+        }
+        seen
+    }
+
+    fn lend(&mut self, loan: Loan, now: Millis) {
+        let expired = self.loans.len() - self.lent(now).count();
+        if expired > MAX_EXPIRED
+            && let Some(oldest) = self.loans.iter().position(|loan| loan.until <= now)
+        {
+            self.loans.remove(oldest);
+        }
+        self.loans.push_back(loan);
+    }
+
+    /// Notes that the session was told something, at `now`.
+    fn note(&mut self, told: Vec<(&'static str, Box<str>)>, bytes: u64, event: SuggestEvent, now: Millis) {
+        if event == SuggestEvent::Start {
+            self.started |= self.asked || !told.is_empty();
+            self.asked = true;
+        }
+        self.counts.add(Counts { suggestions: told.len() as u64, bytes, ..Counts::default() });
+        self.times.extend(told.iter().map(|_| now));
+        let seen = Arc::make_mut(&mut self.seen);
+        for (source, id) in told {
+            seen.entry(source).or_default().insert(id);
+        }
+    }
 }
 
 impl Memory {
@@ -101,20 +169,39 @@ impl Suggester {
     }
 
     /// Answers `nudge.suggest`: asks for offers, with what the client session has seen; chooses among them; notes what
-    /// is told.
+    /// is told, or lends it until the caller confirms it. `now` reads the clock.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
     pub fn suggest<I>(
         &self,
         params: Suggest,
-        now: Millis,
+        now: impl Fn() -> Millis,
         ask: impl FnOnce(&Arc<SuggestRequest>) -> Offered<I>,
     ) -> Result<Suggestions<I>> {
         let event = params.event;
-        let request = Arc::new(self.request(params, now)?);
+        let request = Arc::new(self.request(params, now())?);
         let offered = ask(&request);
-        Ok(self.tell(&request, event, offered))
+        Ok(self.tell(&request, event, offered, now()))
+    }
+
+    /// Answers `nudge.told`: what was lent under the ticket was told. It may come late, or again.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a name that is too long.
+    pub fn told(&self, params: &Told, now: Millis) -> Result<Confirmed> {
+        check_session(Some(&params.client_session))?;
+        let mut memory = self.memory.lock();
+        // A session that is not remembered has nothing to confirm.
+        let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(Confirmed { told: 0 }) };
+        let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
+        let Some(Loan { told, bytes, event, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
+            return Ok(Confirmed { told: 0 });
+        };
+        let confirmed = Confirmed { told: told.len() };
+        session.last = now;
+        session.note(told, bytes, event, now);
+        Ok(confirmed)
     }
 
     fn request(&self, mut params: Suggest, now: Millis) -> Result<SuggestRequest> {
@@ -127,9 +214,10 @@ impl Suggester {
             if params.fresh {
                 session.seen = Seen::default();
                 session.times.clear();
+                session.loans.clear();
             }
-            seen = Arc::clone(&session.seen);
-            allowed = self.max.saturating_sub(session.times.len());
+            seen = session.seen(now);
+            allowed = session.allowed(self.max, now);
         }
         let limit = params.limit.map_or(allowed, |limit| limit.min(allowed));
         Ok(SuggestRequest::suggest(params, context, now, limit, seen))
@@ -140,38 +228,46 @@ impl Suggester {
         request: &SuggestRequest,
         event: SuggestEvent,
         (mut offered, late): Offered<I>,
+        now: Millis,
     ) -> Suggestions<I> {
         let mut memory = self.memory.lock();
-        let mut session = request.client_session.as_deref().map(|name| memory.session(name, request.now));
+        let mut session = request.client_session.as_deref().map(|name| (name, memory.session(name, now)));
         let mut limit = request.limit;
-        if let Some(session) = &session {
-            limit = limit.min(self.max.saturating_sub(session.times.len()));
+        if let Some((_, session)) = &mut session {
+            limit = limit.min(session.allowed(self.max, now));
             // Another call of the same session may have told some of it meanwhile.
+            let known = session.seen(now);
             for (source, offers) in &mut offered {
-                if let Some(seen) = session.seen.get(source) {
+                if let Some(seen) = known.get(source) {
                     offers.offers.retain(|offer| !seen.contains(&offer.id));
                 }
             }
         }
         let merged = merge(offered, Budget { count: limit, bytes: request.max_bytes });
-        let mut told = Counts::default();
-        for (source, offer) in &merged.chosen {
-            told.add(Counts { suggestions: 1, bytes: offer.bytes as u64, ..Counts::default() });
-            if let Some(session) = &mut session {
-                Arc::make_mut(&mut session.seen).entry(source).or_default().insert(offer.id.clone());
-                session.times.push_back(request.now);
-            }
-        }
-        let started = session.as_ref().is_some_and(|session| session.started);
-        match session {
-            Some(session) => {
-                if event == SuggestEvent::Start {
-                    session.started |= session.asked || told.suggestions > 0;
-                    session.asked = true;
+        let told: Vec<_> = merged.chosen.iter().map(|(source, offer)| (*source, offer.id.clone())).collect();
+        let bytes = merged.chosen.iter().map(|(_, offer)| offer.bytes as u64).sum();
+        let (mut started, mut ticket) = (false, None);
+        if let Some((name, session)) = session {
+            started = session.started;
+            match request.confirm_ms.filter(|_| !told.is_empty()) {
+                Some(ms) => {
+                    let fingerprint = FixedState::default().hash_one((name, now, &told));
+                    let loan = Loan {
+                        ticket: format!("{fingerprint:016x}"),
+                        until: now.saturating_add_unsigned(ms),
+                        told,
+                        bytes,
+                        event,
+                    };
+                    ticket = Some(loan.ticket.clone());
+                    session.lend(loan, now);
                 }
-                session.counts.add(told);
+                // A start that tells nothing because all is lent tells nothing of what there is.
+                None if told.is_empty() && session.lent(now).next().is_some() => {}
+                None => session.note(told, bytes, event, now),
             }
-            None => memory.gone.add(told),
+        } else {
+            memory.gone.add(Counts { suggestions: told.len() as u64, bytes, ..Counts::default() });
         }
         Suggestions {
             suggestions: merged.chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
@@ -179,6 +275,7 @@ impl Suggester {
             held_back: merged.held_back,
             late,
             started,
+            ticket,
         }
     }
 
