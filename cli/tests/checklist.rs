@@ -22,6 +22,9 @@
 //! | 18 | two PRIMARYs | `checklist_lock::row_18_*`, `server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
 //! | 19 | files that change into something else while they are read | `checklist_foreign::row_19_*` |
 //! | 22 | a server that stops now and then loses what hooks would have told | `checklist_hooks::row_22_*` |
+//! | 23 | strangers who hold connections, wait on `::1` or fill the log | `checklist_channel::row_23_*` |
+//! | 24 | the local channel: strangers, tokens, what lies in its place | `checklist_channel::row_24_*` |
+//! | 25 | an event loop that stands still | `row_25_*` in `tests/tests/watchdog.rs` |
 
 mod kit;
 

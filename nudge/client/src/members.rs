@@ -14,13 +14,13 @@
 //! 2. when `server.pid` names a server that *answers* while the lock is held, go on as PROXY.
 //!
 //! **As PRIMARY**, in this order:
-//! 1. [`RuntimeDir::remove_server_file`];
+//! 1. [`RuntimeDir::remove_server_file`], which removes the local channel too;
 //! 2. [`RuntimeDir::session_is_over`]; when it is, [`RuntimeDir::remove_session`];
 //! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and the
 //!    start fails;
 //! 4. the store is filled, the port bound, [`RuntimeDir::write_session`];
 //! 5. [`RuntimeDir::join`];
-//! 6. [`RuntimeDir::write_server_file`], and only now calls are answered.
+//! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`], and only now calls are answered.
 //!
 //! **As PROXY**: [`RuntimeDir::join`], then serve. A PROXY never joins before a PRIMARY has answered: joining
 //! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads the
