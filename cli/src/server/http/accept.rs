@@ -143,7 +143,7 @@ impl Connections {
         stopped: &watch::Receiver<bool>,
         serve: impl Fn(Accepted) + Clone + Send + 'static,
     ) -> Self {
-        let places = places(open_files());
+        let places = places();
         let (tcp, local) = (Arc::new(Semaphore::new(places)), Arc::new(Semaphore::new(places)));
         let strangers = Arc::<Strangers>::default();
         for listener in listeners.tcp {
@@ -203,8 +203,13 @@ async fn accept_local(mut listener: LocalListener, free: Arc<Semaphore>, serve: 
     }
 }
 
-/// The number of connections over TCP, and of those over the local channel, for a process that may open so many files.
-fn places(open_files: usize) -> usize {
+/// The number of connections over TCP, and of those over the local channel.
+pub fn places() -> usize {
+    places_among(open_files())
+}
+
+/// The same, for a process that may open so many files.
+fn places_among(open_files: usize) -> usize {
     (open_files.saturating_sub(OTHER_FILES) / 2).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
 }
 
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn places_fit_into_the_open_files_of_a_process() {
         for (files, expected) in [(0, 16), (90, 16), (256, 96), (1024, 480), (4096, 512), (usize::MAX, 512)] {
-            assert_eq!(places(files), expected, "{files}");
+            assert_eq!(places_among(files), expected, "{files}");
         }
     }
 

@@ -26,6 +26,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::accept;
 use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
 use crate::server::mcp::Tools;
@@ -40,8 +41,6 @@ const SESSION_IDLE: Duration = Duration::from_hours(4);
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 /// Time to answer `subscriptions/listen` requests once the server is told to stop; then streams end.
 const FAREWELL: Duration = Duration::from_millis(50);
-/// Largest number of open streams: half of all connections, so that there is always room for calls.
-const MAX_STREAMS: usize = 256;
 
 type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 
@@ -72,7 +71,8 @@ impl McpHttp {
         });
         let tools = move || Ok(tools.for_another_client());
         let service = StreamableHttpService::new(tools, Arc::new(Sessions::new(idle)), config);
-        Self { service, free_streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
+        // Half of all connections, so that there is always room for calls.
+        Self { service, free_streams: Arc::new(Semaphore::new(accept::places() / 2)) }
     }
 
     /// Answers a request that was let in; `body` is empty for other methods than POST.
