@@ -11,6 +11,7 @@
 mod assign;
 mod classify;
 mod command;
+mod commit;
 mod formats;
 mod header;
 mod names;
@@ -52,7 +53,8 @@ pub struct Finding {
 /// The guard is stateless and free to copy; it knows nothing of hints.
 ///
 /// Rejected are AWS key shapes, a maximal run of 32 to 64 hex digits (unless a
-/// label such as `sha256:` precedes it), JSON web tokens, private-key blocks, the common prefixed token
+/// label such as `sha256:` precedes it, or the syntax around it says that it is
+/// a commit), JSON web tokens, private-key blocks, the common prefixed token
 /// formats, credentials in URLs, `Authorization` headers, password flags, netrc
 /// entries, and assignments of a literal to a secret-looking name, in a sentence
 /// too. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`, a
@@ -288,10 +290,16 @@ fn scan_shapes(view: &Survey<'_>) -> Option<&'static str> {
     if let Some(rule) = view.words(formats::SHORTEST).find_map(formats::find) {
         return Some(rule);
     }
-    if view.words(32).any(|word| structure::hex_runs(word.as_bytes()).next().is_some()) {
+    if view.words(32).any(|word| holds_hex(text, word)) {
         return Some("hex-32-64");
     }
     (view.has(Survey::AT) && url::credentials(text)).then_some("url-credentials")
+}
+
+/// Whether `word`, a part of `text`, has a hex run that is no commit.
+fn holds_hex(text: &str, word: &str) -> bool {
+    let start = (word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    structure::hex_runs(word.as_bytes()).any(|run| !commit::is_commit(text, start + run.start, run.len()))
 }
 
 /// The rules that read the text as it stands, each where the survey leaves it a chance.

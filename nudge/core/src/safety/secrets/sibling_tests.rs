@@ -176,6 +176,54 @@ fn names_and_places_of_secrets_pass() {
 }
 
 #[test]
+fn commits_are_commits_where_the_syntax_says_so() {
+    let mut make = Maker(23);
+    for commit in [make.text(40, HEX), make.text(40, HEX).to_uppercase(), make.text(64, HEX)] {
+        for text in [
+            format!("git checkout {commit}"),
+            format!("cd x && git checkout -q {commit} -- src/a.rs"),
+            format!("git -C /srv/app reset --hard {commit}~1"),
+            format!("git -c color.ui=never --no-pager show {commit}:src/main.rs"),
+            format!("git diff {commit}..{commit}"),
+            format!("git log {commit}...main"),
+            format!("git rebase --onto {commit} main"),
+            format!("run `git revert --no-edit {commit}` first"),
+            format!("nix build github:o/r/{commit}"),
+            format!("nix run gitlab:o/r/{commit}#x"),
+            format!("inputs.nixpkgs.url = \"github:NixOS/nixpkgs/{commit}\";"),
+            format!("uses: actions/checkout@{commit} # v4"),
+            format!("- uses: o/r/.github/workflows/x.yml@{commit}"),
+        ] {
+            clean(&text);
+        }
+        for text in [
+            commit.clone(),
+            format!("git commit -m {commit}"),
+            format!("git log --author {commit}"),
+            format!("git diff --token={commit}"),
+            format!("git show HEAD:token={commit}"),
+            format!("git -c http.extraheader={commit} checkout main"),
+            format!("git config user.token {commit}"),
+            format!("git checkout main && deploy {commit}"),
+            format!("git checkout main\n{commit}"),
+            format!("mygit checkout {commit}"),
+            format!("git clone https://{commit}@github.com/o/r"),
+            format!("git push https://x:{commit}@example.com/r"),
+            format!("github:{commit}"),
+            format!("token:o/r/{commit}"),
+            format!("user@{commit}"),
+            format!("https://example.com/a@{commit}"),
+        ] {
+            refused(&text);
+        }
+    }
+    // A commit is written out: 40 digits or 64.
+    for length in [32, 39, 41, 63] {
+        refused(&format!("git checkout {}", make.text(length, HEX)));
+    }
+}
+
+#[test]
 fn keys_of_a_payment_providers_test_mode_pass() {
     let mut make = Maker(24);
     for length in [24, 99] {

@@ -101,7 +101,7 @@ fn hex_runs_follow_the_contract() {
         for run in [run.clone(), run.to_uppercase()] {
             let expected = (32..=64).contains(&length).then_some("hex-32-64");
             assert_eq!(rule(&run), expected, "{run}");
-            for text in [format!("git checkout {run}"), format!("x_{run}_y"), format!("id=0x{run}.")] {
+            for text in [format!("deploy --build {run}"), format!("x_{run}_y"), format!("id=0x{run}.")] {
                 assert_eq!(rule(&text), expected, "{text}");
             }
             for label in ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake3"] {
@@ -359,6 +359,11 @@ fn repeated_rule_texts_are_scanned_in_full() {
             "the password for it is ",
             "with password a1 ",
             "ansible-vault encrypt_string ",
+            "git checkout ",
+            "github:a/b/",
+            "a/b@",
+            &"0123456789abcdef@".repeat(4),
+            &format!("git show {} ", "0123456789abcdef01234567".repeat(2).split_at(40).0),
         ]
         .map(str::to_owned),
     );
