@@ -146,9 +146,8 @@ fn ask(question: &str) -> bool {
 
 fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> Result<()> {
     let place = &here.place;
-    let stood = PriorEntries::now(client, place);
-    let mut plan = Plan::new(client, place, here.has_program(client))?;
-    if let Some((words, path)) = plan.command {
+    let Plan { mut files, command, stood } = Plan::new(client, place, here.has_program(client))?;
+    if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
         let failed = ask_client(&words).err();
         // The command may have written the file even when it failed.
@@ -161,9 +160,9 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
             tell(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
         // The command may have changed the hooks' file too, or done less than it was asked to.
-        plan = Plan::new(client, place, false)?;
+        files = Plan::new(client, place, false)?.files;
     }
-    plan.files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
+    files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
 }
 
 /// Runs a client's own command.
