@@ -3,8 +3,10 @@
 
 mod json;
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use json::{Broken, Json};
 use nudge::{Error, Result};
@@ -41,7 +43,8 @@ const MARK: char = '\u{feff}';
 
 enum Content {
     Json(Json),
-    Toml(Box<DocumentMut>),
+    /// Shared with whoever else has read the same text.
+    Toml(Rc<DocumentMut>),
 }
 
 impl Config {
@@ -108,7 +111,9 @@ impl Config {
         self.touch(path);
         let set = path.split_last().and_then(|(last, way)| match &mut self.content {
             Content::Json(json) => json.set(way, last, value),
-            Content::Toml(document) => toml_table(document, way).map(|table| drop(table.insert(last, toml(value)))),
+            Content::Toml(document) => {
+                toml_table(Rc::make_mut(document), way).map(|table| drop(table.insert(last, toml(value))))
+            }
         });
         set.ok_or_else(|| no_object(&self.path, path))
     }
@@ -136,7 +141,7 @@ impl Config {
         match &mut self.content {
             Content::Json(json) => drop(json.remove(way, last)),
             Content::Toml(document) => {
-                if let Some(table) = toml_table(document, way) {
+                if let Some(table) = toml_table(Rc::make_mut(document), way) {
                     table.remove(last);
                 }
             }
@@ -178,15 +183,30 @@ impl Content {
                 let json = Json::parse(text).map_err(|Broken(line, column, why)| broken(path, line, column, &why))?;
                 Ok(Self::Json(json))
             }
-            Form::Toml => {
-                text.parse().map(|document| Self::Toml(Box::new(document))).map_err(|error: toml_edit::TomlError| {
-                    let at = error.span().map_or(0, |span| span.start);
-                    let (line, column) = position(text, at);
-                    broken(path, line, column, error.message())
-                })
-            }
+            Form::Toml => document_of(text).map(Self::Toml).map_err(|error| {
+                let at = error.span().map_or(0, |span| span.start);
+                let (line, column) = position(text, at);
+                broken(path, line, column, error.message())
+            }),
         }
     }
+}
+
+thread_local! {
+    /// The last TOML text that was parsed. Commands look into one file several times, and parsing it is most of what
+    /// they cost.
+    static LAST: RefCell<Option<(String, Rc<DocumentMut>)>> = const { RefCell::new(None) };
+}
+
+fn document_of(text: &str) -> Result<Rc<DocumentMut>, toml_edit::TomlError> {
+    LAST.with_borrow_mut(|last| {
+        if let Some((_, document)) = last.as_ref().filter(|(known, _)| known == text) {
+            return Ok(Rc::clone(document));
+        }
+        let document = Rc::new(text.parse::<DocumentMut>()?);
+        *last = Some((text.to_owned(), Rc::clone(&document)));
+        Ok(document)
+    })
 }
 
 /// Converts a byte offset to line and column, counted from 1.
@@ -364,6 +384,23 @@ mod tests {
         assert_eq!(file.get(&["projects", "/w/7", "cost"]), Some(4.into()));
         assert_eq!(values(Form::Json, &file.after())["projects"]["/w/1999"]["cost"], json!(1.5));
         assert!(trees() - begun < 2 * text.len());
+    }
+
+    #[test]
+    fn a_toml_text_is_parsed_once_and_each_reader_changes_its_own() {
+        let document = |file: &Config| match &file.content {
+            Content::Toml(document) => Rc::clone(document),
+            Content::Json(_) => unreachable!(),
+        };
+        let path = ["mcp_servers", "nudge"];
+        let (mut first, second) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, TOML).unwrap());
+        assert!(Rc::ptr_eq(&document(&first), &document(&second)));
+        first.set(&path, &json!({"command": "/n"})).unwrap();
+        assert!(first.is_changed() && !second.is_changed());
+        let (third, other) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, &first.after()).unwrap());
+        assert_eq!([second.get(&path), third.get(&path)], [None, None]);
+        assert_eq!(other.get(&path), Some(json!({"command": "/n"})));
+        assert_eq!(third.after(), TOML);
     }
 
     const JSONC: &str = "{\n    // mine\n    \"z\": 1, /* kept */\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\"},\n    },\n}\n";
