@@ -345,10 +345,8 @@ mod tests {
     /// Settings of which a client keeps nearly all for itself, as lines.
     fn large(projects: usize) -> String {
         let mut text = "{\n  // mine\n  \"startups\": 12,\n  \"projects\": {".to_owned();
-        for at in 0..projects {
-            let comma = if at > 0 { "," } else { "" };
-            text += &format!("{comma}\n    \"/w/{at}\": {{ \"tools\": [\"Bash\"], /* \u{e9} */ \"cost\": 1.50 }}");
-        }
+        let project = |at| format!("\n    \"/w/{at}\": {{ \"tools\": [\"Bash\"], /* \u{e9} */ \"cost\": 1.50 }}");
+        text += &(0..projects).map(project).collect::<Vec<_>>().join(",");
         text + "\n  },\n  \"mcpServers\": {}\n}\n"
     }
 
