@@ -31,8 +31,10 @@
  *            kept.
  *            Handles do not depend on each other: a view, a match or a result outlives its store.
  *
- * NULL       A required pointer that is NULL is `NUDGE_E_INVALID`. Accessors of a NULL handle return 0, or
- *            {NULL, 0}. Other wrong pointers cannot be seen.
+ * Pointers   A required pointer that is NULL, and any that is not aligned for its type, is `NUDGE_E_INVALID`;
+ *            nothing is read or written through it. (An `error` that is not aligned is not written to.) Accessors
+ *            of such a handle return 0, or {NULL, 0}, and a `_free` does nothing. Other wrong pointers cannot be
+ *            seen.
  *
  * Threads    Every handle may be used by any number of threads at once, and freed by any: but only when no other
  *            uses it any more. There is no thread-local and no global state.

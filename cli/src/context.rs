@@ -15,11 +15,10 @@ use nudge_client::{asked_env, process_cwd};
 use nudge_core::context::outside;
 use serde_json::{Map, Value};
 
-use crate::programs;
+use crate::{children, programs};
 
 /// Time limit of all git commands; what they do not answer in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
-const GIT_POLL: Duration = Duration::from_millis(1);
 
 /// Infers contexts. Caches what it reads from git's files, and remembers which environment variables were asked for
 /// last.
@@ -204,10 +203,11 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
     })
 }
 
-/// Returns the output of a program that succeeds in time; one that takes longer is killed.
+/// Returns the output of a program that succeeds in time; one that takes longer is ended.
 fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let mut stdout = child.stdout.take()?;
+    let mut running =
+        children::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null())).ok()?;
+    let mut stdout = running.child.stdout.take()?;
     let (sender, said) = channel();
     // The thread is not joined: a child of the program may keep the pipe open after the program's end.
     std::thread::spawn(move || {
@@ -215,20 +215,10 @@ fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
         let read = stdout.read_to_end(&mut text);
         let _ = sender.send(read.is_ok().then_some(text));
     });
-    let text = said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten();
+    let text = said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten()?;
     // A program that has closed its stdout is about to end.
-    let status = loop {
-        match child.try_wait() {
-            Ok(None) if text.is_some() && Instant::now() < deadline => std::thread::sleep(GIT_POLL),
-            Ok(Some(status)) => break Some(status),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-        }
-    };
-    String::from_utf8(text.filter(|_| status.is_some_and(|status| status.success()))?).ok()
+    let status = running.wait_until(deadline)?;
+    String::from_utf8(text).ok().filter(|_| status.success())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod args;
+pub mod children;
 pub mod cmd;
 pub mod context;
 pub mod output;
@@ -19,5 +20,7 @@ pub fn main() -> std::process::ExitCode {
     if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
         args::complete();
     }
-    cmd::run(std::env::args_os().collect())
+    let code = cmd::run(std::env::args_os().collect());
+    children::end_all();
+    code
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use nudge::Error;
 
+use crate::input::seen;
 use crate::{nudge_str, quietly, released};
 
 /// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`; of a server that is newer than the library
@@ -81,7 +82,7 @@ impl nudge_error {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_code(error: *const nudge_error) -> nudge_status {
     // SAFETY: NULL or alive, as the header says.
-    let error = unsafe { error.as_ref() };
+    let error = unsafe { seen(error) };
     quietly(NUDGE_OK, || error.map_or(NUDGE_OK, nudge_error::code))
 }
 
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn nudge_error_code(error: *const nudge_error) -> nudge_st
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_reason(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
-    let error = unsafe { error.as_ref() };
+    let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.reason())))
 }
 
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn nudge_error_reason(error: *const nudge_error) -> nudge_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_message(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
-    let error = unsafe { error.as_ref() };
+    let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.message())))
 }
 
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn nudge_error_message(error: *const nudge_error) -> nudge
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_data(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
-    let error = unsafe { error.as_ref() };
+    let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.data())))
 }
 

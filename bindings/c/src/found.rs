@@ -7,7 +7,7 @@ use nudge_client::{Found, Store};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::input::{Growing, alive, hand_over, place, read};
+use crate::input::{Growing, alive, hand_over, optional, place, read, seen};
 use crate::{answer, nudge_context, nudge_error, nudge_status, nudge_store, nudge_str, quietly, released};
 
 /// What is looked up.
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn nudge_get(
         // SAFETY: as the header says.
         let key = unsafe { params.key.text("key") }?;
         // SAFETY: as the header says.
-        let context = unsafe { params.context.as_ref() };
+        let context = unsafe { optional(params.context, "context") }?;
         let out = place(out, "out")?;
         let found = match context {
             Some(context) => store.0.find(component, key, &context.0)?,
@@ -160,7 +160,8 @@ pub unsafe extern "C" fn nudge_view_new(
         // SAFETY: as the header says.
         let store = Arc::clone(&unsafe { alive(store, "store") }?.0);
         // SAFETY: as the header says.
-        let context = unsafe { context.as_ref() }.map_or_else(Context::default, |context| context.0.clone());
+        let context =
+            unsafe { optional(context, "context") }?.map_or_else(Context::default, |context| context.0.clone());
         let out = place(out, "out")?;
         let seen = match store.own().cloned() {
             Some(own) => Seen::Own(View::new(own, context), store),
@@ -213,7 +214,7 @@ pub unsafe extern "C" fn nudge_view_free(view: *mut nudge_view) {
 macro_rules! of_match {
     ($found:ident, $empty:expr, $get:expr) => {{
         // SAFETY: NULL or alive, as the header says.
-        let found = unsafe { $found.as_ref() };
+        let found = unsafe { seen($found) };
         quietly($empty, || found.map_or($empty, $get))
     }};
 }

@@ -138,7 +138,7 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
         return Err(invalid(format!("`{name}` has a length that nothing has.")));
     }
     if !ptr.is_aligned() {
-        return Err(invalid(format!("`{name}` is not aligned.")));
+        return Err(not_aligned(name));
     }
     // SAFETY: not NULL, aligned, of a possible length, and the caller's promise.
     Ok(Some(unsafe { std::slice::from_raw_parts(ptr, len) }))
@@ -183,24 +183,57 @@ pub(crate) unsafe fn read<T: Growing>(given: *const T) -> Result<T> {
     Ok(unsafe { out.assume_init() })
 }
 
+/// A handle of ours that an accessor was given; none where it cannot be one.
+///
+/// # Safety
+/// `handle` is NULL, not aligned, or alive for `'a`.
+pub(crate) unsafe fn seen<'a, T>(handle: *const T) -> Option<&'a T> {
+    // SAFETY: aligned, and else the caller's promise.
+    if handle.is_aligned() { unsafe { handle.as_ref() } } else { None }
+}
+
+/// What may be left out: a handle of ours, or a number.
+///
+/// # Safety
+/// As [`seen`].
+pub(crate) unsafe fn optional<'a, T>(pointer: *const T, name: &str) -> Result<Option<&'a T>> {
+    if !pointer.is_aligned() {
+        return Err(not_aligned(name));
+    }
+    // SAFETY: aligned, and else the caller's promise.
+    Ok(unsafe { pointer.as_ref() })
+}
+
 /// A handle of ours.
 ///
 /// # Safety
-/// `handle` is NULL or alive for `'a`.
+/// As [`seen`].
 pub(crate) unsafe fn alive<'a, T>(handle: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: the caller's promise.
-    unsafe { handle.as_ref() }.ok_or_else(|| invalid(format!("The {name} is NULL.")))
+    unsafe { optional(handle, name) }?.ok_or_else(|| invalid(format!("The {name} is NULL.")))
 }
 
 /// Where an output goes.
 pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
-    if out.is_null() { Err(invalid(format!("`{name}` is NULL; it says where the result goes."))) } else { Ok(out) }
+    if out.is_null() {
+        return Err(invalid(format!("`{name}` is NULL; it says where the result goes.")));
+    }
+    optional_place(out, name)
+}
+
+/// Where an output goes that the caller may do without.
+pub(crate) fn optional_place<T>(out: *mut T, name: &str) -> Result<*mut T> {
+    if out.is_aligned() { Ok(out) } else { Err(not_aligned(name)) }
+}
+
+fn not_aligned(name: &str) -> Error {
+    invalid(format!("`{name}` is not aligned."))
 }
 
 /// Hands a handle over.
 ///
 /// # Safety
-/// `out` is NULL or a place for one pointer.
+/// `out` is NULL or a place for one pointer, as [`place`] and [`optional_place`] have seen.
 pub(crate) unsafe fn hand_over<T>(out: *mut *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: the caller's promise.

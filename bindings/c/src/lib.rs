@@ -32,6 +32,7 @@ const _: () = {
     shared_between_threads::<nudge_store>();
     shared_between_threads::<nudge_context>();
     shared_between_threads::<nudge_view>();
+    shared_between_threads::<nudge_match>();
     shared_between_threads::<nudge_result>();
     shared_between_threads::<nudge_error>();
 };

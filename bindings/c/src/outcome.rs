@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nudge::Result;
 
-use crate::error::{NUDGE_OK, nudge_error, nudge_status};
+use crate::error::{NUDGE_OK, nudge_code, nudge_error, nudge_status};
 
 /// Set by a test: every entry point panics.
 #[cfg(feature = "test-clock")]
@@ -25,6 +25,10 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
 
 /// The status of a call; `body` writes its outputs last. A refusal goes to `error`, if there is one.
 pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result<()>) -> nudge_status {
+    // Nothing can be told through such a pointer, so nothing is done.
+    if !error.is_aligned() {
+        return nudge_code::NUDGE_E_INVALID as nudge_status;
+    }
     let refusal = match caught(body) {
         Some(Ok(())) => return NUDGE_OK,
         Some(Err(refusal)) => nudge_error::new(refusal),
@@ -32,7 +36,7 @@ pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result
     };
     let code = refusal.code();
     if !error.is_null() {
-        // SAFETY: not NULL, so a place for one pointer, as the header says.
+        // SAFETY: not NULL and aligned, so a place for one pointer, as the header says.
         unsafe { error.write(Box::into_raw(Box::new(refusal))) };
     }
     code
@@ -43,12 +47,12 @@ pub(crate) fn quietly<T>(empty: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(empty)
 }
 
-/// Ends the life of a handle; NULL is none.
+/// Ends the life of a handle; NULL is none, and what is not aligned is no handle.
 ///
 /// # Safety
-/// `handle` came from `Box::into_raw` and is used no more.
+/// Else `handle` came from `Box::into_raw` and is used no more.
 pub(crate) unsafe fn released<T>(handle: *mut T) {
-    if !handle.is_null() {
+    if !handle.is_null() && handle.is_aligned() {
         // SAFETY: the caller's promise.
         let owned = unsafe { Box::from_raw(handle) };
         quietly((), || drop(owned));

@@ -6,7 +6,7 @@ use nudge::{Error, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::input::{alive, invalid, place};
+use crate::input::{alive, invalid, place, seen};
 use crate::{answer, nudge_error, nudge_status, nudge_str, quietly, released};
 
 /// What a method answered: JSON text, of which parts can be read without a JSON library. Immutable, may be
@@ -33,7 +33,7 @@ impl nudge_result {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_json(result: *const nudge_result) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
-    let result = unsafe { result.as_ref() };
+    let result = unsafe { seen(result) };
     quietly(nudge_str::NONE, || result.map_or(nudge_str::NONE, |result| nudge_str::of(result.json.get())))
 }
 

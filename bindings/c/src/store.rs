@@ -8,7 +8,7 @@ use nudge_client::Store;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::input::{Growing, alive, flag, hand_over, invalid, place, read, unknown};
+use crate::input::{Growing, alive, flag, hand_over, invalid, optional, optional_place, place, read, unknown};
 use crate::{answer, nudge_context, nudge_error, nudge_result, nudge_status, nudge_str, quietly, released};
 
 /// A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
@@ -166,7 +166,8 @@ pub unsafe extern "C" fn nudge_call(
         // SAFETY: as the header says.
         let params = unsafe { params.given("params") }?.unwrap_or("{}");
         // SAFETY: as the header says.
-        let context = unsafe { context.as_ref() };
+        let context = unsafe { optional(context, "context") }?;
+        let out = optional_place(out, "out")?;
         let params: &RawValue = serde_json::from_str(params)
             .map_err(|why| invalid(format!("`params` is no JSON at line {}, column {}.", why.line(), why.column())))?;
         let result = match context {

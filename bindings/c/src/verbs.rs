@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::context::systems;
-use crate::input::{Growing, alive, flag, hand_over, invalid, named, read, unknown, unused};
+use crate::input::{Growing, alive, flag, hand_over, invalid, named, optional, optional_place, read, unknown, unused};
 use crate::{
     answer, nudge_context, nudge_error, nudge_pairs, nudge_result, nudge_status, nudge_store, nudge_str, nudge_strs,
     nudge_value_type,
@@ -264,7 +264,7 @@ impl nudge_set_params {
         // SAFETY: the caller's promise.
         let meta = unsafe { self.meta() }?;
         // SAFETY: the caller's promise.
-        let if_match_version = unsafe { self.if_match_version.as_ref() }.copied();
+        let if_match_version = unsafe { optional(self.if_match_version, "if_match_version") }?.copied();
         // SAFETY: the caller's promise.
         let variant = unsafe { self.variant.given("variant") }?;
         let allow_secret = flag(self.allow_secret, "allow_secret")?;
@@ -318,7 +318,7 @@ impl nudge_set_params {
     /// As [`read`](Self::read).
     unsafe fn meta<'a>(&self) -> Result<Meta<'a>> {
         // SAFETY: the caller's promise.
-        let confidence = unsafe { self.confidence.as_ref() }.copied();
+        let confidence = unsafe { optional(self.confidence, "confidence") }?.copied();
         if confidence.is_some_and(|confidence| !confidence.is_finite()) {
             return Err(invalid("`confidence` must be a number from 0 to 1."));
         }
@@ -394,6 +394,7 @@ pub unsafe extern "C" fn nudge_set(
     answer(error, || {
         // SAFETY: as the header says.
         let store = unsafe { alive(store, "store") }?;
+        let out = optional_place(out, "out")?;
         // SAFETY: as the header says.
         let params = unsafe { read(params) }?;
         // SAFETY: as the header says.
@@ -420,6 +421,7 @@ pub unsafe extern "C" fn nudge_bump(
     answer(error, || {
         // SAFETY: as the header says.
         let store = unsafe { alive(store, "store") }?;
+        let out = optional_place(out, "out")?;
         // SAFETY: as the header says.
         let params = unsafe { read(params) }?;
         // SAFETY: as the header says.
@@ -428,7 +430,7 @@ pub unsafe extern "C" fn nudge_bump(
             fields.insert("delta".into(), params.delta.into());
         }
         // SAFETY: as the header says.
-        let context = unsafe { params.context.as_ref() };
+        let context = unsafe { optional(params.context, "context") }?;
         let context = context.map(|context| context.0.clone()).unwrap_or_default();
         let result = store.0.call_in(&context, "nudge.bump", &fields)?;
         // SAFETY: NULL or a place.
@@ -452,6 +454,7 @@ pub unsafe extern "C" fn nudge_delete(
     answer(error, || {
         // SAFETY: as the header says.
         let store = unsafe { alive(store, "store") }?;
+        let out = optional_place(out, "out")?;
         // SAFETY: as the header says.
         let params = unsafe { read(params) }?;
         // SAFETY: as the header says.

@@ -1,13 +1,14 @@
 //! Edits the configuration files of other programs with libraries that keep comments, order and everything
 //! else.
 
-use std::collections::BTreeSet;
+mod json;
+
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use jsonc_parser::common::Ranged as _;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use json::{Broken, Json};
 use nudge::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub struct Config {
     /// The text as read; `None` when there is no such file.
     before: Option<String>,
     content: Content,
+    /// The outermost names that a change went to, each with its value before.
+    touched: Vec<(String, Option<Value>)>,
     /// True for a file that begins with a byte order mark.
     has_mark: bool,
     /// True for a TOML file with CRLF line ends, which the TOML library does not keep.
@@ -39,8 +42,9 @@ pub const MAX_BYTES: u64 = 32 << 20;
 const MARK: char = '\u{feff}';
 
 enum Content {
-    Json(CstRootNode),
-    Toml(Box<DocumentMut>),
+    Json(Json),
+    /// Shared with whoever else has read the same text.
+    Toml(Rc<DocumentMut>),
 }
 
 impl Config {
@@ -53,7 +57,7 @@ impl Config {
         let text = before.as_deref().unwrap_or_default();
         let content = Content::parse(path, form, text)?;
         let (has_mark, has_returns) = (text.starts_with(MARK), form == Form::Toml && text.contains("\r\n"));
-        Ok(Self { path: path.to_owned(), content, has_mark, has_returns, before })
+        Ok(Self { path: path.to_owned(), content, touched: Vec::new(), has_mark, has_returns, before })
     }
 
     /// Returns the file's path.
@@ -69,7 +73,7 @@ impl Config {
     /// Returns the text with all changes.
     pub fn after(&self) -> String {
         let mut text = match &self.content {
-            Content::Json(root) => ended(root.to_string()),
+            Content::Json(json) => ended(json.to_text()),
             Content::Toml(document) => document.to_string(),
         };
         if self.has_returns {
@@ -83,24 +87,17 @@ impl Config {
 
     /// Returns true when the changes alter the file's values; formatting alone does not count.
     pub fn is_changed(&self) -> bool {
-        // A missing file and an empty object mean the same.
-        self.before.as_deref().map_or(self.value() != Value::Object(serde_json::Map::new()), |before| {
-            before != self.after()
-                && Content::parse(&self.path, self.form(), before).map(|old| old.value()).ok() != Some(self.value())
-        })
+        self.touched.iter().any(|(name, was)| self.get(&[name]) != *was)
     }
 
     /// Returns the value at `path`.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
-        let mut value = self.value();
-        for name in path {
-            let part = match &mut value {
-                Value::Array(list) => list.get_mut(name.parse::<usize>().ok()?),
-                value => value.get_mut(*name),
-            };
-            value = part?.take();
+        match &self.content {
+            Content::Json(json) => json.get(path),
+            Content::Toml(document) => {
+                path.iter().try_fold(document.as_item(), |item, name| item.as_table_like()?.get(name)).map(of_item)
+            }
         }
-        Some(value)
     }
 
     /// Puts `value` at `path`, creating objects on the way. An equal value keeps its formatting.
@@ -111,22 +108,14 @@ impl Config {
         if self.get(path).as_ref() == Some(value) {
             return Ok(());
         }
-        let no_object = || no_object(&self.path, path);
-        let (last, way) = path.split_last().ok_or_else(no_object)?;
-        match &mut self.content {
-            Content::Json(root) => {
-                let object = json_object(root, way).ok_or_else(no_object)?;
-                match object.get(last) {
-                    Some(property) => property.set_value(json(value)),
-                    None => drop(object.append(last, json(value))),
-                }
-            }
+        self.touch(path);
+        let set = path.split_last().and_then(|(last, way)| match &mut self.content {
+            Content::Json(json) => json.set(way, last, value),
             Content::Toml(document) => {
-                let table = toml_table(document, way).ok_or_else(no_object)?;
-                table.insert(last, toml(value));
+                toml_table(Rc::make_mut(document), way).map(|table| drop(table.insert(last, toml(value))))
             }
-        }
-        Ok(())
+        });
+        set.ok_or_else(|| no_object(&self.path, path))
     }
 
     /// Appends `value` to the list at `path`, which is created when missing.
@@ -134,13 +123,12 @@ impl Config {
     /// # Errors
     /// `E_INVALID` when something else is there.
     pub fn append(&mut self, path: &[&str], value: &Value) -> Result<()> {
-        let no_list = || no_object(&self.path, path);
-        let (last, way) = path.split_last().ok_or_else(no_list)?;
-        let Content::Json(root) = &self.content else { return Err(no_list()) };
-        let array = json_object(root, way).and_then(|object| object.array_value_or_create(last)).ok_or_else(no_list)?;
-        array.ensure_multiline();
-        array.append(json(value));
-        Ok(())
+        self.touch(path);
+        let appended = path.split_last().and_then(|(last, way)| match &mut self.content {
+            Content::Json(json) => json.append(way, last, value),
+            Content::Toml(_) => None,
+        });
+        appended.ok_or_else(|| no_object(&self.path, path))
     }
 
     /// Removes the value at `path`, and the objects and lists that become empty around it.
@@ -149,22 +137,11 @@ impl Config {
         if self.get(path).is_none() {
             return;
         }
+        self.touch(path);
         match &mut self.content {
-            Content::Json(root) => match last.parse::<usize>() {
-                Ok(at) => {
-                    let array = way.split_last().and_then(|(name, way)| json_object(root, way)?.array_value(name));
-                    if let Some(element) = array.and_then(|array| array.elements().get(at).cloned()) {
-                        element.remove();
-                    }
-                }
-                Err(_) => {
-                    if let Some(property) = json_object(root, way).and_then(|object| object.get(last)) {
-                        property.remove();
-                    }
-                }
-            },
+            Content::Json(json) => drop(json.remove(way, last)),
             Content::Toml(document) => {
-                if let Some(table) = toml_table(document, way) {
+                if let Some(table) = toml_table(Rc::make_mut(document), way) {
                     table.remove(last);
                 }
             }
@@ -181,20 +158,20 @@ impl Config {
 
     /// Removes a top-level name when it is the only one.
     pub fn remove_if_alone(&mut self, name: &str) {
-        if self.value().as_object().is_some_and(|map| map.keys().eq([name])) {
+        let is_alone = match &self.content {
+            Content::Json(json) => json.is_alone(name),
+            Content::Toml(document) => document.iter().map(|(name, _)| name).eq([name]),
+        };
+        if is_alone {
             self.remove(&[name]);
         }
     }
 
-    fn form(&self) -> Form {
-        match self.content {
-            Content::Json(_) => Form::Json,
-            Content::Toml(_) => Form::Toml,
+    /// Remembers the value that a change at `path` may alter.
+    fn touch(&mut self, path: &[&str]) {
+        if let Some(name) = path.first().filter(|name| !self.touched.iter().any(|(known, _)| known == *name)) {
+            self.touched.push(((*name).to_owned(), self.get(&[name])));
         }
-    }
-
-    fn value(&self) -> Value {
-        self.content.value()
     }
 }
 
@@ -203,66 +180,33 @@ impl Content {
         let text = text.trim_start_matches(MARK);
         match form {
             Form::Json => {
-                // An editor may leave white space in an empty file.
-                let text = if text.trim().is_empty() { "{}\n" } else { text };
-                let root = CstRootNode::parse(text, &options());
-                let root = root.map_err(|error| {
-                    broken(path, error.line_display(), error.column_display(), &error.kind().to_string())
-                })?;
-                if root.object_value().is_none() {
-                    return Err(broken(path, 1, 1, "it holds no object"));
-                }
-                if let Some((name, at)) = twice(text) {
-                    let (line, column) = position(text, at);
-                    return Err(broken(path, line, column, &format!("`{name}` stands there twice")));
-                }
-                Ok(Self::Json(root))
+                let json = Json::parse(text).map_err(|Broken(line, column, why)| broken(path, line, column, &why))?;
+                Ok(Self::Json(json))
             }
-            Form::Toml => {
-                text.parse().map(|document| Self::Toml(Box::new(document))).map_err(|error: toml_edit::TomlError| {
-                    let at = error.span().map_or(0, |span| span.start);
-                    let (line, column) = position(text, at);
-                    broken(path, line, column, error.message())
-                })
-            }
-        }
-    }
-
-    fn value(&self) -> Value {
-        match self {
-            Self::Json(root) => root.to_serde_value().unwrap_or_default(),
-            Self::Toml(document) => of_table(document.as_table()),
+            Form::Toml => document_of(text).map(Self::Toml).map_err(|error| {
+                let at = error.span().map_or(0, |span| span.start);
+                let (line, column) = position(text, at);
+                broken(path, line, column, error.message())
+            }),
         }
     }
 }
 
-/// Finds a duplicate name in the outermost object or one directly within, with its position. Programs differ in
-/// which of the two they read.
-fn twice(text: &str) -> Option<(String, usize)> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?;
-    let outer = parsed.value.as_ref()?.as_object()?;
-    let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
-    std::iter::once(outer).chain(inner).find_map(|object| {
-        let mut seen = BTreeSet::new();
-        let name = object.properties.iter().map(|property| &property.name).find(|name| !seen.insert(name.as_str()))?;
-        Some((name.as_str().to_owned(), name.range().start))
+thread_local! {
+    /// The last TOML text that was parsed. Commands look into one file several times, and parsing it is most of what
+    /// they cost.
+    static LAST: RefCell<Option<(String, Rc<DocumentMut>)>> = const { RefCell::new(None) };
+}
+
+fn document_of(text: &str) -> Result<Rc<DocumentMut>, toml_edit::TomlError> {
+    LAST.with_borrow_mut(|last| {
+        if let Some((_, document)) = last.as_ref().filter(|(known, _)| known == text) {
+            return Ok(Rc::clone(document));
+        }
+        let document = Rc::new(text.parse::<DocumentMut>()?);
+        *last = Some((text.to_owned(), Rc::clone(&document)));
+        Ok(document)
     })
-}
-
-/// Returns the JSON syntax that clients read: comments and trailing commas, nothing looser.
-fn options() -> ParseOptions {
-    ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    }
 }
 
 /// Converts a byte offset to line and column, counted from 1.
@@ -274,32 +218,6 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 
 fn ended(text: String) -> String {
     if text.ends_with('\n') { text } else { text + "\n" }
-}
-
-/// Returns the object at `way`, creating objects on the way. A number is an index into an existing list.
-fn json_object(root: &CstRootNode, way: &[&str]) -> Option<CstObject> {
-    let mut object = root.object_value_or_create()?;
-    let mut way = way.iter().peekable();
-    while let Some(name) = way.next() {
-        object = match way.next_if(|next| next.parse::<usize>().is_ok()) {
-            None => object.object_value_or_create(name)?,
-            Some(at) => object.array_value(name)?.elements().get(at.parse::<usize>().ok()?)?.as_object()?,
-        };
-    }
-    Some(object)
-}
-
-fn json(value: &Value) -> CstInputValue {
-    match value {
-        Value::Null => CstInputValue::Null,
-        Value::Bool(yes) => CstInputValue::Bool(*yes),
-        Value::Number(number) => CstInputValue::Number(number.to_string()),
-        Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(list) => CstInputValue::Array(list.iter().map(json).collect()),
-        Value::Object(map) => {
-            CstInputValue::Object(map.iter().map(|(name, value)| (name.clone(), json(value))).collect())
-        }
-    }
 }
 
 fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut dyn toml_edit::TableLike> {
@@ -413,6 +331,76 @@ mod tests {
         Config::read(&path, form)
     }
 
+    fn values(form: Form, text: &str) -> Value {
+        match form {
+            Form::Json if text.is_empty() => json!({}),
+            Form::Json => jsonc_parser::cst::CstRootNode::parse(text, &jsonc_parser::ParseOptions::default())
+                .unwrap()
+                .to_serde_value()
+                .unwrap(),
+            Form::Toml => of_item(text.parse::<DocumentMut>().unwrap().as_item()),
+        }
+    }
+
+    /// Settings of which a client keeps nearly all for itself, as lines.
+    fn large(projects: usize) -> String {
+        let mut text = "{\n  // mine\n  \"startups\": 12,\n  \"projects\": {".to_owned();
+        let project = |at| format!("\n    \"/w/{at}\": {{ \"tools\": [\"Bash\"], /* \u{e9} */ \"cost\": 1.50 }}");
+        text += &(0..projects).map(project).collect::<Vec<_>>().join(",");
+        text + "\n  },\n  \"mcpServers\": {}\n}\n"
+    }
+
+    #[test]
+    fn what_a_client_keeps_for_itself_stays_text() {
+        let (entry, path) = (json!({"command": "/n", "args": ["serve"]}), ["mcpServers", "nudge"]);
+        let text = large(2_000);
+        let trees = || json::TREES.get();
+        let begun = trees();
+        let mut file = config(Form::Json, &text).unwrap();
+        assert_eq!(file.get(&["projects", "/w/7", "tools", "0"]), Some("Bash".into()));
+        assert_eq!(file.get(&["projects", "/w/2000"]), None);
+        file.set(&path, &entry).unwrap();
+        assert!(file.is_changed());
+        let after = file.after();
+        assert!(trees() - begun < 4096, "{} bytes became trees", trees() - begun);
+        assert_eq!(
+            after.replace(&after[after.find("\"mcpServers\"").unwrap()..], ""),
+            text.replace("\"mcpServers\": {}\n}\n", "")
+        );
+        assert_eq!(values(Form::Json, &after)["mcpServers"]["nudge"], entry);
+        let mut again = config(Form::Json, &after).unwrap();
+        again.set(&path, &entry).unwrap();
+        assert!(!again.is_changed());
+        again.remove(&path);
+        assert_eq!(values(Form::Json, &again.after())["projects"], values(Form::Json, &text)["projects"]);
+
+        // What is changed itself becomes a tree, once.
+        let begun = trees();
+        for cost in [2, 3, 4] {
+            file.set(&["projects", "/w/7", "cost"], &cost.into()).unwrap();
+        }
+        assert_eq!(file.get(&["projects", "/w/7", "cost"]), Some(4.into()));
+        assert_eq!(values(Form::Json, &file.after())["projects"]["/w/1999"]["cost"], json!(1.5));
+        assert!(trees() - begun < 2 * text.len());
+    }
+
+    #[test]
+    fn a_toml_text_is_parsed_once_and_each_reader_changes_its_own() {
+        let document = |file: &Config| match &file.content {
+            Content::Toml(document) => Rc::clone(document),
+            Content::Json(_) => unreachable!(),
+        };
+        let path = ["mcp_servers", "nudge"];
+        let (mut first, second) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, TOML).unwrap());
+        assert!(Rc::ptr_eq(&document(&first), &document(&second)));
+        first.set(&path, &json!({"command": "/n"})).unwrap();
+        assert!(first.is_changed() && !second.is_changed());
+        let (third, other) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, &first.after()).unwrap());
+        assert_eq!([second.get(&path), third.get(&path)], [None, None]);
+        assert_eq!(other.get(&path), Some(json!({"command": "/n"})));
+        assert_eq!(third.after(), TOML);
+    }
+
     const JSONC: &str = "{\n    // mine\n    \"z\": 1, /* kept */\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\"},\n    },\n}\n";
     const TOML: &str = "# mine\nmodel = \"x\"   # kept\n\n[mcp_servers.other]\ncommand = \"y\"\n";
 
@@ -449,7 +437,7 @@ mod tests {
             assert_eq!(again.after(), file.after());
             again.remove(&["mcp", "nudge"]);
             assert_eq!(again.get(&["mcp"]), None);
-            assert_eq!(again.value(), config(form, text).unwrap().value());
+            assert_eq!(values(form, &again.after()), values(form, text), "{form:?}");
         }
     }
 

@@ -15,14 +15,13 @@ use super::plan::{File, Plan, PriorEntries, shell_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, login, within};
 use crate::args::Init;
-use crate::programs;
+use crate::{children, programs};
 
 /// The name under which changes are recorded that belong to no client.
 const OURS: &str = "nudge";
 
 /// Time limit of a client's own command; some start slowly.
 const PATIENCE: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(5);
 
 /// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
 ///
@@ -146,9 +145,8 @@ fn ask(question: &str) -> bool {
 
 fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> Result<()> {
     let place = &here.place;
-    let stood = PriorEntries::now(client, place);
-    let mut plan = Plan::new(client, place, here.has_program(client))?;
-    if let Some((words, path)) = plan.command {
+    let Plan { mut files, command, stood } = Plan::new(client, place, here.has_program(client))?;
+    if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
         let failed = ask_client(&words).err();
         // The command may have written the file even when it failed.
@@ -161,9 +159,9 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
             tell(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
         // The command may have changed the hooks' file too, or done less than it was asked to.
-        plan = Plan::new(client, place, false)?;
+        files = Plan::new(client, place, false)?.files;
     }
-    plan.files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
+    files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
 }
 
 /// Runs a client's own command.
@@ -174,17 +172,9 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     let stderr = said.try_clone().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) => break status,
-            None if begun.elapsed() < PATIENCE => std::thread::sleep(POLL),
-            None => {
-                let _ = child.kill().and_then(|()| child.wait());
-                return Err(format!("no end within {} s", PATIENCE.as_secs()));
-            }
-        }
+    let mut running = children::start(&mut command).map_err(|error| error.to_string())?;
+    let Some(status) = running.wait_until(Instant::now() + PATIENCE) else {
+        return Err(format!("no end within {} s", PATIENCE.as_secs()));
     };
     if status.success() {
         return Ok(());

@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 
 use super::clients::ClientFolders;
 use super::config::text_of;
 use super::plan::File;
-use crate::programs;
+use crate::{children, programs};
+
+/// Time limit of the service manager.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns true when the system has a known service manager.
 pub fn is_possible() -> bool {
@@ -98,8 +102,6 @@ fn manage(words: &[&str]) -> Result<(), String> {
     if let Some(home) = std::env::home_dir() {
         command.current_dir(home);
     }
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err(failed()),
-    }
+    let status = children::start(&mut command).ok().and_then(|mut run| run.wait_until(Instant::now() + PATIENCE));
+    if status.is_some_and(|status| status.success()) { Ok(()) } else { Err(failed()) }
 }

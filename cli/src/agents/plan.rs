@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::clients::{Client, ClientFolders, Hooks, is_ours, starts_nudge};
+use super::clients::{Client, ClientFolders, Hooks, Server, is_ours, starts_nudge};
 use super::config::{Config, Form};
 
 /// The changes for one client.
@@ -17,6 +17,8 @@ pub struct Plan {
     pub files: Vec<File>,
     /// The client's own command that registers the server, and the file that it writes.
     pub command: Option<(Vec<String>, PathBuf)>,
+    /// The entries before the changes.
+    pub stood: PriorEntries,
 }
 
 /// A change of a file.
@@ -41,26 +43,19 @@ pub struct PriorEntries {
 const WORDS: [&str; 2] = ["command", "args"];
 
 impl PriorEntries {
-    /// Reads the current entries from a client's settings.
-    pub fn now(client: &Client, place: &ClientFolders) -> Self {
-        let mut stood = Self::default();
-        let server = (client.server)(place);
-        let entry = place.read(&server.file, server.form).ok().and_then(|config| config.get(server.path));
-        for field in WORDS {
-            if let Some(value) = entry.as_ref().and_then(|entry| entry.get(field)) {
-                stood.words.insert(field.into(), value.clone());
-            }
-        }
-        if let Some(hooks) = client.hooks.map(|hooks| hooks(place))
-            && let Ok(config) = place.read(&hooks.file, Form::Json)
-        {
-            let is_there = |(event, matcher): &&(&str, Option<&str>)| {
-                let list = config.get(&["hooks", event]);
-                list.is_some_and(|list| ours(&list, hooks.grouped, Scan::For(*matcher)).is_some())
-            };
-            stood.events = hooks.events.iter().filter(is_there).map(|(event, _)| (*event).to_owned()).collect();
-        }
-        stood
+    /// Takes the current entries from a client's settings: its server's file, and its hooks with theirs.
+    fn of(server: &Server, config: &Config, hooks: Option<(&Hooks, &Config)>) -> Self {
+        let entry = config.get(server.path);
+        let word = |field: &&str| Some(((*field).to_owned(), entry.as_ref()?.get(field)?.clone()));
+        let is_there = |hooks: &Hooks, config: &Config, event: &str, matcher| {
+            let list = config.get(&["hooks", event]);
+            list.is_some_and(|list| ours(&list, hooks.grouped, Scan::For(matcher)).is_some())
+        };
+        let events = hooks.map(|(hooks, config)| {
+            let there = hooks.events.iter().filter(|(event, matcher)| is_there(hooks, config, event, *matcher));
+            there.map(|(event, _)| (*event).to_owned()).collect()
+        });
+        Self { words: WORDS.iter().filter_map(word).collect(), events: events.unwrap_or_default() }
     }
 }
 
@@ -74,6 +69,9 @@ impl Plan {
         let mut configs = Vec::<Config>::new();
         let server = (client.server)(place);
         let at = open(&mut configs, place, &server.file, server.form)?;
+        let hooks = client.hooks.map(|hooks| hooks(place));
+        let hooks = hooks.map(|hooks| Ok((open(&mut configs, place, &hooks.file, Form::Json)?, hooks))).transpose()?;
+        let stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
         let stands = configs[at].get(server.path);
         let mut command = None;
         match stands {
@@ -97,12 +95,10 @@ impl Plan {
                 return Err(Error::invalid(message));
             }
         }
-        if let Some(hooks) = client.hooks {
-            let hooks = hooks(place);
-            let at = open(&mut configs, place, &hooks.file, Form::Json)?;
+        if let Some((at, hooks)) = hooks {
             add_hooks(&mut configs[at], &hooks)?;
         }
-        Ok(Self { files: changed(configs), command })
+        Ok(Self { files: changed(configs), command, stood })
     }
 
     /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that

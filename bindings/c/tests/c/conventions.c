@@ -357,10 +357,111 @@ static void the_library_tells_of_itself(void) {
   CHECK(!nudge_method_name(nudge_method_count()).ptr && !nudge_method_name(SIZE_MAX).ptr);
 }
 
+/* A pointer of the same type that no value of it can have. */
+#define OFF(pointer) ((void *)((char *)(pointer) + 1))
+
+static void what_is_not_aligned_is_seen(void) {
+  nudge_error *error = NULL;
+  nudge_get_params get = {sizeof get, S("api"), S("kept"), NULL};
+  nudge_set_params set = plain_set();
+  nudge_bump_params bump = {.struct_size = sizeof bump, .component = S("api"), .key = S("kept")};
+  nudge_delete_params delete = {.struct_size = sizeof delete, .component = S("api"), .key = S("kept")};
+  nudge_context_params place = {.struct_size = sizeof place};
+  nudge_config config = {.struct_size = sizeof config};
+  nudge_context *context = NULL;
+  nudge_view *view = NULL;
+  nudge_match *found = NULL;
+  nudge_result *result = NULL;
+  size_t before = stored();
+  /* Room for a pointer at an odd address, to see that nothing is written there. */
+  union {
+    void *pointer;
+    double number;
+    char bytes[2 * sizeof(nudge_str)];
+  } room, as_it_was;
+  memset(&room, 0x5a, sizeof room);
+  as_it_was = room;
+  void *odd = OFF(&room);
+
+  CHECK(nudge_context_new(&place, &context, NULL) == NUDGE_OK);
+  CHECK(nudge_view_new(store, context, &view, NULL) == NUDGE_OK);
+  CHECK(nudge_get(store, &get, &found, NULL) == NUDGE_OK);
+  CHECK(nudge_call(store, S("nudge.status"), NONE, NULL, &result, NULL) == NUDGE_OK);
+
+  /* Outputs. */
+  REFUSED(nudge_store_new(NULL, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_connect(NONE, NONE, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_context_new(&place, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_context_detect(NONE, (nudge_strs){NULL, 0}, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_view_new(store, NULL, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_view_get(view, S("api"), S("kept"), odd, &error), "`out` is not aligned");
+  REFUSED(nudge_get(store, &get, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_call(store, S("nudge.import"), S("{\"payload\":{\"components\":{\"x\":{\"hints\":{\"y\":\"z\"}}}}}"), NULL,
+                     odd, &error),
+          "`out` is not aligned");
+  REFUSED(nudge_set(store, &set, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_bump(store, &bump, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_delete(store, &delete, odd, &error), "`out` is not aligned");
+  REFUSED(nudge_result_text(result, S("/version"), odd, &error), "`out` is not aligned");
+  REFUSED(nudge_result_number(result, S("/hints"), odd, &error), "`out` is not aligned");
+  REFUSED(nudge_result_count(result, S(""), odd, &error), "`out` is not aligned");
+
+  /* Handles and params. */
+  nudge_match *other = UNTOUCHED;
+  nudge_result *out = UNTOUCHED;
+  REFUSED(nudge_get(OFF(store), &get, &other, &error), "`store` is not aligned");
+  REFUSED(nudge_get(store, OFF(&get), &other, &error), "nudge_get_params is NULL or not aligned");
+  REFUSED(nudge_view_get(OFF(view), S("api"), S("kept"), &other, &error), "`view` is not aligned");
+  REFUSED(nudge_view_new(store, OFF(context), &view, &error), "`context` is not aligned");
+  REFUSED(nudge_store_new(OFF(&config), (nudge_store **)&out, &error), "nudge_config is NULL or not aligned");
+  REFUSED(nudge_call(OFF(store), S("nudge.status"), NONE, NULL, &out, &error), "`store` is not aligned");
+  REFUSED(nudge_call(store, S("nudge.status"), NONE, OFF(context), &out, &error), "`context` is not aligned");
+  REFUSED(nudge_result_text(OFF(result), S(""), (nudge_str *)&room, &error), "`result` is not aligned");
+  get.context = OFF(context);
+  REFUSED(nudge_get(store, &get, &other, &error), "`context` is not aligned");
+  bump.context = OFF(context);
+  REFUSED(nudge_bump(store, &bump, &out, &error), "`context` is not aligned");
+  set.confidence = OFF(&room.number);
+  REFUSED(nudge_set(store, &set, &out, &error), "`confidence` is not aligned");
+  set.confidence = NULL;
+  set.if_match_version = OFF(&room.number);
+  REFUSED(nudge_set(store, &set, &out, &error), "`if_match_version` is not aligned");
+  set.if_match_version = NULL;
+  set.tags = (nudge_strs){OFF(&room), 1};
+  REFUSED(nudge_set(store, &set, &out, &error), "`tags` is not aligned");
+  set.tags = (nudge_strs){NULL, 0};
+  CHECK((void *)other == UNTOUCHED && (void *)out == UNTOUCHED);
+
+  /* An error that has no place: the call is not made. */
+  CHECK(nudge_set(store, &set, NULL, odd) == NUDGE_E_INVALID);
+  CHECK(nudge_delete(store, &delete, NULL, odd) == NUDGE_E_INVALID);
+
+  /* Accessors and frees. */
+  CHECK(nudge_match_value(OFF(found)).ptr == NULL && nudge_match_json(OFF(found)).ptr == NULL);
+  CHECK(nudge_match_version(OFF(found)) == 0 && nudge_match_parts(OFF(found)).priority == 0);
+  CHECK(nudge_result_json(OFF(result)).ptr == NULL);
+  CHECK(nudge_error_code(OFF(&room)) == 0 && nudge_error_message(OFF(&room)).ptr == NULL);
+  nudge_match_free(OFF(found));
+  nudge_result_free(OFF(result));
+  nudge_view_free(OFF(view));
+  nudge_context_free(OFF(context));
+  nudge_store_free(OFF(store));
+  nudge_error_free(OFF(&room));
+
+  CHECK(is(nudge_match_value(found), "as it was"));
+  CHECK(memcmp(&room, &as_it_was, sizeof room) == 0);
+  CHECK(stored() == before);
+  nudge_match_free(found);
+  nudge_result_free(result);
+  nudge_view_free(view);
+  nudge_context_free(context);
+}
+
 int main(void) {
   store = new_store();
   set_text(store, "api", "kept", "as it was");
   null_is_seen_everywhere();
+  what_is_not_aligned_is_seen();
   accessors_take_null();
   CHECK(stored() == 1);
   texts_are_checked();

@@ -2,18 +2,19 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::children;
+
 /// Time limit of a server's greeting, a tool call or a hook.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time to end after stdin has ended; a Nudge server needs less than one second.
 const FAREWELL: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(2);
 /// Largest amount of stdout that is read; Nudge writes less.
 const MAX_BYTES: u64 = 4 << 20;
 /// Length of the end of stderr that is kept.
@@ -23,7 +24,7 @@ const PROTOCOL: &str = "2025-06-18";
 
 /// A child process. One that does not end by itself when dropped is killed, with all processes that it started.
 pub struct Running {
-    child: Child,
+    program: children::Running,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -47,13 +48,10 @@ impl Running {
     /// # Errors
     /// The system's error, when it cannot be started.
     pub fn start(mut command: Command) -> Result<Self, String> {
-        // A process group, as killing a script alone would leave its children running.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let mut program = children::start(&mut command).map_err(|error| format!("it cannot be started: {error}"))?;
         let (sender, lines) = channel();
-        let mut stdout = child.stdout.take().map(|stdout| BufReader::new(stdout.take(MAX_BYTES)));
+        let mut stdout = program.child.stdout.take().map(|stdout| BufReader::new(stdout.take(MAX_BYTES)));
         std::thread::spawn(move || {
             let mut line = Vec::new();
             while stdout.as_mut().is_some_and(|stdout| stdout.read_until(b'\n', &mut line).is_ok_and(|read| read > 0)) {
@@ -64,7 +62,7 @@ impl Running {
             }
         });
         let (sender, silent) = channel();
-        let (stderr, mut from) = (Arc::<Mutex<Vec<u8>>>::default(), child.stderr.take());
+        let (stderr, mut from) = (Arc::<Mutex<Vec<u8>>>::default(), program.child.stderr.take());
         let kept = Arc::clone(&stderr);
         std::thread::spawn(move || {
             let mut buffer = [0; 1024];
@@ -76,8 +74,8 @@ impl Running {
             }
             let _ = sender.send(());
         });
-        let stdin = child.stdin.take();
-        Ok(Self { child, stdin, lines, stderr, silent, deadline: Instant::now() + PATIENCE, is_server: false })
+        let stdin = program.child.stdin.take();
+        Ok(Self { program, stdin, lines, stderr, silent, deadline: Instant::now() + PATIENCE, is_server: false })
     }
 
     /// Does the MCP handshake and lists the tools.
@@ -172,14 +170,7 @@ impl Running {
     }
 
     fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let begun = Instant::now();
-        loop {
-            match self.child.try_wait() {
-                Ok(None) if begun.elapsed() < patience => std::thread::sleep(POLL),
-                Ok(status) => return status,
-                Err(_) => return None,
-            }
-        }
+        self.program.wait_until(Instant::now() + patience)
     }
 
     /// Describes the exit status, with the last line of stderr.
@@ -201,14 +192,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        if self.ended(if self.is_server { FAREWELL } else { Duration::ZERO }).is_none() {
-            #[cfg(unix)]
-            {
-                use rustix::process::{Pid, Signal, kill_process_group};
-                let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-            }
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        // What has not ended then is ended with `program`.
+        let _ = self.ended(if self.is_server { FAREWELL } else { Duration::ZERO });
     }
 }

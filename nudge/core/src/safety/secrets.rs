@@ -2,8 +2,8 @@
 //!
 //! Rules run from the surest to the vaguest and the first hit wins: structure
 //! (private keys, JSON web tokens), prefixed formats, hex runs, credentials in
-//! URLs, assignments and headers, command-line flags, encoded credentials, and
-//! last a value that is nothing but a random string.
+//! URLs, assignments and headers, command-line flags, netrc entries, sentences,
+//! encoded credentials, and last a value that is nothing but a random string.
 //!
 //! Every rule looks at each byte a bounded number of times, so the whole scan is
 //! linear in the text, whatever the text.
@@ -11,11 +11,16 @@
 mod assign;
 mod classify;
 mod command;
+mod commit;
 mod formats;
 mod header;
 mod names;
+mod netrc;
+mod prose;
 mod random;
 mod read;
+#[cfg(test)]
+mod sibling_tests;
 mod structure;
 mod survey;
 #[cfg(test)]
@@ -48,10 +53,11 @@ pub struct Finding {
 /// The guard is stateless and free to copy; it knows nothing of hints.
 ///
 /// Rejected are AWS key shapes, a maximal run of 32 to 64 hex digits (unless a
-/// label such as `sha256:` precedes it), JSON web tokens, private-key blocks,
-/// the common prefixed token formats, credentials in URLs, `Authorization`
-/// headers, password flags, and assignments of a literal to a secret-looking
-/// name. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`, a
+/// label such as `sha256:` precedes it, or the syntax around it says that it is
+/// a commit), JSON web tokens, private-key blocks, the common prefixed token
+/// formats, credentials in URLs, `Authorization` headers, password flags, netrc
+/// entries, and assignments of a literal to a secret-looking name, in a sentence
+/// too. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`, a
 /// path) pass.
 ///
 /// Time is linear in the text: a few microseconds for a short command, less
@@ -284,10 +290,16 @@ fn scan_shapes(view: &Survey<'_>) -> Option<&'static str> {
     if let Some(rule) = view.words(formats::SHORTEST).find_map(formats::find) {
         return Some(rule);
     }
-    if view.words(32).any(|word| structure::hex_run(word.as_bytes())) {
+    if view.words(32).any(|word| holds_hex(text, word)) {
         return Some("hex-32-64");
     }
     (view.has(Survey::AT) && url::credentials(text)).then_some("url-credentials")
+}
+
+/// Whether `word`, a part of `text`, has a hex run that is no commit.
+fn holds_hex(text: &str, word: &str) -> bool {
+    let start = (word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    structure::hex_runs(word.as_bytes()).any(|run| !commit::is_commit(text, start + run.start, run.len()))
 }
 
 /// The rules that read the text as it stands, each where the survey leaves it a chance.
@@ -296,6 +308,9 @@ fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
         .or_else(|| named(promised, view.text))
         .or_else(|| if view.has(Survey::SEPARATOR) { assign::find(view.text) } else { None })
         .or_else(|| if view.has(Survey::BLANK | Survey::SEPARATOR) { command::find(view.text) } else { None })
+        .or_else(
+            || if view.has(Survey::BLANK) { netrc::find(view.text).or_else(|| prose::find(view.text)) } else { None },
+        )
 }
 
 /// The text as the value of a name that promises `promised`.

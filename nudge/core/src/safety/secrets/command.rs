@@ -3,6 +3,7 @@
 use super::classify::{is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share};
 use super::header::header_credential;
 use super::names::{Promise, WordMap, promise};
+use super::prose::is_term;
 use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
@@ -34,7 +35,7 @@ const OPTIONS: &[(&str, &str, Carries)] = &[
         Carries::Glued,
     ),
     (
-        "sshpass mongosh mongo mongodump mongorestore cqlsh influx unrar clickhouse-client mycli rdesktop ncftp ncftpput mosquitto_sub cypher-shell twine vsce ovsx nuget npx",
+        "sshpass mongosh mongo mongodump mongorestore cqlsh influx unrar clickhouse-client mycli rdesktop ncftp ncftpput mosquitto_sub cypher-shell twine vsce ovsx nuget",
         "-p",
         Carries::Password,
     ),
@@ -95,8 +96,19 @@ fn reads_secret(word: &str, before: &str) -> bool {
         || (word == "-S" && before == "sudo")
 }
 
+/// Whether what was printed goes to a file whose name promises a secret: `> .vault_pass`.
+fn keeps_secret(word: &str, before: &str) -> bool {
+    let glued = word.trim_start_matches('>');
+    if !matches!(before, ">" | ">>" | "tee" | "-a") && glued.len() == word.len() {
+        return false;
+    }
+    let name = glued.rsplit(['/', '\\']).next().unwrap_or(glued);
+    let stem = name.strip_suffix(".txt").unwrap_or(name);
+    matches!(promise(stem.as_bytes()), Promise::Password | Promise::Token)
+}
+
 /// Words that end one command and begin another.
-fn ends_command(word: &str) -> bool {
+pub(super) fn ends_command(word: &str) -> bool {
     matches!(word, "|" | "||" | "&&" | ";" | "&" | "then" | "do") || word.ends_with(';')
 }
 
@@ -104,7 +116,16 @@ fn ends_command(word: &str) -> bool {
 fn takes_words(command: &str) -> bool {
     matches!(
         command,
-        "echo" | "printf" | "Write-Output" | "<<<" | "htpasswd" | "rabbitmqctl" | "net" | "mc" | "wpa_passphrase"
+        "echo"
+            | "printf"
+            | "Write-Output"
+            | "<<<"
+            | "htpasswd"
+            | "rabbitmqctl"
+            | "net"
+            | "mc"
+            | "wpa_passphrase"
+            | "encrypt_string"
     )
 }
 
@@ -139,7 +160,7 @@ pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
 }
 
 /// A word without the quotes and brackets around it.
-fn bare(word: &str) -> &str {
+pub(super) fn bare(word: &str) -> &str {
     let wrapper = |b: &u8| matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'(' | b')');
     let bytes = word.as_bytes();
     let start = bytes.iter().take_while(|b| wrapper(b)).count();
@@ -192,7 +213,7 @@ impl<'a> State<'a> {
                         | ">"
                         | "#"
                 ));
-        if (self.command.is_empty() && !prefix) || is_known(name) {
+        if (self.command.is_empty() && !prefix) || is_known(name) || name == "encrypt_string" {
             self.command = name;
         }
         self.login |= matches!(word.trim_end_matches(':'), "login" | "signin" | "credentials" | "creds");
@@ -211,7 +232,9 @@ impl<'a> State<'a> {
         }
         if !self.echoed {
             self.echoed = self.prints(word);
-        } else if !matches!(self.command, "echo" | "printf") && reads_secret(word, before) {
+        } else if (!matches!(self.command, "echo" | "printf") && reads_secret(word, before))
+            || keeps_secret(word, before)
+        {
             return Some("piped-credential");
         }
         if self.positional(word) {
@@ -248,6 +271,8 @@ impl<'a> State<'a> {
             // `mc alias set NAME URL ACCESS-KEY SECRET-KEY`
             "mc" => second.starts_with("http"),
             "wpa_passphrase" => second == "wpa_passphrase",
+            // `ansible-vault encrypt_string X --name NAME`
+            "encrypt_string" => return !last.starts_with('-') && !word.starts_with('-') && is_passwordish(word),
             "sqlplus" | "sqlldr" | "expdp" | "impdp" => return is_oracle_login(word),
             "bundle" => return second == "config" && is_pair(word),
             "redis-cli" => last.eq_ignore_ascii_case("auth"),
@@ -329,6 +354,10 @@ impl<'a> State<'a> {
             return is_random_argument(word, 20).then_some("secret-assignment");
         }
         let promised = promise(flag.trim_end_matches([':', '=']).as_bytes());
+        // `docker build --secret id=npmrc,src=FILE`: which secret, and where it lies.
+        if is_place(word) {
+            return None;
+        }
         let is_option = flag.starts_with('-') && !copula;
         let secret = match promised {
             Promise::None | Promise::Phrase | Promise::Cookie | Promise::Header => false,
@@ -338,7 +367,8 @@ impl<'a> State<'a> {
             }
             Promise::Weak => is_option && is_random_argument(word, 16),
             Promise::Password => {
-                (raw.starts_with(['\'', '"']) || is_strong(word))
+                !is_term(word)
+                    && (raw.starts_with(['\'', '"']) || is_strong(word))
                     && (!word.contains('=') || is_random_argument(word, 8))
                     && is_secret(promised, word, false)
             }
@@ -387,7 +417,7 @@ fn is_pgpass(word: &str) -> bool {
 }
 
 /// A password in prose must not be mistaken for a term: digits and letters and marks, not a path or a file name.
-fn is_strong(word: &str) -> bool {
+pub(super) fn is_strong(word: &str) -> bool {
     let bytes = word.as_bytes();
     let mark =
         bytes.iter().any(|b| matches!(b, b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+'));
@@ -412,6 +442,7 @@ pub(super) fn is_flag_value(word: &str) -> bool {
         && !is_placeholder(word)
         && !word.starts_with('-')
         && !word.ends_with(':')
+        && !is_relative_path(word)
         && !bytes.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'_' | b'-'))
         && (bytes.iter().any(|b| !b.is_ascii_lowercase()) || bytes.len() >= 6)
 }
@@ -421,6 +452,23 @@ fn is_pair(word: &str) -> bool {
     is_basic_pair(word)
         || word.split_once(':').is_some_and(|(user, pass)| !is_reference(user) && user != pass && is_flag_value(pass))
         || (word.ends_with(':') && is_random_argument(word.trim_end_matches(':'), 16))
+}
+
+/// `id=npmrc,src=$HOME/.npmrc`: a list of where something is.
+fn is_place(word: &str) -> bool {
+    word.split(',').all(|part| {
+        part.split_once('=').is_some_and(|(name, value)| {
+            matches!(name, "id" | "src" | "source" | "env" | "type" | "target" | "dst" | "mode" | "uid" | "gid")
+                && (is_reference(value) || !is_random(value, 16))
+        })
+    })
+}
+
+/// `packages/secret-manager/tsconfig.json`: words with slashes between them.
+fn is_relative_path(word: &str) -> bool {
+    word.contains('/')
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_' | b'@'))
+        && wordy_share(word.as_bytes()) >= 75
 }
 
 /// A random-looking word that is no reference, placeholder, path or public value.

@@ -53,7 +53,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("slack-token", Word, 24, "xapp-"),
     ("slack-webhook", Path, 24, "hooks.slack.com/services/ hooks.slack.com/workflows/ hooks.slack-gov.com/services/"),
     ("slack-webhook", Path, 20, "hooks.slack.com/triggers/"),
-    ("stripe-key", Alnum, 10, "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_"),
+    ("stripe-key", Alnum, 10, "sk_live_ sk_prod_ rk_live_ rk_prod_"),
     ("stripe-key", Base64, 20, "whsec_"),
     ("stripe-key", Word, 16, "sk_sbox_"),
     ("stripe-key", Word, 20, "sk_org_"),

@@ -1,6 +1,6 @@
 //! Values that are nothing but a random string, and long tokens behind a short prefix.
 
-use super::classify::{Mix, case_changes, distinct, is_random, is_uuid, is_word_byte, wordy_share};
+use super::classify::{Mix, case_changes, distinct, is_random, is_test_key, is_uuid, is_word_byte, wordy_share};
 use super::names::describes_public;
 use super::structure::{Encoded, decode_base64};
 use super::verdict::is_public_token;
@@ -34,6 +34,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && distinct(bytes, 14) > 13
         && has_solid_piece(bytes)
         && !is_public_token(text)
+        && !text.rsplit_once('=').is_some_and(|(_, value)| is_test_key(value))
         && !is_labelled_digest(text)
         && !is_readable(text)
 }

@@ -3,6 +3,7 @@
 use super::classify::{distinct, is_word_byte, wordy_share};
 use super::formats::starts_token;
 use aho_corasick::AhoCorasick;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// A private-key block that has a body (armour alone, as in a regex or in documentation, is harmless).
@@ -68,34 +69,32 @@ pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
         && distinct(&bytes[dot + 1..after], 6) > 5
 }
 
-/// A maximal run of 32 to 64 hex digits that no digest label precedes (semantics section 7).
-pub(super) fn hex_run(bytes: &[u8]) -> bool {
+/// The maximal runs of 32 to 64 hex digits that no digest label precedes (semantics section 7).
+pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     const LABELS: [&[u8]; 7] = [b"md5", b"sha1", b"sha224", b"sha256", b"sha384", b"sha512", b"blake3"];
     let mut start = 0;
-    while start + 32 <= bytes.len() {
-        // The last byte that is no digit decides where a run could begin at the earliest.
-        if let Some(at) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
-            start += at + 1;
-            continue;
+    std::iter::from_fn(move || {
+        while start + 32 <= bytes.len() {
+            // The last byte that is no digit decides where a run could begin at the earliest.
+            if let Some(at) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
+                start += at + 1;
+                continue;
+            }
+            let length = bytes[start..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
+            let run = start..start + length;
+            start = run.end + 1;
+            let labelled = run.start > 0
+                && matches!(bytes[run.start - 1], b':' | b'-')
+                && LABELS.iter().any(|label| {
+                    let head = &bytes[..run.start - 1];
+                    head.len() >= label.len() && head[head.len() - label.len()..].eq_ignore_ascii_case(label)
+                });
+            if length <= 64 && !labelled {
+                return Some(run);
+            }
         }
-        let length = bytes[start..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        let next = start + length + 1;
-        if length > 64 {
-            start = next;
-            continue;
-        }
-        let labelled = start > 0
-            && matches!(bytes[start - 1], b':' | b'-')
-            && LABELS.iter().any(|label| {
-                let head = &bytes[..start - 1];
-                head.len() >= label.len() && head[head.len() - label.len()..].eq_ignore_ascii_case(label)
-            });
-        if !labelled {
-            return true;
-        }
-        start = next;
-    }
-    false
+        None
+    })
 }
 
 /// What a base64 token turned out to hold.

@@ -5,12 +5,12 @@ use super::{Finding, SecretGuard};
 use serde_json::{Value, json};
 
 const GUARD: SecretGuard = SecretGuard::new();
-const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-const HEX: &str = "0123456789abcdef";
+pub(super) const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+pub(super) const HEX: &str = "0123456789abcdef";
 const UPPER: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ234567";
 
 /// A small deterministic generator.
-struct Maker(u64);
+pub(super) struct Maker(pub u64);
 
 impl Maker {
     fn next(&mut self) -> usize {
@@ -18,7 +18,7 @@ impl Maker {
         usize::try_from(self.0 >> 33).unwrap_or(0)
     }
 
-    fn text(&mut self, length: usize, alphabet: &str) -> String {
+    pub(super) fn text(&mut self, length: usize, alphabet: &str) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         (0..length).map(|_| letters[self.next() % letters.len()]).collect()
     }
@@ -28,7 +28,7 @@ impl Maker {
     }
 
     /// `Xk3…`: a password with letters of both cases, digits and a mark.
-    fn password(&mut self) -> String {
+    pub(super) fn password(&mut self) -> String {
         format!("{}7{}!{}", self.text(6, LETTERS), self.text(4, HEX), self.text(4, LETTERS))
     }
 }
@@ -38,12 +38,12 @@ fn rule(text: &str) -> Option<&'static str> {
 }
 
 #[track_caller]
-fn refused(text: &str) {
+pub(super) fn refused(text: &str) {
     assert!(rule(text).is_some(), "passed: {text}");
 }
 
 #[track_caller]
-fn clean(text: &str) {
+pub(super) fn clean(text: &str) {
     assert_eq!(rule(text), None, "refused: {text}");
 }
 
@@ -101,7 +101,7 @@ fn hex_runs_follow_the_contract() {
         for run in [run.clone(), run.to_uppercase()] {
             let expected = (32..=64).contains(&length).then_some("hex-32-64");
             assert_eq!(rule(&run), expected, "{run}");
-            for text in [format!("git checkout {run}"), format!("x_{run}_y"), format!("id=0x{run}.")] {
+            for text in [format!("deploy --build {run}"), format!("x_{run}_y"), format!("id=0x{run}.")] {
                 assert_eq!(rule(&text), expected, "{text}");
             }
             for label in ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake3"] {
@@ -355,6 +355,15 @@ fn repeated_rule_texts_are_scanned_in_full() {
             "\u{20ac}",
             "\\n",
             "a:1234: ",
+            "machine a.b login x password ",
+            "the password for it is ",
+            "with password a1 ",
+            "ansible-vault encrypt_string ",
+            "git checkout ",
+            "github:a/b/",
+            "a/b@",
+            &"0123456789abcdef@".repeat(4),
+            &format!("git show {} ", "0123456789abcdef01234567".repeat(2).split_at(40).0),
         ]
         .map(str::to_owned),
     );

@@ -125,7 +125,7 @@ const PUBLIC_STARTS: &[&str] = &[
     "sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "SHA256:", "h1:", "q1:", "pk_", "pk.", "pub", "evt_",
     "cus_", "pi_", "price_", "prod_", "sub_", "arn:", "urn:", "did:", "data:", "AAAAB3Nza", "AAAAC3Nza",
     "AAAAE2Vj", "AAAAGnNr", "LS0tLS1CRUdJTiBD", "LS0tLS1CRUdJTiBQVUJ", "bafy", "age1", "npm-", "npub1", "ssh-",
-    "phc_", "AROA", "AIDA", "projects/",
+    "phc_", "AROA", "AIDA", "projects/", "sk_test_", "rk_test_",
 ];
 
 static PUBLIC: LazyLock<Option<AhoCorasick>> =

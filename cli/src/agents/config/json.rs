@@ -1,0 +1,190 @@
+//! JSON with comments, as clients keep their settings.
+//!
+//! The tree that keeps every comment costs much more than the text. A client may keep megabytes of its own beside the
+//! few lines that matter here, so a large value of the outermost object stays text until it is asked for.
+
+use std::collections::BTreeSet;
+
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::Value;
+
+/// Longest value of the outermost object that becomes a tree at once, in bytes.
+const TREE_LIMIT: usize = 4096;
+
+/// A document.
+pub(super) struct Json {
+    root: CstRootNode,
+    /// The large values of the outermost object that are still text, by name. In the tree each is one literal.
+    texts: Vec<(String, String)>,
+}
+
+/// Why a text is no document: line and column, counted from 1, and the reason.
+pub(super) struct Broken(pub usize, pub usize, pub String);
+
+impl Json {
+    pub(super) fn parse(text: &str) -> Result<Self, Broken> {
+        // An editor may leave white space in an empty file.
+        let text = if text.trim().is_empty() { "{}\n" } else { text };
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &options())
+            .map_err(|error| Broken(error.line_display(), error.column_display(), error.kind().to_string()))?;
+        let no_object = || Broken(1, 1, "it holds no object".into());
+        let outer = parsed.value.as_ref().and_then(|value| value.as_object()).ok_or_else(no_object)?;
+        // Programs differ in which of two they read.
+        let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
+        for object in std::iter::once(outer).chain(inner) {
+            let mut seen = BTreeSet::new();
+            if let Some(property) = object.properties.iter().find(|property| !seen.insert(property.name.as_str())) {
+                let (line, column) = super::position(text, property.name.range().start);
+                return Err(Broken(line, column, format!("`{}` stands there twice", property.name.as_str())));
+            }
+        }
+        let (mut short, mut end, mut texts) = (String::new(), 0, Vec::new());
+        for property in &outer.properties {
+            let range = property.value.range();
+            if range.end - range.start > TREE_LIMIT {
+                short += &text[end..range.start];
+                short += "\"\"";
+                end = range.end;
+                texts.push((property.name.as_str().to_owned(), text[range.start..range.end].to_owned()));
+            }
+        }
+        short += &text[end..];
+        Ok(Self { root: tree(&short, &texts).ok_or_else(no_object)?, texts })
+    }
+
+    /// Returns the value at `path`; a number is an index into a list.
+    pub(super) fn get(&self, path: &[&str]) -> Option<Value> {
+        if let Some((text, rest)) = path.split_first().and_then(|(name, rest)| Some((self.text(name)?, rest))) {
+            let mut value: Value = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?.value?.into();
+            for name in rest {
+                value = match &mut value {
+                    Value::Array(list) => list.get_mut(name.parse::<usize>().ok()?)?.take(),
+                    value => value.get_mut(*name)?.take(),
+                };
+            }
+            return Some(value);
+        }
+        let mut node = self.root.value()?;
+        for name in path {
+            node = match node.as_array() {
+                Some(array) => array.elements().get(name.parse::<usize>().ok()?)?.clone(),
+                None => node.as_object()?.get(name)?.value()?,
+            };
+        }
+        node.to_serde_value()
+    }
+
+    /// Puts `value` at `path`, whose last part is `last`; `None` when something on the way is no object.
+    pub(super) fn set(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
+        let object = self.object(way, last)?;
+        match object.get(last) {
+            Some(property) => property.set_value(input(value)),
+            None => drop(object.append(last, input(value))),
+        }
+        Some(())
+    }
+
+    /// Appends `value` to the list `last` at `way`, which is created when missing; `None` when something else is there.
+    pub(super) fn append(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
+        let array = self.object(way, last)?.array_value_or_create(last)?;
+        array.ensure_multiline();
+        array.append(input(value));
+        Some(())
+    }
+
+    /// Removes `last` at `way`.
+    pub(super) fn remove(&mut self, way: &[&str], last: &str) -> Option<()> {
+        match (last.parse::<usize>(), way.split_last()) {
+            (Ok(at), Some((name, way))) => {
+                self.object(way, name)?.array_value(name)?.elements().get(at)?.clone().remove();
+            }
+            _ => self.object(way, last)?.get(last)?.remove(),
+        }
+        Some(())
+    }
+
+    /// Returns true when the outermost object has this name and no other.
+    pub(super) fn is_alone(&self, name: &str) -> bool {
+        let properties = self.root.object_value().map(|object| object.properties()).unwrap_or_default();
+        matches!(&properties[..], [property] if property.decoded_name().as_deref() == Some(name))
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        self.root.to_string()
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
+    }
+
+    /// Returns the object at `way`, creating objects on the way, to change what is below `last`. A number is an index
+    /// into an existing list.
+    fn object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
+        let outermost = way.first().unwrap_or(&last);
+        if self.text(outermost).is_some() {
+            // From now on all of it is a tree: a name that is changed is hardly ever large.
+            self.root = tree(&self.to_text(), &[])?;
+            self.texts.clear();
+        }
+        let mut object = self.root.object_value_or_create()?;
+        let mut way = way.iter().peekable();
+        while let Some(name) = way.next() {
+            object = match way.next_if(|next| next.parse::<usize>().is_ok()) {
+                None => object.object_value_or_create(name)?,
+                Some(at) => object.array_value(name)?.elements().get(at.parse::<usize>().ok()?)?.as_object()?,
+            };
+        }
+        Some(object)
+    }
+}
+
+/// Parses a tree; the values of `texts` come in as literals.
+fn tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
+    #[cfg(test)]
+    TREES.with(|bytes| bytes.set(bytes.get() + text.len()));
+    let root = CstRootNode::parse(text, &options()).ok()?;
+    let object = root.object_value()?;
+    for (name, text) in texts {
+        if let Some(CstNode::Leaf(leaf)) = object.get(name).and_then(|property| property.value()) {
+            CstNode::Leaf(leaf).as_string_lit()?.set_raw_value(text.clone());
+        }
+    }
+    Some(root)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes have become trees on this thread.
+    pub(super) static TREES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Returns the JSON syntax that clients read: comments and trailing commas, nothing looser.
+fn options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(yes) => CstInputValue::Bool(*yes),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(list) => CstInputValue::Array(list.iter().map(input).collect()),
+        Value::Object(map) => {
+            CstInputValue::Object(map.iter().map(|(name, value)| (name.clone(), input(value))).collect())
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Programs of others that this process starts and waits for: git, a client's own command, what `nudge doctor` tries.
+//! None outlives it, nor does what such a program has started, however this process ends: by itself, by the end of its
+//! stdin, or by a signal that can be caught.
+//!
+//! On Unix each leads a process group of its own, which is ended as a whole. Elsewhere only the program itself is.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
+
+/// Time that a program has to end by itself once it is told to, before it is killed.
+#[cfg(unix)]
+const FAREWELL: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(1);
+
+/// The programs that run now, by process id. None of these has been waited for, so no other process has its id.
+struct Live {
+    ids: Vec<u32>,
+    /// This process ends: nothing is started any more.
+    is_ending: bool,
+    #[cfg(unix)]
+    signals: Signals,
+}
+
+static LIVE: Mutex<Live> = Mutex::new(Live {
+    ids: Vec::new(),
+    is_ending: false,
+    #[cfg(unix)]
+    signals: Signals { are_watched: false, of_others: Vec::new() },
+});
+
+fn live() -> MutexGuard<'static, Live> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A program that runs. It is ended when this is dropped.
+pub struct Running {
+    /// The process; its streams may be taken.
+    pub child: Child,
+    status: Option<ExitStatus>,
+}
+
+/// Starts a program.
+///
+/// # Errors
+/// The system's error; `Interrupted` when this process is about to end.
+pub fn start(command: &mut Command) -> io::Result<Running> {
+    #[cfg(unix)]
+    {
+        std::os::unix::process::CommandExt::process_group(command, 0);
+        watch_signals();
+    }
+    // Locked while it starts, so that whoever ends this process knows of it.
+    let mut live = live();
+    if live.is_ending {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let child = command.spawn()?;
+    live.ids.push(child.id());
+    Ok(Running { child, status: None })
+}
+
+impl Running {
+    /// Returns how the program has ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            // Locked, as its id may be another's once it was waited for.
+            let mut live = live();
+            self.status = self.child.try_wait()?;
+            if self.status.is_some() {
+                live.ids.retain(|id| *id != self.child.id());
+            }
+        }
+        Ok(self.status)
+    }
+
+    /// Waits for the program's end; `None` when it still runs at `deadline`.
+    pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
+        loop {
+            match self.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL),
+                ended => return ended.ok().flatten(),
+            }
+        }
+    }
+
+    /// Ends the program, and what it has started.
+    pub fn end(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        end(&[self.child.id()]);
+        let _ = self.child.kill();
+        let mut live = live();
+        self.status = self.child.wait().ok();
+        live.ids.retain(|id| *id != self.child.id());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Ends all programs that run, as this process is about to end. None can be started from now on.
+pub fn end_all() {
+    let mut live = live();
+    live.is_ending = true;
+    end(&live.ids);
+}
+
+/// Ends process groups: asks them to, so that a program can end its own, and kills what is left. The leaders stay to
+/// be waited for.
+#[cfg(unix)]
+fn end(ids: &[u32]) {
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+    let groups: Vec<_> = ids.iter().filter_map(|id| Pid::from_raw(i32::try_from(*id).ok()?)).collect();
+    let send = |signal| {
+        for group in &groups {
+            let _ = kill_process_group(*group, signal);
+        }
+    };
+    let looking = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let runs = |group: &Pid| matches!(waitid(WaitId::Pid(*group), looking), Ok(None));
+    send(Signal::TERM);
+    let deadline = Instant::now() + FAREWELL;
+    while groups.iter().any(runs) && Instant::now() < deadline {
+        std::thread::sleep(POLL);
+    }
+    send(Signal::KILL);
+}
+
+#[cfg(not(unix))]
+fn end(_: &[u32]) {}
+
+/// Who takes care of signals.
+#[cfg(unix)]
+struct Signals {
+    are_watched: bool,
+    /// Those that end nothing here, as others listen to them.
+    of_others: Vec<std::ffi::c_int>,
+}
+
+/// Says that somebody else in this process listens to these signals and ends it, if that is meant.
+#[cfg(unix)]
+pub fn leave_signals(kinds: &[SignalKind]) {
+    live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
+}
+
+/// A signal to end goes to this process alone, as the programs are in groups of their own: it is passed on to them.
+/// Where it cannot be listened to, the programs are started all the same.
+#[cfg(unix)]
+fn watch_signals() {
+    use tokio::signal::unix::signal;
+
+    if std::mem::replace(&mut live().signals.are_watched, true) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let within = runtime.enter();
+        let Ok(mut signals) = signal(kind) else { continue };
+        drop(within);
+        let number = kind.as_raw_value();
+        runtime.spawn(async move {
+            while signals.recv().await.is_some() {
+                let live = live();
+                if !live.signals.of_others.contains(&number) {
+                    end(&live.ids);
+                    // Still locked, so that nobody takes the end of a program for its answer. The code is a shell's.
+                    std::process::exit(128 + number);
+                }
+            }
+        });
+    }
+    std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+}

@@ -1,0 +1,117 @@
+//! Hex runs that the syntax around them says are commits: `git checkout SHA`,
+//! `github:owner/repository/SHA`, `owner/action@SHA`.
+
+use super::classify::is_word_byte;
+
+/// How far before a commit its command may begin.
+const COMMAND_LIMIT: usize = 256;
+
+/// The commands of git that take commits and nothing secret.
+const VERBS: &[&str] = &[
+    "bisect",
+    "blame",
+    "branch",
+    "cat-file",
+    "checkout",
+    "describe",
+    "diff",
+    "diff-tree",
+    "log",
+    "ls-tree",
+    "merge-base",
+    "rebase",
+    "reset",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "show",
+    "switch",
+    "tag",
+    "worktree",
+];
+
+/// Their options whose next word is a text.
+const TEXTS: &[&str] = &["-S", "-G", "-m", "-F", "--grep", "--author", "--committer", "--message"];
+
+/// The first words of a flake reference that names an owner and a repository.
+const FORGES: &[&str] = &["github", "gitlab", "sourcehut"];
+
+/// Whether the `length` hex digits at `at` are a whole commit, by the syntax they stand in.
+/// Looks at a bounded number of bytes.
+pub(super) fn is_commit(text: &str, at: usize, length: usize) -> bool {
+    if !matches!(length, 40 | 64) {
+        return false;
+    }
+    let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + length..]);
+    is_flake(before, after) || is_action(before, after) || is_revision(before, after)
+}
+
+/// Letters, digits and the marks that names of owners, repositories and folders have.
+fn is_name_byte(b: u8) -> bool {
+    is_word_byte(&b) || matches!(b, b'-' | b'.' | b'~')
+}
+
+/// Takes `mark` and a name before it off the end.
+fn strip_name(bytes: &[u8], mark: u8) -> Option<&[u8]> {
+    let rest = bytes.strip_suffix(&[mark])?;
+    let name = rest.iter().rev().take(COMMAND_LIMIT).take_while(|b| is_name_byte(**b)).count();
+    (name > 0).then(|| &rest[..rest.len() - name])
+}
+
+/// Whether nothing but a blank, a quote or a bracket stands there.
+fn is_edge(b: Option<&u8>) -> bool {
+    b.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')'))
+}
+
+/// `github:owner/repository/SHA`
+fn is_flake(before: &[u8], after: &[u8]) -> bool {
+    let forge =
+        strip_name(before, b'/').and_then(|rest| strip_name(rest, b'/')).and_then(|rest| rest.strip_suffix(b":"));
+    forge.is_some_and(|head| {
+        FORGES
+            .iter()
+            .any(|forge| head.strip_suffix(forge.as_bytes()).is_some_and(|rest| !rest.last().is_some_and(is_word_byte)))
+    }) && (is_edge(after.first()) || matches!(after.first(), Some(b'#' | b'?')))
+}
+
+/// `owner/action@SHA`, or with a folder: a word of its own.
+fn is_action(before: &[u8], after: &[u8]) -> bool {
+    let Some(word) = before.strip_suffix(b"@") else {
+        return false;
+    };
+    let path = word.iter().rev().take(COMMAND_LIMIT).take_while(|b| is_name_byte(**b) || **b == b'/').count();
+    let (head, path) = word.split_at(word.len() - path);
+    let mut names = path.split(|b| *b == b'/');
+    path.contains(&b'/') && names.all(|name| !name.is_empty()) && is_edge(head.last()) && is_edge(after.first())
+}
+
+/// `git checkout SHA`, `git diff SHA..SHA`, `git show SHA:FILE`: the command on whose line it stands.
+fn is_revision(before: &[u8], after: &[u8]) -> bool {
+    let ends = is_edge(after.first())
+        || matches!(after.first(), Some(b'^' | b'~' | b':'))
+        || after.starts_with(b"..")
+        || after.starts_with(b"@{");
+    let head = &before[before.len().saturating_sub(COMMAND_LIMIT)..];
+    let start = head
+        .iter()
+        .rposition(|b| matches!(b, b'\n' | b'\r' | b';' | b'|' | b'&' | b'`' | b'(' | b'"' | b'\''))
+        .map_or(0, |at| at + 1);
+    let Some(line) = std::str::from_utf8(&head[start..]).ok().filter(|_| ends) else {
+        return false;
+    };
+    // The word that the commit stands in so far: `HEAD..` or `^`.
+    let (line, word) = line.rsplit_once([' ', '\t']).unwrap_or(("", line));
+    if !(word.is_empty() || word == "^" || word.ends_with("..")) {
+        return false;
+    }
+    let mut words = line.split_ascii_whitespace().skip_while(|word| !matches!(word.rsplit('/').next(), Some("git")));
+    if words.next().is_none() {
+        return false;
+    }
+    // git's own options: `-C FOLDER`, `-c NAME=VALUE`, `--no-pager`.
+    let mut verb = words.next();
+    while let Some(option) = verb.filter(|word| word.starts_with('-')) {
+        verb = if matches!(option, "-C" | "-c") { words.nth(1) } else { words.next() };
+    }
+    verb.is_some_and(|verb| VERBS.contains(&verb)) && !words.last().is_some_and(|word| TEXTS.contains(&word))
+}

@@ -1,0 +1,193 @@
+//! Secrets told in a sentence: `the db password for staging is X`, `use password X`, `ansible-vault-pass X`.
+
+use super::classify::{Mix, digit_changes, is_passwordish, is_random, is_uuid, is_wordlike};
+use super::command::{bare, ends_command, is_strong};
+use super::names::{Promise, WordSet, promise};
+use super::verdict::{is_secret, is_token_like};
+use std::sync::LazyLock;
+
+/// How many words may describe what the secret is for.
+const DESCRIPTION_LIMIT: u8 = 6;
+
+/// Words with digits that name a technique, a product or a format.
+static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
+    "1password sha1 sha2 sha3 sha224 sha256 sha384 sha512 md4 md5 argon2 argon2i argon2d argon2id base32 base58 base64 \
+     base64url oauth1 oauth2 auth0 auth2 utf8 utf16 utf32 x509 s3 ec2 r2 k8s k3s pkcs1 pkcs7 pkcs8 pkcs11 pkcs12 p12 \
+     pbkdf1 pbkdf2 pbes2 bcrypt2 scrypt2 crypt3 ed25519 ed448 x25519 curve25519 rs256 rs384 rs512 hs256 hs384 hs512 \
+     es256 es384 es512 ps256 aes128 aes192 aes256 rsa2048 rsa4096 rot13 des3 rc4 h2 h2c http2 http3 db2 neo4j ipv4 \
+     ipv6 krb5 u2f fido2 blake2 blake2b blake2s blake3 crc32 win32 win64 x86 arm64 amd64 log4j web3 i18n l10n a11y \
+     latin1 cp1252 ascii85 python2 python3 http1 sqlite3 psycopg2 boto3 gpg2 bip39 es6 e2e"
+        .split_ascii_whitespace()
+        .map(str::as_bytes)
+        .collect()
+});
+
+/// What the sentence has told so far.
+struct Sentence<'a> {
+    text: &'a str,
+    /// What was spoken of, and how many more words may describe it.
+    subject: Promise,
+    left: u8,
+    /// The next word is the secret, if it is one.
+    expects: bool,
+    /// Something is being set or changed: `to` comes before what it becomes.
+    setting: bool,
+    /// Something is being used, whose name comes next.
+    using: bool,
+    previous: &'a str,
+}
+
+/// Finds a secret that a sentence tells.
+pub(super) fn find(text: &str) -> Option<&'static str> {
+    let mut sentence =
+        Sentence { text, subject: Promise::None, left: 0, expects: false, setting: false, using: false, previous: "" };
+    for raw in text.split_ascii_whitespace() {
+        if sentence.tells(raw) {
+            return Some("secret-assignment");
+        }
+    }
+    None
+}
+
+impl<'a> Sentence<'a> {
+    /// Takes the next word. True if it is a secret.
+    fn tells(&mut self, raw: &'a str) -> bool {
+        let word = bare(raw).trim_end_matches(':');
+        if self.expects {
+            if is_adverb(word) || word.is_empty() {
+                return false;
+            }
+            if is_told(self.subject, word) && (!is_slight(word) || ends_clause(self.text, raw)) {
+                return true;
+            }
+            (self.expects, self.subject) = (false, Promise::None);
+        } else if self.subject > Promise::None {
+            self.describe(word, raw);
+        }
+        if !self.expects {
+            self.name(word, raw);
+        }
+        if raw.ends_with(['.', '!', '?']) || ends_command(raw) {
+            (self.subject, self.expects, self.setting, self.using) = (Promise::None, false, false, false);
+        }
+        self.setting |= matches!(word, "set" | "change" | "changed" | "reset" | "rotated" | "update" | "updated");
+        self.using = matches!(word, "use" | "Use" | "using" | "with")
+            || (self.using && matches!(word, "the" | "this" | "my" | "our" | "following"));
+        self.previous = raw;
+        false
+    }
+
+    /// A word after the name: what it is for, or that its value follows.
+    fn describe(&mut self, word: &str, raw: &str) {
+        let copula = matches!(word, "is" | "was" | "=" | "->" | "=>" | "\u{2192}" | "equals" | "remains" | "becomes");
+        self.expects = copula || (self.setting && word == "to") || (self.left > 0 && raw.ends_with(':'));
+        if matches!(word, "for" | "of" | "on" | "to" | "in" | "at" | "from") || raw.starts_with('(') {
+            self.left = DESCRIPTION_LIMIT;
+            self.expects |= raw.ends_with(':');
+        } else if self.left > 0 {
+            self.left -= 1;
+        } else if !self.expects {
+            self.subject = Promise::None;
+        }
+    }
+
+    /// Whether the word is the name of a secret.
+    fn name(&mut self, word: &'a str, raw: &str) {
+        let noun = word.strip_suffix("'s").or_else(|| word.strip_suffix("\u{2019}s")).unwrap_or(word);
+        let last = noun.bytes().last().unwrap_or(b' ').to_ascii_lowercase();
+        if !(2..=32).contains(&noun.len())
+            || !matches!(last, b'd' | b'e' | b's' | b'w' | b'n' | b't' | b'y')
+            || noun.starts_with('-')
+            || noun.contains(['/', '=', '.'])
+        {
+            return;
+        }
+        let mut promised = promise(noun.as_bytes());
+        if noun.eq_ignore_ascii_case("key") {
+            // "api key": the word before says of what kind.
+            let start = self.offset(self.previous);
+            let pair = self.text.get(start..self.offset(raw) + raw.len()).filter(|pair| pair.len() <= 32);
+            promised = pair.map_or(Promise::None, |pair| promise(pair.trim_end_matches([':', ',']).as_bytes()));
+        }
+        if !matches!(promised, Promise::Password | Promise::Token) {
+            return;
+        }
+        (self.subject, self.left) = (promised, 0);
+        let before = bare(self.previous);
+        // A name of this kind stands for nothing but the secret itself.
+        let vault = promised == Promise::Password && (noun.contains("vault") || before.ends_with("vault"));
+        self.expects = noun.len() < word.len() || vault || (promised == Promise::Password && self.using);
+    }
+
+    /// Where `part` begins in the text that it was taken from.
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
+    }
+}
+
+fn is_adverb(word: &str) -> bool {
+    matches!(word, "now" | "still" | "currently" | "just" | "always" | "simply" | "be" | "is" | "=" | "->" | "**")
+}
+
+/// Whether the word is a secret rather than a term, a name or a place.
+fn is_told(promised: Promise, word: &str) -> bool {
+    let word = word.trim_matches('*');
+    if word.contains(['/', '(']) || word.starts_with(['@', '#', '-']) || is_term(word) {
+        return false;
+    }
+    let drawn = match promised {
+        Promise::Password => is_passwordish(word) && !is_file_name(word),
+        _ => {
+            is_uuid(word.as_bytes())
+                || is_random(word, 12)
+                || (word.len() >= 12 && is_token_like(word) && digit_changes(word.as_bytes()) >= 4)
+        }
+    };
+    drawn && is_secret(promised, word, false)
+}
+
+/// A name and few digits: a password, or a column, a step, a host.
+fn is_slight(word: &str) -> bool {
+    Mix::of(word.as_bytes()).digit < 2 && !is_strong(word)
+}
+
+/// Whether the sentence ends with `raw`, or goes on about something else.
+fn ends_clause(text: &str, raw: &str) -> bool {
+    let end = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) + raw.len();
+    let rest = text.get(end..).unwrap_or("").trim_start_matches([' ', '\t']);
+    let next = rest.get(..12.min(rest.len())).unwrap_or(rest).split_ascii_whitespace().next().unwrap_or("");
+    raw.ends_with(['.', ',', ';', '!', ')', '`', '"', '\'', '*'])
+        || rest.starts_with(['\n', '\r', '(', '#'])
+        || matches!(next, "" | "and" | "but" | "or" | "for" | "on" | "with" | "-" | "--")
+}
+
+/// `pw2.sh`, `login.py:33`
+fn is_file_name(word: &str) -> bool {
+    let mix = Mix::of(word.as_bytes());
+    let tail = word.rsplit_once('.').map_or("", |(_, tail)| tail.split(':').next().unwrap_or(""));
+    mix.digit <= 2 && (1..=4).contains(&tail.len()) && tail.bytes().all(|b| b.is_ascii_lowercase())
+}
+
+/// Words, numbers and names of techniques with marks between them: `AES-256-GCM`, `sha256-hashed`, `16-bytes`.
+pub(super) fn is_term(word: &str) -> bool {
+    word.split(['-', '_', '.', '+', ':']).all(|piece| {
+        let bytes = piece.as_bytes();
+        let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+        let letters = bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        let small = |run: &[u8]| run.len() <= 4 || is_wordlike(run);
+        let mut lower = [0; 12];
+        let known = lower.get_mut(..bytes.len()).is_some_and(|lower| {
+            lower.copy_from_slice(bytes);
+            lower.make_ascii_lowercase();
+            TERMS.contains(&*lower)
+        });
+        known
+            // `hashed`, `256`, `90days`
+            || (bytes[digits..].iter().all(u8::is_ascii_lowercase) && small(&bytes[digits..]))
+            || (letters == bytes.len() && small(bytes))
+            // `p95`, `UUIDv4`, `RFC2617`, `ISO8859`
+            || (letters > 0
+                && bytes[letters..].iter().all(u8::is_ascii_digit)
+                && (letters == 1 || bytes[letters - 1] == b'v' || matches!(&bytes[..letters], b"RFC" | b"ISO")))
+    })
+}
