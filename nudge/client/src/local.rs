@@ -38,16 +38,23 @@ impl RuntimeDir {
     }
 }
 
-/// The failure of a channel whose PRIMARY is there and takes no more connections just now.
+/// The failure of a channel whose PRIMARY is there and that cannot be used just now.
 fn busy(error: &io::Error) -> Failed {
     Failed::broken(&error.to_string(), false)
 }
 
 #[cfg(unix)]
 mod platform {
+    use std::io::{IoSlice, Read as _, Write as _};
+    use std::net::Shutdown;
     use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::net::UnixStream as Socket;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
 
     use rustix::net::RecvFlags;
+    use tokio::io::unix::AsyncFd;
+    use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
     use tokio::net::{TcpStream, UnixListener, UnixStream};
 
     use super::{Duplex, Failed, RuntimeDir, busy, io};
@@ -55,7 +62,103 @@ mod platform {
     /// The socket's name in the runtime directory.
     pub const CHANNEL: &str = "server.sock";
 
-    pub type LocalStream = UnixStream;
+    /// One end of the local channel.
+    ///
+    /// tokio's own stream wakes its task each time the other end has read something, as there is room to write then:
+    /// once more for every message, at either end. This one asks for room only when there was none.
+    pub struct LocalStream {
+        socket: AsyncFd<Socket>,
+        /// Set while there is no room to write.
+        full: Option<AsyncFd<OwnedFd>>,
+    }
+
+    /// Watches a descriptor for one kind of readiness. What tokio would have in its place is `unsafe`, as the type could
+    /// change its descriptor; those of the standard library do not.
+    #[allow(deprecated)]
+    fn watched<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+        AsyncFd::with_interest(descriptor, interest)
+    }
+
+    impl LocalStream {
+        fn new(stream: UnixStream) -> io::Result<Self> {
+            Ok(Self { socket: watched(stream.into_std()?, Interest::READABLE)?, full: None })
+        }
+
+        /// Writes what there is room for, as soon as there is any.
+        fn poll_write_by(
+            &mut self,
+            cx: &mut Context<'_>,
+            mut write: impl FnMut(&Socket) -> io::Result<usize>,
+        ) -> Poll<io::Result<usize>> {
+            loop {
+                if let Some(full) = &self.full {
+                    ready!(full.poll_write_ready(cx))?.clear_ready();
+                }
+                match write(self.socket.get_ref()) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        if self.full.is_none() {
+                            let again = self.socket.get_ref().as_fd().try_clone_to_owned()?;
+                            self.full = Some(watched(again, Interest::WRITABLE)?);
+                        }
+                    }
+                    written => {
+                        self.full = None;
+                        return Poll::Ready(written);
+                    }
+                }
+            }
+        }
+    }
+
+    impl AsyncRead for LocalStream {
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            loop {
+                let mut ready = ready!(self.socket.poll_read_ready(cx))?;
+                let room = into.initialize_unfilled();
+                let size = room.len();
+                match ready.try_io(|socket| socket.get_ref().read(room)) {
+                    Err(_) => {}
+                    Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(Err(error)) => return Poll::Ready(Err(error)),
+                    Ok(Ok(read)) => {
+                        // Less than there was room for is all there is; what comes later is told of.
+                        if 0 < read && read < size {
+                            ready.clear_ready();
+                        }
+                        into.advance(read);
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    impl AsyncWrite for LocalStream {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            self.poll_write_by(cx, |mut socket| socket.write(bytes))
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            parts: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_by(cx, |mut socket| socket.write_vectored(parts))
+        }
+
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(self.socket.get_ref().shutdown(Shutdown::Write))
+        }
+    }
 
     /// The PRIMARY's end of the local channel.
     pub struct LocalListener(UnixListener);
@@ -69,7 +172,7 @@ mod platform {
             loop {
                 let (stream, _) = self.0.accept().await?;
                 if is_ours(&stream) {
-                    return Ok(Box::new(stream));
+                    return Ok(Box::new(LocalStream::new(stream)?));
                 }
             }
         }
@@ -92,7 +195,8 @@ mod platform {
         pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
             for path in self.dir.socket_paths(self.path(), CHANNEL) {
                 match UnixStream::connect(path).await {
-                    Ok(stream) => return Ok(is_ours(&stream).then_some(stream)),
+                    Ok(stream) if !is_ours(&stream) => return Ok(None),
+                    Ok(stream) => return LocalStream::new(stream).map(Some).map_err(|error| busy(&error)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy(&error)),
                     Err(_) => return Ok(None),
@@ -118,7 +222,7 @@ mod platform {
 
         /// Makes one of a local connection.
         pub fn of_local(stream: &LocalStream) -> io::Result<Self> {
-            stream.as_fd().try_clone_to_owned().map(Self)
+            stream.socket.get_ref().as_fd().try_clone_to_owned().map(Self)
         }
 
         /// Returns true when the other end has neither closed the connection nor sent unasked bytes.
@@ -217,5 +321,39 @@ mod platform {
             let waiting = self.0.as_ref().map(|socket| socket.peek(&mut [0]));
             waiting.is_none_or(|waiting| waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn more_than_there_is_room_for_goes_over_in_both_directions() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
+        let lock = dir.try_lock().unwrap().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut listener = dir.listen(&lock).unwrap();
+            let mut near = dir.dial().await.unwrap().unwrap();
+            let mut far = listener.accept().await.unwrap();
+            // Several times what a socket holds.
+            let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
+            let (all, length) = (sent.clone(), sent.len());
+            let echo = tokio::spawn(async move {
+                let mut bytes = vec![0; length];
+                far.read_exact(&mut bytes).await.unwrap();
+                far.write_all(&bytes).await.unwrap();
+                far.shutdown().await.unwrap();
+            });
+            near.write_all(&sent).await.unwrap();
+            let mut back = Vec::new();
+            near.read_to_end(&mut back).await.unwrap();
+            assert!(back == all, "{} bytes came back", back.len());
+            echo.await.unwrap();
+        });
     }
 }
