@@ -1,7 +1,9 @@
 //! [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
 
+mod judged;
 mod quota;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -156,13 +158,14 @@ impl Nudge {
     }
 
     /// Returns the best eligible variant of a key, or `None`. For repeated lookups from one place use a
-    /// [`View`](crate::View).
+    /// [`View`](crate::View). It compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.variants(component, key).1;
         if variants.is_empty() {
             return None;
         }
-        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        found
     }
 
     /// Counts a call that found something, for the statistics.
@@ -178,7 +181,8 @@ impl Nudge {
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| hint.variant() == variant);
-        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        found
     }
 
     /// Returns true when any answer can depend on the environment.

@@ -11,8 +11,9 @@ use sha2::{Digest as _, Sha256};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Os;
-use crate::place::glob::{Glob, GlobKind};
+use crate::place::glob::{Glob, GlobKind, Subject, heap};
 use crate::place::repo::Repo;
+use crate::steps::{Steps, TooMany};
 use crate::wire;
 
 /// Largest number of entries in `cwd_glob` and in `branch`.
@@ -21,6 +22,8 @@ const MAX_PATTERNS: usize = 16;
 const MAX_ENTRIES: usize = 256;
 /// Longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
+/// Steps to look up a variable.
+const LOOKUP_STEPS: usize = 8;
 
 /// A scope as given: every field optional, every list may be one string. An empty one applies
 /// everywhere.
@@ -208,29 +211,53 @@ impl Scope {
         Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
     }
 
-    /// Returns true when every condition is met; a condition whose context field is missing is not.
+    /// Returns true when every condition is met; a condition whose context field is missing is not. It takes as long
+    /// as it takes; see [`Scope::judge`].
     pub fn matches(&self, context: &Context) -> bool {
+        // Unlimited steps suffice.
+        self.judge(context, &mut Steps::unlimited()).unwrap_or(false)
+    }
+
+    /// As [`Scope::matches`], for a call that has a limit. What is compared quickest comes first.
+    ///
+    /// # Errors
+    /// When the steps do not suffice; then it is undecided.
+    pub fn judge(&self, context: &Context, steps: &mut Steps) -> Result<bool, TooMany> {
         if self.specificity == 0 {
-            return true;
+            return Ok(true);
         }
-        (self.os == 0 || context.os().is_some_and(|os| self.os & os.bit() != 0))
-            && (self.branch.is_empty()
-                || context.branch_subject().is_some_and(|branch| self.branch.iter().any(|glob| glob.matches(branch))))
-            && (self.repo.is_empty()
-                || context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo))))
-            && (self.cwd.is_empty()
-                || context.cwd_subject().is_some_and(|cwd| self.cwd.iter().any(|glob| glob.matches(cwd))))
-            && self.env_required.iter().all(|name| context.env(name).is_some())
-            && self.env_match.iter().all(|(name, values)| {
-                context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value))
-            })
+        if self.os != 0 && !context.os().is_some_and(|os| self.os & os.bit() != 0) {
+            return Ok(false);
+        }
+        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()))?;
+        if !self.repo.is_empty()
+            && !context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo)))
+        {
+            return Ok(false);
+        }
+        if !self.env_required.iter().all(|name| context.env(name).is_some()) {
+            return Ok(false);
+        }
+        for (name, values) in &self.env_match {
+            steps.take(values.len())?;
+            if !context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value)) {
+                return Ok(false);
+            }
+        }
+        Ok((self.branch.is_empty() || first_match(&self.branch, context.branch_subject(), steps)?.is_some())
+            && (self.cwd.is_empty() || first_match(&self.cwd, context.cwd_subject(), steps)?.is_some()))
     }
 
     /// Evaluates every condition, in the order of semantics section 3.
-    pub fn conditions(&self, context: &Context) -> Vec<Condition> {
+    ///
+    /// # Errors
+    /// As [`Scope::judge`].
+    pub fn conditions(&self, context: &Context, steps: &mut Steps) -> Result<Vec<Condition>, TooMany> {
         let mut out = Vec::new();
+        let values: usize = self.env_match.values().map(|values| values.len()).sum();
+        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()) + values)?;
         if !self.cwd.is_empty() {
-            out.push(self.cwd_condition(context));
+            out.push(self.cwd_condition(context, steps)?);
         }
         if !self.repo.is_empty() {
             let repo = context.repo_name();
@@ -246,7 +273,7 @@ impl Scope {
         }
         if !self.branch.is_empty() {
             let branch = context.branch_subject();
-            let met = branch.filter(|branch| self.branch.iter().any(|glob| glob.matches(branch)));
+            let met = first_match(&self.branch, branch, steps)?.and(branch);
             let listed = self.branch.iter().map(|glob| glob.as_str().to_owned());
             let name = branch.map(|branch| branch.as_str().to_owned());
             out.push(condition(
@@ -284,19 +311,19 @@ impl Scope {
             };
             out.push(Condition { field: "env", met: met.is_some(), absent, reason });
         }
-        out
+        Ok(out)
     }
 
-    fn cwd_condition(&self, context: &Context) -> Condition {
+    fn cwd_condition(&self, context: &Context, steps: &mut Steps) -> Result<Condition, TooMany> {
         let cwd = context.cwd_subject();
-        let met = cwd.and_then(|cwd| self.cwd.iter().find(|glob| glob.matches(cwd)));
+        let met = first_match(&self.cwd, cwd, steps)?;
         let listed = self.cwd.iter().map(|glob| glob.as_str().to_owned());
         let name = cwd.map(|cwd| cwd.as_str().to_owned());
         let mut out =
             condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
         if let (None, Some(cwd)) = (met, cwd) {
             // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
-            let above = self.cwd.iter().find(|glob| glob.matches_above(cwd));
+            let above = find(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
             if let Some(glob) = above {
                 let _ = write!(
                     out.reason,
@@ -305,7 +332,23 @@ impl Scope {
                 );
             }
         }
-        out
+        Ok(out)
+    }
+
+    /// Returns the bytes of memory that the scope takes, as allocated, in the table of a store's scopes.
+    pub fn held_bytes(&self) -> usize {
+        // A place in the table and the counts of an `Arc`.
+        const OWN: usize = size_of::<Scope>() + 64;
+        // A node of the map has room for eleven entries and may be less than half full.
+        const MAP_ENTRY: usize = 2 * (size_of::<String>() + size_of::<Box<[String]>>()) + 16;
+        let globs = |globs: &[Glob]| heap(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
+        let texts =
+            |texts: &[String]| heap(size_of_val(texts)) + texts.iter().map(|text| heap(text.capacity())).sum::<usize>();
+        let repos = heap(size_of_val(&*self.repo)) + self.repo.iter().map(Repo::heap_bytes).sum::<usize>();
+        let values: usize =
+            self.env_match.iter().map(|(name, values)| MAP_ENTRY + heap(name.capacity()) + texts(values)).sum();
+        let own = OWN + heap(self.canonical_json().len()) + heap(self.variant.len());
+        own + globs(&self.cwd) + globs(&self.branch) + repos + texts(&self.env_required) + values
     }
 
     /// Returns true when the scope has conditions on the environment.
@@ -349,6 +392,27 @@ fn condition(
         }
     });
     Condition { field, met: is_met, absent, reason }
+}
+
+/// Returns the first glob that matches; none matches what is missing.
+fn first_match<'a>(
+    globs: &'a [Glob],
+    subject: Option<&Subject>,
+    steps: &mut Steps,
+) -> Result<Option<&'a Glob>, TooMany> {
+    match subject {
+        Some(subject) => find(globs, |glob| glob.matches(subject, steps)),
+        None => Ok(None),
+    }
+}
+
+fn find(globs: &[Glob], mut fits: impl FnMut(&Glob) -> Result<bool, TooMany>) -> Result<Option<&Glob>, TooMany> {
+    for glob in globs {
+        if fits(glob)? {
+            return Ok(Some(glob));
+        }
+    }
+    Ok(None)
 }
 
 /// Sorts a list by the bytes of `key` and removes duplicates.

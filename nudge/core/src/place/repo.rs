@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::place::glob::{collapse, has_parent_segment, is_drive};
+use crate::place::glob::{collapse, has_parent_segment, heap, is_drive};
 
 /// Longest repository name.
 const MAX_BYTES: usize = 4096;
@@ -80,6 +80,14 @@ impl Repo {
             }
         };
         repo.ok_or_else(invalid)
+    }
+
+    /// Returns the bytes of memory that it takes beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::File(path) | Self::Path { host: None, path } => heap(path.len()),
+            Self::Path { host: Some(host), path } => heap(host.len()) + heap(path.len()),
+        }
     }
 
     /// Returns true when `self`, a scope's entry, admits `context`, the caller's repository.

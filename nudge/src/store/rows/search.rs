@@ -85,10 +85,9 @@ impl Rows {
     }
 
     /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
-    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
-        let mut verdicts = Verdicts::default();
+    pub fn best_first(&self, filter: &Filter<'_>, verdicts: &mut Verdicts) -> BinaryHeap<Found> {
         verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let mut search = Search::new(self, filter, verdicts, None, usize::MAX);
         let mut found = Vec::new();
         self.postings(filter).for_each(self, |id| {
             if let Some(glance) = search.glance(id) {
@@ -98,9 +97,9 @@ impl Rows {
         found.into()
     }
 
-    /// Returns the distinct scopes of the hints that pass `filter`.
+    /// Returns the distinct scopes of the hints that pass `filter`, whose context says nothing.
     pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
-        let mut verdicts = Verdicts::default();
+        let mut verdicts = Verdicts::of_nowhere();
         verdicts.renew(self.epoch);
         let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
@@ -219,7 +218,7 @@ impl<'a, 'b> Search<'a, 'b> {
         // A free row has no hint.
         let hint = rows.hints[id as usize].as_ref()?;
         let known = self.verdicts.known(rows.epoch, glance.scope);
-        let eligible = known.unwrap_or_else(|| self.verdicts.allows(rows.epoch, &hint.scope, filter.context));
+        let eligible = known.or_else(|| self.verdicts.allows(&hint.scope, filter.context))?;
         if !eligible && !filter.include_ineligible {
             return None;
         }
