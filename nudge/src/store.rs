@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use crate::hint::Hint;
 
 use rows::Rows;
-pub(crate) use rows::{Filter, Found, Sizes, component_bytes};
+pub(crate) use rows::{Filter, Found, Sizes, component_bytes, component_held};
 pub(crate) use verdicts::{Judged, Verdicts};
 
 /// One change to the store, as a [`Log`](crate::Log) gets it.

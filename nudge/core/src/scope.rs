@@ -10,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::held::{heap, map};
 use crate::place::Os;
-use crate::place::glob::{Glob, GlobKind, Subject, heap};
+use crate::place::glob::{Glob, GlobKind, Subject};
 use crate::place::repo::Repo;
 use crate::steps::{Steps, TooMany};
 use crate::wire;
@@ -106,6 +107,8 @@ pub struct Scope {
     specificity: u8,
     /// The number in a store's table of scopes.
     number: u32,
+    /// What it takes of memory, in bytes.
+    held: usize,
 }
 
 /// One condition of a scope, evaluated in a context.
@@ -153,6 +156,7 @@ impl Scope {
             variant: Box::default(),
             specificity: 0,
             number: u32::MAX,
+            held: 0,
         };
         let given = [
             !scope.cwd.is_empty(),
@@ -172,6 +176,7 @@ impl Scope {
             }
             scope.variant = variant.into();
         }
+        scope.held = scope.count_held_bytes();
         Ok(scope)
     }
 
@@ -335,20 +340,27 @@ impl Scope {
         Ok(out)
     }
 
-    /// Returns the bytes of memory that the scope takes, as allocated, in the table of a store's scopes.
+    /// Returns the bytes of memory that the scope takes in the table of a store's scopes.
     pub fn held_bytes(&self) -> usize {
+        self.held
+    }
+
+    fn count_held_bytes(&self) -> usize {
         // A place in the table and the counts of an `Arc`.
         const OWN: usize = size_of::<Scope>() + 64;
-        // A node of the map has room for eleven entries and may be less than half full.
-        const MAP_ENTRY: usize = 2 * (size_of::<String>() + size_of::<Box<[String]>>()) + 16;
         let globs = |globs: &[Glob]| heap(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
         let texts =
             |texts: &[String]| heap(size_of_val(texts)) + texts.iter().map(|text| heap(text.capacity())).sum::<usize>();
         let repos = heap(size_of_val(&*self.repo)) + self.repo.iter().map(Repo::heap_bytes).sum::<usize>();
-        let values: usize =
-            self.env_match.iter().map(|(name, values)| MAP_ENTRY + heap(name.capacity()) + texts(values)).sum();
-        let own = OWN + heap(self.canonical_json().len()) + heap(self.variant.len());
-        own + globs(&self.cwd) + globs(&self.branch) + repos + texts(&self.env_required) + values
+        let values: usize = self.env_match.iter().map(|(name, values)| heap(name.capacity()) + texts(values)).sum();
+        OWN + heap(self.canonical_json().len())
+            + heap(self.variant.len())
+            + globs(&self.cwd)
+            + globs(&self.branch)
+            + repos
+            + texts(&self.env_required)
+            + map(self.env_match.len(), size_of::<(String, Box<[String]>)>())
+            + values
     }
 
     /// Returns true when the scope has conditions on the environment.
@@ -474,48 +486,5 @@ impl fmt::Debug for Scope {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scope(json: &str) -> Scope {
-        Scope::new(&wire::parse(json, "scope").unwrap()).unwrap()
-    }
-
-    #[test]
-    fn equal_scopes_have_one_form() {
-        let one = scope(
-            r#"{"os":["windows","darwin","windows"],"repo":"GIT@github.com:Org/x.git","cwd_glob":["/b/","/a"],"branch":[],"env_match":{"B":["2","1"],"A":"x"}}"#,
-        );
-        assert_eq!(
-            one.canonical_json(),
-            r#"{"cwd_glob":["/a","/b"],"env_match":{"A":["x"],"B":["1","2"]},"os":["darwin","windows"],"repo":["github.com/org/x"]}"#
-        );
-        assert_eq!(one.specificity(), 4);
-        assert_eq!(one.variant().len(), 12);
-        assert_eq!(scope(one.canonical_json()).variant(), one.variant());
-        assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
-        assert_eq!(scope("{}").variant(), "");
-        // The SHA-256 of {"os":["linux"]} was computed by another implementation.
-        assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
-    }
-
-    #[test]
-    fn refused() {
-        for (json, reason) in [
-            (r#"{"cwd_glob":[""]}"#, "E_SCOPE_INVALID"),
-            (r#"{"branch":""}"#, "E_SCOPE_INVALID"),
-            (r#"{"repo":""}"#, "E_INVALID"),
-            (r#"{"repo":["a/../b","https://x"],"cwd_glob":".."}"#, "E_INVALID"),
-            (r#"{"env_required":[""]}"#, "E_INVALID"),
-            (r#"{"env_match":{"A":[]}}"#, "E_INVALID"),
-            (r#"{"env_match":{"A":""}}"#, "E_INVALID"),
-            (r#"{"env_match":{"":"x"}}"#, "E_INVALID"),
-        ] {
-            let spec: ScopeSpec = wire::parse(json, "scope").unwrap();
-            assert_eq!(Scope::new(&spec).unwrap_err().reason(), reason, "{json}");
-        }
-        for json in [r#"{"os":"macos"}"#, r#"{"os":[1]}"#, r#"{"cwd":"x"}"#, r#"{"env_match":["A"]}"#, "[1]"] {
-            assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
-        }
-    }
-}
+#[path = "scope_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Most steps of one call. A step compares about one character, so that a call takes tens of milliseconds at the very
 /// worst, and an ordinary one stays a hundred times below.
-pub const MAX_STEPS: u64 = 1 << 24;
+pub const MAX_STEPS: u64 = 1 << 23;
 /// Most steps of a call on an event loop: a fraction of a millisecond.
 const STEPS_IN_PASSING: u64 = 1 << 16;
 /// The field of an error's data that says that the call wants a thread of its own.
@@ -96,7 +96,7 @@ impl From<TooMany> for Error {
             return Self::new(ErrorKind::Unavailable, "This call takes long; make it again, on another thread.")
                 .with(TAKES_LONG, true);
         }
-        // It fits: the limit has 25 bits.
+        // It fits: the limit has 24 bits.
         let max = usize::try_from(MAX_STEPS).unwrap_or(usize::MAX);
         Self::quota(
             "steps",

@@ -10,6 +10,7 @@ use braces::{Alternatives, paired};
 use matching::{class_end, literal_head, matches};
 
 use crate::error::{Error, Result};
+use crate::held::heap;
 use crate::steps::{Steps, TooMany};
 
 /// Longest pattern.
@@ -197,12 +198,6 @@ impl Glob {
         }
         Ok(false)
     }
-}
-
-/// Returns what an allocation of `bytes` takes: in steps of 16, 32 at the least, with its header. None is made for
-/// nothing.
-pub fn heap(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
 const PARENT: &str = "may not hold a `..` segment; name the folder itself";

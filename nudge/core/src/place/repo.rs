@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::place::glob::{collapse, has_parent_segment, heap, is_drive};
+use crate::held::heap;
+use crate::place::glob::{collapse, has_parent_segment, is_drive};
 
 /// Longest repository name.
 const MAX_BYTES: usize = 4096;

@@ -81,7 +81,7 @@ pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps)
         } else if let Some((after, at)) = globstar
             && let Some(slash) = memchr::memchr(b'/', &t[at..])
         {
-            steps.take(slash / 16)?;
+            steps.take(1 + slash / 16)?;
             (pi, ti) = (after, at + slash + 1);
             (star, globstar) = (None, Some((pi, ti)));
         } else {
