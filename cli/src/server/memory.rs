@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 /// Size from which a call leaves enough behind.
-const LARGE_BYTES: usize = 1 << 20;
+const LARGE_BYTES: usize = 256 << 10;
 /// Pause after a large call: most answers are read by then, and several calls are tidied up after at once.
 const SOON: Duration = Duration::from_secs(1);
 /// Pause after which the last answers have been read, or their readers cut off.

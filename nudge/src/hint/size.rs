@@ -40,7 +40,9 @@ impl Hint {
         let rare = self.rare.as_ref().map_or(0, |rare| heap(size_of::<Rare>()) + text(&rare.added_by));
         let ttl = if self.expires() { heap(size_of::<(i64, Box<str>)>()) + heap(self.ttl.as_str().len()) } else { 0 };
         let texts = heap(self.key.len()) + text(&self.reason) + rare + ttl;
-        PLACE + texts + heap(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + self.scope.held_bytes()
+        // The empty scope is everybody's.
+        let scope = if self.scope.is_empty() { 0 } else { self.scope.held_bytes() };
+        PLACE + texts + heap(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + scope
     }
 }
 

@@ -116,8 +116,7 @@ impl Verdicts {
         };
         match verdict {
             Some(verdict) => self.by_scope[at] = if verdict { Verdict::Yes } else { Verdict::No },
-            None if self.undecided.is_some() => self.undecided = self.undecided.map(|count| count + 1),
-            None if self.by_scope[at] == Verdict::Unknown => {
+            None if self.by_scope[at] == Verdict::Unknown && self.undecided.is_none() => {
                 self.by_scope[at] = Verdict::Asked;
                 self.asked.push(Arc::clone(scope));
             }
@@ -139,9 +138,14 @@ impl Verdicts {
         Ok(!asked.is_empty())
     }
 
-    /// Counts the hints from now on whose scope is undecided.
+    /// Counts from now on the hints that are passed over because their scope is undecided, and asks no more.
     pub fn leave_undecided(&mut self) {
         self.undecided = Some(0);
+    }
+
+    /// Notes a hint that is passed over.
+    pub fn pass_over(&mut self) {
+        self.undecided = self.undecided.map(|count| count + 1);
     }
 
     /// Returns their number.

@@ -217,11 +217,6 @@ impl<'a, 'b> Search<'a, 'b> {
         }
         // A free row has no hint.
         let hint = rows.hints[id as usize].as_ref()?;
-        let known = self.verdicts.known(rows.epoch, glance.scope);
-        let eligible = known.or_else(|| self.verdicts.allows(&hint.scope, filter.context))?;
-        if !eligible && !filter.include_ineligible {
-            return None;
-        }
         if filter.component.is_some()
             && !filter.tags.is_empty()
             && !filter.tags.iter().any(|tag| hint.tags.iter().any(|have| **have == *tag))
@@ -231,9 +226,18 @@ impl<'a, 'b> Search<'a, 'b> {
         if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
             return None;
         }
+        let known = self.verdicts.known(rows.epoch, glance.scope);
+        let verdict = known.or_else(|| self.verdicts.allows(&hint.scope, filter.context));
+        if verdict == Some(false) && !filter.include_ineligible {
+            return None;
+        }
         if filter.only.is_some_and(|only| !only(hint)) {
             return None;
         }
+        let Some(eligible) = verdict else {
+            self.verdicts.pass_over();
+            return None;
+        };
         Some((row, hint, eligible))
     }
 
