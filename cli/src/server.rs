@@ -6,6 +6,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
+//! | [`memory`] | giving back what large calls took |
 //! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
 //! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
@@ -13,6 +14,7 @@
 pub mod http;
 pub mod log;
 pub mod mcp;
+pub mod memory;
 pub mod session;
 pub mod token;
 pub mod watchdog;
@@ -73,6 +75,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 /// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
 /// the client on stdin does not speak MCP.
 pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+    nudge_malloc::keep_little();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
     let EventLoop(Some(runtime)) = &mut event_loop else { return Ok(()) };
@@ -117,6 +120,8 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
             (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
         }
     };
+    // It ends with the event loop.
+    tokio::spawn(memory::give_back());
     let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
     let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
     let ended = loop {

@@ -1,7 +1,10 @@
 //! [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
 
+mod judged;
 mod quota;
+mod writer;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -24,9 +27,10 @@ use crate::log::{Applied, Entry, Log, NoLog};
 use crate::record::{self, Read};
 use crate::store::{Change, Store, Variants};
 use crate::trash::{Deleted, Gone, Trash};
+use writer::Writer;
 
-/// Largest number of cached compiled scopes.
-const MAX_CACHED_SCOPES: usize = 1024;
+/// Most bytes of cached compiled scopes, each counted with the text that it was compiled from.
+const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
 
 /// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
 /// changes nothing.
@@ -47,59 +51,20 @@ pub struct Nudge {
     clock: Arc<dyn Clock>,
     log: Box<dyn Log>,
     writer: Mutex<Writer>,
-    scopes: Mutex<HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>>,
+    compiled: Mutex<Compiled>,
+}
+
+/// Compiled scopes, so that what is stored again and again is compiled once.
+#[derive(Default)]
+struct Compiled {
+    scopes: HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>,
+    bytes: usize,
 }
 
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<Nudge>();
 };
-
-/// The state that only the one writer at a time touches.
-#[derive(Default)]
-struct Writer {
-    /// Scopes in use by canonical text, with the number of hints that use each.
-    scopes: HashMap<Box<str>, (Arc<Scope>, usize), foldhash::fast::RandomState>,
-    /// Number of scopes in use that have conditions on the environment.
-    env_scopes: usize,
-    /// Numbers of scopes that are no longer in use.
-    free_scopes: Vec<u32>,
-    /// Set when a number was freed; readers then drop what they cached by number.
-    recycled: bool,
-    /// Unknown top-level keys of imports, kept for exports.
-    extra: Option<Arc<RawValue>>,
-    /// The last deletions.
-    trash: Trash,
-}
-
-impl Writer {
-    /// Returns the stored scope equal to `scope`, and counts one more use.
-    fn acquire(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
-        if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
-            *uses += 1;
-            return Arc::clone(stored);
-        }
-        // The conversion cannot fail: there are no more scopes than hints.
-        let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
-        let id = self.free_scopes.pop().unwrap_or(next);
-        let stored = Arc::new(scope.numbered(id));
-        self.scopes.insert(scope.canonical_json().into(), (Arc::clone(&stored), 1));
-        self.env_scopes += usize::from(stored.has_env());
-        stored
-    }
-
-    /// Counts one use less; the last one frees the number.
-    fn release(&mut self, scope: &Scope) {
-        let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
-        *uses -= 1;
-        if *uses == 0 {
-            self.scopes.remove(scope.canonical_json());
-            self.free_scopes.push(scope.number());
-            self.env_scopes -= usize::from(scope.has_env());
-            self.recycled = true;
-        }
-    }
-}
 
 impl Default for Nudge {
     /// Makes an empty store with the default limits and the system's clock.
@@ -134,7 +99,7 @@ impl Nudge {
             clock,
             log,
             writer: Mutex::default(),
-            scopes: Mutex::default(),
+            compiled: Mutex::default(),
         }
     }
 
@@ -156,13 +121,14 @@ impl Nudge {
     }
 
     /// Returns the best eligible variant of a key, or `None`. For repeated lookups from one place use a
-    /// [`View`](crate::View).
+    /// [`View`](crate::View). It compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.variants(component, key).1;
         if variants.is_empty() {
             return None;
         }
-        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        found
     }
 
     /// Counts a call that found something, for the statistics.
@@ -178,7 +144,8 @@ impl Nudge {
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| hint.variant() == variant);
-        pick(variants, context, self.now(), |hint| hint.scope.matches(context))
+        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        found
     }
 
     /// Returns true when any answer can depend on the environment.
@@ -204,15 +171,20 @@ impl Nudge {
 
     /// Returns the compiled scope, from the cache if possible.
     pub(crate) fn compile_scope(&self, spec: &ScopeSpec) -> Result<Arc<Scope>> {
-        if let Some(scope) = self.scopes.lock().get(spec) {
+        if let Some(scope) = self.compiled.lock().scopes.get(spec) {
             return Ok(Arc::clone(scope));
         }
         let scope = Arc::new(Scope::new(spec)?);
-        let mut scopes = self.scopes.lock();
-        if scopes.len() >= MAX_CACHED_SCOPES {
-            scopes.clear();
+        let bytes = 2 * scope.held_bytes();
+        // A large one would push out all others.
+        if bytes <= MAX_CACHED_SCOPE_BYTES / 64 {
+            let mut compiled = self.compiled.lock();
+            if compiled.bytes + bytes > MAX_CACHED_SCOPE_BYTES {
+                *compiled = Compiled::default();
+            }
+            compiled.bytes += bytes;
+            compiled.scopes.insert(spec.clone(), Arc::clone(&scope));
         }
-        scopes.insert(spec.clone(), Arc::clone(&scope));
         Ok(scope)
     }
 
@@ -327,10 +299,18 @@ impl Nudge {
         if !changes.is_empty() {
             let applied = Applied { verb: act.verb, by: act.by, at: now, changes };
             writer.trash.note(&applied);
+            self.fit_trash(writer);
             self.log.applied(&applied);
             if self.log.is_long() {
                 self.log.begin_anew(&self.records(writer, now));
             }
+        }
+    }
+
+    /// Forgets deletions for which there is no memory beside what is stored.
+    fn fit_trash(&self, writer: &mut Writer) {
+        if !writer.trash.is_empty() {
+            writer.trash.fit(self.room_for_trash());
         }
     }
 
@@ -355,9 +335,11 @@ impl Nudge {
             hints.push(self.recorded_hint(&component.into(), &key, body)?);
         }
         if let Some(id) = read.deleted {
+            hints.iter_mut().for_each(Hint::measure);
             let what = if read.verb == Gone::Replaced.as_str() { Gone::Replaced } else { Gone::Deleted };
             let hints = hints.into_iter().map(Arc::new).collect();
             writer.trash.restore(Deleted { id, at: read.at, by: read.by.into(), what, hints });
+            self.fit_trash(writer);
             return Ok(());
         }
         let mut plan = Plan { store: &self.store, writer, now: Millis::MIN, by_agent: false, changes: Vec::new() };
@@ -382,6 +364,7 @@ impl Nudge {
         writer.trash.count_from(read.deletions);
         let verb = if read.verb == "undo" { "undo" } else { "restore" };
         writer.trash.note(&Applied { verb, by: Caller::named(&read.by), at: read.at, changes: &changes });
+        self.fit_trash(writer);
         Ok(())
     }
 

@@ -5,29 +5,33 @@ use std::sync::Arc;
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::steps::Steps;
 use smallvec::SmallVec;
 
 use crate::explain;
 use crate::hint::Hint;
 use crate::scoring;
-use crate::store::Variants;
 
 /// Returns the best of `variants` that is live and `eligible`.
-pub(crate) fn pick(
-    mut variants: Variants,
+pub(crate) fn pick<E>(
+    variants: &[Arc<Hint>],
     context: &Context,
     now: Millis,
-    mut eligible: impl FnMut(&Hint) -> bool,
-) -> Option<Match> {
-    variants.retain(|hint| eligible(hint));
-    let fitting: SmallVec<[_; 4]> = variants.iter().collect();
+    mut eligible: impl FnMut(&Arc<Hint>) -> Result<bool, E>,
+) -> Result<Option<Match>, E> {
+    let mut fitting = SmallVec::<[_; 4]>::new();
+    for hint in variants {
+        if eligible(hint)? {
+            fitting.push(hint);
+        }
+    }
     let open_file = fitting.first().is_some_and(|hint| context.open_file_in(&hint.component).is_some());
-    best(&fitting, open_file, now).map(|(hint, score)| Match {
+    Ok(best(&fitting, open_file, now).map(|(hint, score)| Match {
         hint: Arc::clone(hint),
         score,
         context: context.clone(),
         now,
-    })
+    }))
 }
 
 /// Returns the best of `hints` that is live, with its score. Among variants, doubt and specificity decide before
@@ -79,7 +83,8 @@ impl Match {
 
     /// Returns the reasons for the match and for its score.
     pub fn reasons(&self) -> Vec<String> {
-        explain::reasons(&self.hint, &self.context, self.now)
+        // Unlimited steps suffice: it is one scope, and the choice has compared as much already.
+        explain::reasons(&self.hint, &self.context, self.now, &mut Steps::unlimited()).unwrap_or_default()
     }
 
     /// Returns the whole explanation, as `nudge.get_hint` sends it.

@@ -13,7 +13,8 @@ pub struct Config {
     pub max_hints_per_component: usize,
     /// Largest number of hints in all (`NUDGE_MAX_HINTS`, 5,000).
     pub max_hints: usize,
-    /// Largest size of all hints as exported, in bytes (`NUDGE_MAX_BYTES`, 24 MiB).
+    /// Largest size of all hints as exported, in bytes (`NUDGE_MAX_BYTES`, 24 MiB). In memory they, their scopes and
+    /// the deletions that can be undone take twice that at most.
     pub max_bytes: usize,
     /// True to refuse texts that look like credentials (`NUDGE_SECRET_GUARD`, on).
     pub secret_guard: bool,
@@ -38,6 +39,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the bytes of memory that hints and deletions may take.
+    pub(crate) fn max_held(&self) -> usize {
+        self.max_bytes.saturating_mul(2)
+    }
+
     /// The environment variables that [`Config::from_env`] reads.
     pub const ENV: [&str; 7] = [
         "NUDGE_MAX_COMPONENTS",

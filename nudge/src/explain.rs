@@ -2,12 +2,14 @@
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
+use nudge_core::steps::{Steps, TooMany};
 
 use crate::hint::Hint;
 
 /// Returns the reasons for an eligible hint.
-pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String> {
-    let mut out: Vec<_> = hint.scope().conditions(context).into_iter().map(|condition| condition.reason).collect();
+pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
+    let conditions = hint.scope().conditions(context, steps)?;
+    let mut out: Vec<_> = conditions.into_iter().map(|condition| condition.reason).collect();
     if hint.scope().is_empty() {
         out.push("no scope: applies everywhere".into());
     }
@@ -38,11 +40,11 @@ pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis) -> Vec<String
         1 => out.push("failed once since it last worked".into()),
         count => out.push(format!("failed {count} times since it last worked")),
     }
-    out
+    Ok(out)
 }
 
 /// Returns the one reason against a hint that did not match: its first failed condition.
-pub(crate) fn failed_reason(hint: &Hint, context: &Context) -> Vec<String> {
-    let failed = hint.scope().conditions(context).into_iter().find(|condition| !condition.met);
-    failed.map(|condition| condition.reason).into_iter().collect()
+pub(crate) fn failed_reason(hint: &Hint, context: &Context, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
+    let failed = hint.scope().conditions(context, steps)?.into_iter().find(|condition| !condition.met);
+    Ok(failed.map(|condition| condition.reason).into_iter().collect())
 }

@@ -16,6 +16,7 @@ use crate::ttl::Ttl;
 /// The name of the hints among the sources.
 pub const NAME: &str = "hints";
 
+mod size;
 mod value;
 
 pub use value::{Command, Format, HintValue, PathValue, Shell, Template};
@@ -164,6 +165,8 @@ pub struct Hint {
     pub(crate) use_count: u64,
     /// Length in an export, key included; see [`Hint::measure`].
     pub(crate) bytes: u32,
+    /// What it takes of memory, its scope and tags included as if no other hint had them.
+    pub(crate) held: u32,
     /// Fields that few hints have.
     rare: Option<Box<Rare>>,
 }
@@ -214,6 +217,7 @@ impl Hint {
             last_used_at: NEVER,
             use_count: 0,
             bytes: 0,
+            held: 0,
             rare: meta.added_by.map(|name| Box::new(Rare { added_by: Some(name.into()), ..Rare::default() })),
         }
     }
@@ -358,25 +362,6 @@ impl Hint {
             let rare = self.rare.get_or_insert_default();
             (rare.failure_count, rare.last_failed_at) = (usage.failures, usage.last_failed);
         }
-    }
-
-    /// Sets `bytes`, the length of the hint in an export, which the store's size limit counts.
-    pub(crate) fn measure(&mut self) {
-        struct Count(usize);
-        impl std::io::Write for Count {
-            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-                self.0 += bytes.len();
-                Ok(bytes.len())
-            }
-
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut count = Count(self.key.len() + 4);
-        // Writing to a counter cannot fail.
-        let _ = serde_json::to_writer(&mut count, &Exported(self));
-        self.bytes = u32::try_from(count.0).unwrap_or(u32::MAX);
     }
 
     /// Returns a wrapper that serializes a secret value as `"[secret]"`.

@@ -5,6 +5,7 @@
 //! block lookups meanwhile.
 
 mod rows;
+mod verdicts;
 
 use std::collections::BinaryHeap;
 use std::hash::BuildHasher as _;
@@ -17,13 +18,15 @@ use hashbrown::hash_table;
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
+use nudge_core::steps::{Steps, TooMany};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::hint::Hint;
 
 use rows::Rows;
-pub(crate) use rows::{Filter, Found, Sizes, component_bytes};
+pub(crate) use rows::{Filter, Found, Sizes, component_bytes, component_held};
+pub(crate) use verdicts::{Judged, Verdicts};
 
 /// One change to the store, as a [`Log`](crate::Log) gets it.
 #[derive(Debug, Clone)]
@@ -171,14 +174,38 @@ impl Store {
         self.rows.read().scopes(filter)
     }
 
-    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first.
-    pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
-        self.rows.read().top(filter, verdicts, after, limit)
+    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Scopes that take long are
+    /// judged between two looks at the rows, so that no writer waits for them.
+    ///
+    /// # Errors
+    /// When the steps of `verdicts` do not suffice.
+    pub fn top(
+        &self,
+        filter: &Filter<'_>,
+        verdicts: &mut Verdicts,
+        after: Option<&Found>,
+        limit: usize,
+    ) -> Result<Vec<Found>, TooMany> {
+        loop {
+            let found = self.rows.read().top(filter, verdicts, after, limit);
+            if !verdicts.settle(filter.context)? {
+                return Ok(found);
+            }
+        }
     }
 
-    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
-    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
-        self.rows.read().best_first(filter)
+    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped, and the number of
+    /// those that are undecided because the steps do not suffice.
+    pub fn best_first(&self, filter: &Filter<'_>, steps: Steps) -> (BinaryHeap<Found>, usize) {
+        let mut verdicts = Verdicts::new(steps);
+        loop {
+            let found = self.rows.read().best_first(filter, &mut verdicts);
+            match verdicts.settle(filter.context) {
+                Ok(true) => {}
+                Ok(false) => return (found, verdicts.undecided()),
+                Err(_) => verdicts.leave_undecided(),
+            }
+        }
     }
 
     /// Returns the stored text of a tag or component, so that equal ones share memory.
@@ -247,47 +274,12 @@ fn delete(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>>
     Some(slot.hint)
 }
 
-/// The verdicts of one context on each scope, cached by the scope's number.
-#[derive(Default)]
-pub(crate) struct Verdicts {
-    epoch: u64,
-    by_scope: Vec<Option<bool>>,
-}
-
-impl Verdicts {
-    /// Clears the cache in a new epoch of scope numbers.
-    pub fn renew(&mut self, epoch: u64) {
-        if epoch > self.epoch {
-            self.by_scope.clear();
-            self.epoch = epoch;
-        }
-    }
-
-    /// Returns true when `context` meets `scope`, read at `epoch`. Every call must pass the same context.
-    pub fn allows(&mut self, epoch: u64, scope: &Scope, context: &Context) -> bool {
-        let at = scope.number() as usize;
-        // In another epoch the number may mean another scope.
-        if epoch != self.epoch || scope.number() == u32::MAX {
-            return scope.matches(context);
-        }
-        if at >= self.by_scope.len() {
-            self.by_scope.resize(at + 1, None);
-        }
-        *self.by_scope[at].get_or_insert_with(|| scope.matches(context))
-    }
-
-    /// Returns the verdict on a scope number, if it is cached.
-    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
-        if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
-    }
-}
-
 /// Number of scopes in a piece of a [`Memo`].
 const PIECE: usize = 256;
 /// Number of pieces of a [`Memo`]; scopes with higher numbers are matched every time.
 const PIECES: usize = 32;
 
-/// As [`Verdicts`], for many threads. No lock is needed, because each verdict is stored with its epoch.
+/// The verdicts of one context on each scope, cached by the scope's number, for many threads. No lock is needed, because each verdict is stored with its epoch.
 #[derive(Default)]
 pub(crate) struct Memo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 

@@ -12,7 +12,8 @@ use crate::log::Applied;
 
 /// Largest number of remembered deletions.
 const MAX_DELETIONS: usize = 100;
-/// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size.
+/// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size, if there is
+/// memory for it.
 const MAX_BYTES: usize = 4 << 20;
 
 /// The way in which hints went.
@@ -49,6 +50,10 @@ pub(crate) struct Deleted {
 impl Deleted {
     fn bytes(&self) -> usize {
         self.hints.iter().map(|hint| hint.bytes as usize).sum()
+    }
+
+    fn held(&self) -> usize {
+        self.hints.iter().map(|hint| hint.held as usize).sum::<usize>() + size_of::<Self>() + self.by.len()
     }
 }
 
@@ -87,6 +92,21 @@ impl Trash {
         while self.deletions.len() > 1 && (self.deletions.len() > MAX_DELETIONS || bytes > MAX_BYTES) {
             bytes -= self.deletions.pop_front().map_or(0, |oldest| oldest.bytes());
         }
+    }
+
+    /// Forgets the oldest deletions until the others take no more than `room`, in bytes of memory.
+    pub fn fit(&mut self, room: usize) {
+        let mut held: usize = self.deletions.iter().map(Deleted::held).sum();
+        while held > room
+            && let Some(oldest) = self.deletions.pop_front()
+        {
+            held -= oldest.held();
+        }
+    }
+
+    /// Returns true when nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.deletions.is_empty()
     }
 
     /// Returns the id of the last deletion, even if it is forgotten.

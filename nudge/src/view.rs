@@ -1,5 +1,6 @@
 //! [`View`]: lookups in a store from one context.
 
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use nudge_core::context::Context;
 
 use crate::cache::Nudge;
 use crate::choice::{Match, best, pick};
+use crate::hint::Hint;
 use crate::store::Memo;
 
 /// A store bound to one [`Context`]. It caches whether the context meets each scope, so repeated
@@ -34,7 +36,8 @@ impl<S: Deref<Target = Nudge>> View<S> {
         Self { store, context, memo: Memo::default() }
     }
 
-    /// Returns the best eligible variant of a key, or `None`. Allocates nothing once the cache is warm.
+    /// Returns the best eligible variant of a key, or `None`. Allocates nothing once the cache is warm. Scopes that it
+    /// does not know yet take as long as they take.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
         let now = self.store.now();
         // The open files, a list of any length that the caller sent, are searched before the lock is taken.
@@ -45,7 +48,9 @@ impl<S: Deref<Target = Nudge>> View<S> {
         match chosen {
             Ok(chosen) => chosen.map(|(hint, score)| Match { hint, score, context: self.context.clone(), now }),
             Err((epoch, variants)) => {
-                pick(variants, &self.context, now, |hint| self.memo.allows(epoch, &hint.scope, &self.context))
+                let eligible = |hint: &Arc<Hint>| Ok(self.memo.allows(epoch, &hint.scope, &self.context));
+                let Ok::<_, Infallible>(found) = pick(&variants, &self.context, now, eligible);
+                found
             }
         }
     }

@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
 use super::MAX_BODY_BYTES;
+use super::memory;
 use super::session::history::History;
 use super::session::proxies::{ConnectedProxy, Proxies};
 use accept::{Accepted, Connections, Listeners, Peer};
@@ -157,15 +158,22 @@ impl Endpoint {
             Err(refusal) => Err(refusal),
         };
         match read {
-            Ok((Route::Mcp, bytes)) => self.mcp.answer(head, bytes).await.map(Either::Right),
+            Ok((Route::Mcp, bytes)) => {
+                memory::used(bytes.len());
+                self.mcp.answer(head, bytes).await.map(Either::Right)
+            }
             Ok((_, bytes)) => {
+                memory::used(bytes.len());
                 if let Some(pid) = head.headers.get(PROXY_HEADER) {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
                     pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
                 }
                 let caller = Head::read(&head.headers);
                 match request::answer(Arc::clone(&self.service), &self.history, caller, bytes).await {
-                    Some(answer) => json(StatusCode::OK, answer).map(Either::Left),
+                    Some(answer) => {
+                        memory::used(answer.len());
+                        json(StatusCode::OK, answer).map(Either::Left)
+                    }
                     None => empty(StatusCode::ACCEPTED).map(Either::Left),
                 }
             }

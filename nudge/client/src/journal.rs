@@ -263,6 +263,8 @@ impl Journal {
         push_record(buffer, payload)?;
         let written = write_once(&open.file, buffer);
         let (len, wanted) = (buffer.len() as u64, buffer.len());
+        // Only what is empty can shrink.
+        buffer.clear();
         buffer.shrink_to(MAX_KEPT_BYTES);
         let error = match written {
             Ok(bytes) if bytes == wanted => {

@@ -10,9 +10,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::held::{heap, map};
 use crate::place::Os;
-use crate::place::glob::{Glob, GlobKind};
+use crate::place::glob::{Glob, GlobKind, Subject};
 use crate::place::repo::Repo;
+use crate::steps::{Steps, TooMany};
 use crate::wire;
 
 /// Largest number of entries in `cwd_glob` and in `branch`.
@@ -21,6 +23,8 @@ const MAX_PATTERNS: usize = 16;
 const MAX_ENTRIES: usize = 256;
 /// Longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
+/// Steps to look up a variable.
+const LOOKUP_STEPS: usize = 8;
 
 /// A scope as given: every field optional, every list may be one string. An empty one applies
 /// everywhere.
@@ -103,6 +107,8 @@ pub struct Scope {
     specificity: u8,
     /// The number in a store's table of scopes.
     number: u32,
+    /// What it takes of memory, in bytes.
+    held: usize,
 }
 
 /// One condition of a scope, evaluated in a context.
@@ -150,6 +156,7 @@ impl Scope {
             variant: Box::default(),
             specificity: 0,
             number: u32::MAX,
+            held: 0,
         };
         let given = [
             !scope.cwd.is_empty(),
@@ -169,6 +176,7 @@ impl Scope {
             }
             scope.variant = variant.into();
         }
+        scope.held = scope.count_held_bytes();
         Ok(scope)
     }
 
@@ -208,29 +216,53 @@ impl Scope {
         Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
     }
 
-    /// Returns true when every condition is met; a condition whose context field is missing is not.
+    /// Returns true when every condition is met; a condition whose context field is missing is not. It takes as long
+    /// as it takes; see [`Scope::judge`].
     pub fn matches(&self, context: &Context) -> bool {
+        // Unlimited steps suffice.
+        self.judge(context, &mut Steps::unlimited()).unwrap_or(false)
+    }
+
+    /// As [`Scope::matches`], for a call that has a limit. What is compared quickest comes first.
+    ///
+    /// # Errors
+    /// When the steps do not suffice; then it is undecided.
+    pub fn judge(&self, context: &Context, steps: &mut Steps) -> Result<bool, TooMany> {
         if self.specificity == 0 {
-            return true;
+            return Ok(true);
         }
-        (self.os == 0 || context.os().is_some_and(|os| self.os & os.bit() != 0))
-            && (self.branch.is_empty()
-                || context.branch_subject().is_some_and(|branch| self.branch.iter().any(|glob| glob.matches(branch))))
-            && (self.repo.is_empty()
-                || context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo))))
-            && (self.cwd.is_empty()
-                || context.cwd_subject().is_some_and(|cwd| self.cwd.iter().any(|glob| glob.matches(cwd))))
-            && self.env_required.iter().all(|name| context.env(name).is_some())
-            && self.env_match.iter().all(|(name, values)| {
-                context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value))
-            })
+        if self.os != 0 && !context.os().is_some_and(|os| self.os & os.bit() != 0) {
+            return Ok(false);
+        }
+        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()))?;
+        if !self.repo.is_empty()
+            && !context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo)))
+        {
+            return Ok(false);
+        }
+        if !self.env_required.iter().all(|name| context.env(name).is_some()) {
+            return Ok(false);
+        }
+        for (name, values) in &self.env_match {
+            steps.take(values.len())?;
+            if !context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value)) {
+                return Ok(false);
+            }
+        }
+        Ok((self.branch.is_empty() || first_match(&self.branch, context.branch_subject(), steps)?.is_some())
+            && (self.cwd.is_empty() || first_match(&self.cwd, context.cwd_subject(), steps)?.is_some()))
     }
 
     /// Evaluates every condition, in the order of semantics section 3.
-    pub fn conditions(&self, context: &Context) -> Vec<Condition> {
+    ///
+    /// # Errors
+    /// As [`Scope::judge`].
+    pub fn conditions(&self, context: &Context, steps: &mut Steps) -> Result<Vec<Condition>, TooMany> {
         let mut out = Vec::new();
+        let values: usize = self.env_match.values().map(|values| values.len()).sum();
+        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()) + values)?;
         if !self.cwd.is_empty() {
-            out.push(self.cwd_condition(context));
+            out.push(self.cwd_condition(context, steps)?);
         }
         if !self.repo.is_empty() {
             let repo = context.repo_name();
@@ -246,7 +278,7 @@ impl Scope {
         }
         if !self.branch.is_empty() {
             let branch = context.branch_subject();
-            let met = branch.filter(|branch| self.branch.iter().any(|glob| glob.matches(branch)));
+            let met = first_match(&self.branch, branch, steps)?.and(branch);
             let listed = self.branch.iter().map(|glob| glob.as_str().to_owned());
             let name = branch.map(|branch| branch.as_str().to_owned());
             out.push(condition(
@@ -284,19 +316,19 @@ impl Scope {
             };
             out.push(Condition { field: "env", met: met.is_some(), absent, reason });
         }
-        out
+        Ok(out)
     }
 
-    fn cwd_condition(&self, context: &Context) -> Condition {
+    fn cwd_condition(&self, context: &Context, steps: &mut Steps) -> Result<Condition, TooMany> {
         let cwd = context.cwd_subject();
-        let met = cwd.and_then(|cwd| self.cwd.iter().find(|glob| glob.matches(cwd)));
+        let met = first_match(&self.cwd, cwd, steps)?;
         let listed = self.cwd.iter().map(|glob| glob.as_str().to_owned());
         let name = cwd.map(|cwd| cwd.as_str().to_owned());
         let mut out =
             condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
         if let (None, Some(cwd)) = (met, cwd) {
             // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
-            let above = self.cwd.iter().find(|glob| glob.matches_above(cwd));
+            let above = find(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
             if let Some(glob) = above {
                 let _ = write!(
                     out.reason,
@@ -305,7 +337,30 @@ impl Scope {
                 );
             }
         }
-        out
+        Ok(out)
+    }
+
+    /// Returns the bytes of memory that the scope takes in the table of a store's scopes.
+    pub fn held_bytes(&self) -> usize {
+        self.held
+    }
+
+    fn count_held_bytes(&self) -> usize {
+        // A place in the table and the counts of an `Arc`.
+        const OWN: usize = size_of::<Scope>() + 64;
+        let globs = |globs: &[Glob]| heap(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
+        let texts =
+            |texts: &[String]| heap(size_of_val(texts)) + texts.iter().map(|text| heap(text.capacity())).sum::<usize>();
+        let repos = heap(size_of_val(&*self.repo)) + self.repo.iter().map(Repo::heap_bytes).sum::<usize>();
+        let values: usize = self.env_match.iter().map(|(name, values)| heap(name.capacity()) + texts(values)).sum();
+        OWN + heap(self.canonical_json().len())
+            + heap(self.variant.len())
+            + globs(&self.cwd)
+            + globs(&self.branch)
+            + repos
+            + texts(&self.env_required)
+            + map(self.env_match.len(), size_of::<(String, Box<[String]>)>())
+            + values
     }
 
     /// Returns true when the scope has conditions on the environment.
@@ -349,6 +404,27 @@ fn condition(
         }
     });
     Condition { field, met: is_met, absent, reason }
+}
+
+/// Returns the first glob that matches; none matches what is missing.
+fn first_match<'a>(
+    globs: &'a [Glob],
+    subject: Option<&Subject>,
+    steps: &mut Steps,
+) -> Result<Option<&'a Glob>, TooMany> {
+    match subject {
+        Some(subject) => find(globs, |glob| glob.matches(subject, steps)),
+        None => Ok(None),
+    }
+}
+
+fn find(globs: &[Glob], mut fits: impl FnMut(&Glob) -> Result<bool, TooMany>) -> Result<Option<&Glob>, TooMany> {
+    for glob in globs {
+        if fits(glob)? {
+            return Ok(Some(glob));
+        }
+    }
+    Ok(None)
 }
 
 /// Sorts a list by the bytes of `key` and removes duplicates.
@@ -410,48 +486,5 @@ impl fmt::Debug for Scope {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scope(json: &str) -> Scope {
-        Scope::new(&wire::parse(json, "scope").unwrap()).unwrap()
-    }
-
-    #[test]
-    fn equal_scopes_have_one_form() {
-        let one = scope(
-            r#"{"os":["windows","darwin","windows"],"repo":"GIT@github.com:Org/x.git","cwd_glob":["/b/","/a"],"branch":[],"env_match":{"B":["2","1"],"A":"x"}}"#,
-        );
-        assert_eq!(
-            one.canonical_json(),
-            r#"{"cwd_glob":["/a","/b"],"env_match":{"A":["x"],"B":["1","2"]},"os":["darwin","windows"],"repo":["github.com/org/x"]}"#
-        );
-        assert_eq!(one.specificity(), 4);
-        assert_eq!(one.variant().len(), 12);
-        assert_eq!(scope(one.canonical_json()).variant(), one.variant());
-        assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
-        assert_eq!(scope("{}").variant(), "");
-        // The SHA-256 of {"os":["linux"]} was computed by another implementation.
-        assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
-    }
-
-    #[test]
-    fn refused() {
-        for (json, reason) in [
-            (r#"{"cwd_glob":[""]}"#, "E_SCOPE_INVALID"),
-            (r#"{"branch":""}"#, "E_SCOPE_INVALID"),
-            (r#"{"repo":""}"#, "E_INVALID"),
-            (r#"{"repo":["a/../b","https://x"],"cwd_glob":".."}"#, "E_INVALID"),
-            (r#"{"env_required":[""]}"#, "E_INVALID"),
-            (r#"{"env_match":{"A":[]}}"#, "E_INVALID"),
-            (r#"{"env_match":{"A":""}}"#, "E_INVALID"),
-            (r#"{"env_match":{"":"x"}}"#, "E_INVALID"),
-        ] {
-            let spec: ScopeSpec = wire::parse(json, "scope").unwrap();
-            assert_eq!(Scope::new(&spec).unwrap_err().reason(), reason, "{json}");
-        }
-        for json in [r#"{"os":"macos"}"#, r#"{"os":[1]}"#, r#"{"cwd":"x"}"#, r#"{"env_match":["A"]}"#, "[1]"] {
-            assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
-        }
-    }
-}
+#[path = "scope_tests.rs"]
+mod tests;

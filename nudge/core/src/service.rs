@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::steps::Steps;
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,9 @@ pub enum ContextUse {
 /// where it holds up nobody.
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
-    /// Microseconds: it looks into memory, or appends to a file without a flush.
+    /// Microseconds: it looks into memory, or appends to a file without a flush. What depends on what is stored takes
+    /// the caller's [`Steps`], and is refused when an event loop has too few of them
+    /// ([`Error::takes_long`]); the server makes it again on a thread.
     Quick,
     /// Anything longer, or unknown: it reads or writes much, flushes a file, searches texts, computes.
     Slow,
@@ -178,6 +181,8 @@ pub struct Caller<'a> {
     /// Whether the call is to be refused, with the names that are missing, when its answer depends on environment
     /// variables that `context.env` does not mention.
     pub env: bool,
+    /// Whether the call runs on an event loop and has only the [`Steps`] of one.
+    pub in_passing: bool,
     /// Which call the key stands for; set by [`TableService`](crate::table::TableService).
     pub call: Option<Call>,
     /// The rest of an earlier call with this key whose result is not kept; set by
@@ -188,7 +193,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn named(name: &'a str) -> Self {
-        Self { name, agent: false, key: None, env: false, call: None, made: None }
+        Self { name, agent: false, key: None, env: false, in_passing: false, call: None, made: None }
     }
 
     /// The same, by a surface of agents.
@@ -207,6 +212,18 @@ impl<'a> Caller<'a> {
     #[must_use]
     pub const fn with_made(self, made: Option<Made>) -> Self {
         Self { made, ..self }
+    }
+
+    /// The same, for a call on an event loop: one that takes long is refused with an error that
+    /// [`Error::takes_long`] knows, changes nothing, and is made again on a thread.
+    #[must_use]
+    pub const fn in_passing(self) -> Self {
+        Self { in_passing: true, ..self }
+    }
+
+    /// Returns the steps that the call may take.
+    pub const fn steps(&self) -> Steps {
+        if self.in_passing { Steps::in_passing() } else { Steps::of_a_call() }
     }
 
     /// The same, for a call whose `context.env` may lack names: then it is refused with

@@ -8,7 +8,7 @@ use nudge_core::error::{Error, Result};
 
 use super::{Nudge, Writer};
 use crate::hint::Hint;
-use crate::store::{Change, Store, component_bytes};
+use crate::store::{Change, Store, component_bytes, component_held};
 
 impl Nudge {
     /// Refuses changes that would not fit, after dropping expired hints.
@@ -28,12 +28,18 @@ impl Nudge {
         sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
         // The number of hints in each touched component, before and after.
         let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
+        let mut kept = 0;
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
         for change in changes {
             let (component, old, new) = match change {
                 Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
                 Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                Change::Replaced(_) | Change::Extra(_) => continue,
+                // It is kept beside the one in its place.
+                Change::Replaced(hint) => {
+                    kept += hint.held as usize;
+                    continue;
+                }
+                Change::Extra(_) => continue,
             };
             let (_, count) = touched.entry(component).or_insert_with(|| {
                 let before = self.store.component_len(component);
@@ -43,11 +49,13 @@ impl Nudge {
                 *count -= 1;
                 sizes.hints -= 1;
                 sizes.bytes -= old.bytes as usize;
+                sizes.held -= old.held as usize;
             }
             if let Some(new) = new {
                 *count += 1;
                 sizes.hints += 1;
                 sizes.bytes += new.bytes as usize;
+                sizes.held += new.held as usize;
             }
         }
         for (name, &(before, after)) in &touched {
@@ -55,10 +63,12 @@ impl Nudge {
                 (0, 1..) => {
                     sizes.components += 1;
                     sizes.bytes += component_bytes(name);
+                    sizes.held += component_held(name);
                 }
                 (1.., 0) => {
                     sizes.components -= 1;
                     sizes.bytes -= component_bytes(name);
+                    sizes.held -= component_held(name);
                 }
                 _ => {}
             }
@@ -71,9 +81,15 @@ impl Nudge {
             ("bytes", sizes.bytes, self.config.max_bytes),
         ];
         match limits.into_iter().find(|(_, size, max)| size > max) {
-            None => Ok(()),
             Some((limit, _, max)) => Err(full(limit, max)),
+            None if sizes.held + kept > self.config.max_held() => Err(full("memory", self.config.max_bytes)),
+            None => Ok(()),
         }
+    }
+
+    /// Returns the bytes of memory that are free for deletions that can be undone.
+    pub(super) fn room_for_trash(&self) -> usize {
+        self.config.max_held().saturating_sub(self.store.sizes().held)
     }
 }
 
@@ -83,11 +99,12 @@ fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
 }
 
 fn full(limit: &str, max: usize) -> Error {
-    let what = match limit {
-        "components" => "components",
-        "hints_per_component" => "hints in this component",
-        "hints" => "hints",
-        _ => "bytes of hints",
+    let (limit, what) = match limit {
+        "components" => (limit, "components"),
+        "hints_per_component" => (limit, "hints in this component"),
+        "hints" => (limit, "hints"),
+        "memory" => ("bytes", "bytes of hints, and twice that in memory,"),
+        _ => ("bytes", "bytes of hints"),
     };
     let message =
         format!("The store is full ({max} {what} at most); delete hints that are no longer needed or raise the limit.");

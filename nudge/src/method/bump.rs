@@ -12,8 +12,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::get::none_fits;
 use crate::cache::{Act, Nudge};
+use crate::choice::pick;
 use crate::hint::{Hint, Use, check_name};
+use crate::store::Variants;
 
 const ABOUT: &str = "\
 Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.";
@@ -78,7 +81,10 @@ impl Nudge {
             return Err(Error::invalid("delta must be a whole number from 1 to 1,000."));
         }
         let context = context.build()?;
-        self.write(Act::new("bump", by), |plan| {
+        let chooses = variant.is_none() && !context.is_empty();
+        let candidates = || if chooses { self.store.variants(&component, &key).1 } else { Variants::new() };
+        let (mut steps, mut unfit) = (by.steps(), None);
+        let written = self.write_judged(Act::new("bump", by), &context, &mut steps, candidates, |plan, judged| {
             let hints = plan.variants(&component, &key);
             let chosen = match variant.as_deref() {
                 Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),
@@ -88,7 +94,13 @@ impl Nudge {
                     ));
                 }
                 None if context.is_empty() => hints.first().cloned(),
-                None => Some(Arc::clone(self.choose(&component, &key, &context, None)?.hint())),
+                None => {
+                    let found = pick(&hints, &context, plan.now, judged)?;
+                    if found.is_none() {
+                        unfit = Some((hints.clone(), plan.now));
+                    }
+                    found.map(|found| Arc::clone(found.hint()))
+                }
             };
             // When a call about a lost secret is repeated, its use counts for no other hint.
             let counts = |hint: &Arc<Hint>| match by.made {
@@ -102,7 +114,12 @@ impl Nudge {
                 return Ok(Bumped { hint: chosen });
             }
             Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
-        })
+        });
+        match unfit {
+            // Why none fits is found out once others can write again.
+            Some((hints, now)) => Err(none_fits(&hints, &context, now, &mut steps)?),
+            None => written,
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use nudge_core::clock::Millis;
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::MatchExplain;
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::service::Method;
+use nudge_core::steps::Steps;
 use nudge_core::table::{Row, answer, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
@@ -29,7 +31,7 @@ nudge_bump after it worked.";
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.get_hint", "Get a hint", ABOUT, schema::<GetHint>).frequent().reads().inferred().quick(),
-    run: |nudge, _, params| answer(params, |params| nudge.get_hint(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.get_hint_with(params, &mut by.steps())),
 };
 
 /// Params of [`Nudge::get_hint`].
@@ -68,10 +70,15 @@ impl Nudge {
     /// Fetches the best eligible variant of a key (semantics sections 1 and 2).
     ///
     /// # Errors
-    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits.
+    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits; `E_QUOTA` when its scopes
+    /// take too many steps.
     pub fn get_hint(&self, params: GetHint) -> Result<GotHint> {
+        self.get_hint_with(params, &mut Steps::of_a_call())
+    }
+
+    fn get_hint_with(&self, params: GetHint, steps: &mut Steps) -> Result<GotHint> {
         let context = params.context.build()?;
-        let found = self.choose(&params.component, &params.key, &context, params.variant.as_deref())?;
+        let found = self.choose(&params.component, &params.key, &context, params.variant.as_deref(), steps)?;
         self.count_hit();
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
@@ -87,31 +94,45 @@ impl Nudge {
     /// # Errors
     /// As [`Nudge::get_hint`].
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Match> {
-        self.choose(component, key, context, None)
+        self.choose(component, key, context, None, &mut Steps::of_a_call())
     }
 
     /// Returns the hint that `get_hint` chooses for the context, or its error.
-    pub(super) fn choose(&self, component: &str, key: &str, context: &Context, variant: Option<&str>) -> Result<Match> {
+    fn choose(
+        &self,
+        component: &str,
+        key: &str,
+        context: &Context,
+        variant: Option<&str>,
+        steps: &mut Steps,
+    ) -> Result<Match> {
         check_name("component", component)?;
         check_name("key", key)?;
         let now = self.now();
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant));
-        pick(variants.clone(), context, now, |hint| hint.scope.matches(context)).ok_or_else(|| {
-            let mut hints: Vec<_> =
-                variants.into_iter().map(|hint| (scoring::score(&hint, false, now), hint)).collect();
-            hints.sort_by(|(score_a, a), (score_b, b)| scoring::compare_variants((b, *score_b), (a, *score_a)));
-            not_found(&hints.into_iter().map(|(_, hint)| hint).collect::<Vec<_>>(), context)
-        })
+        let found = pick(&variants, context, now, |hint| hint.scope.judge(context, steps))?;
+        match found {
+            Some(found) => Ok(found),
+            None => Err(none_fits(&variants, context, now, steps)?),
+        }
     }
 }
 
-/// The error when nothing fits: the reasons, variant by variant.
-fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
+/// The error when none of a key's variants fits.
+pub(super) fn none_fits(variants: &[Arc<Hint>], context: &Context, now: Millis, steps: &mut Steps) -> Result<Error> {
+    let mut hints: Vec<_> = variants.iter().map(|hint| (scoring::score(hint, false, now), hint)).collect();
+    hints.sort_by(|(score_a, a), (score_b, b)| scoring::compare_variants((b, *score_b), (a, *score_a)));
+    not_found(&hints.into_iter().map(|(_, hint)| hint).collect::<Vec<_>>(), context, steps)
+}
+
+/// The same for sorted variants: the reasons, variant by variant.
+fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut Steps) -> Result<Error> {
     let mut near = Vec::new();
     let mut missing = BTreeSet::new();
     for hint in hints {
-        let failed: Vec<_> = hint.scope.conditions(context).into_iter().filter(|condition| !condition.met).collect();
+        let conditions = hint.scope.conditions(context, steps)?;
+        let failed: Vec<_> = conditions.into_iter().filter(|condition| !condition.met).collect();
         if failed.iter().all(|condition| condition.absent) {
             missing.extend(failed.iter().map(|condition| condition.field));
         }
@@ -135,7 +156,7 @@ fn not_found(hints: &[Arc<Hint>], context: &Context) -> Error {
     // The fields come in the order in which conditions are explained.
     let missing: Vec<_> =
         ["cwd", "repo", "branch", "os", "env"].into_iter().filter(|field| missing.contains(field)).collect();
-    Error::not_found(message).with("near_misses", near).with("missing_context", missing)
+    Ok(Error::not_found(message).with("near_misses", near).with("missing_context", missing))
 }
 
 fn variants(count: usize) -> String {

@@ -66,11 +66,17 @@ impl Nudge {
         let ran: Vec<_> = outcome.command.split_whitespace().collect();
         let failures = if matches!(outcome.exit_code, Some(126 | 127)) { CANNOT_RUN } else { 1 };
         let says_it = |hint: &Arc<Hint>| {
-            hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
-                && hint.scope.matches(outcome.context)
+            !ran.is_empty()
+                && hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
         };
-        self.write(Act::new("outcome", by), |plan| {
-            let mut hints: Vec<_> = plan.all().into_iter().filter(|hint| !ran.is_empty() && says_it(hint)).collect();
+        let candidates = || self.store.all().into_iter().filter(says_it);
+        self.write_judged(Act::new("outcome", by), outcome.context, &mut by.steps(), candidates, |plan, judged| {
+            let mut hints = Vec::new();
+            for hint in plan.all().into_iter().filter(says_it) {
+                if judged(&hint)? {
+                    hints.push(hint);
+                }
+            }
             hints.sort_by(|a, b| scoring::compare_names(b, a));
             let changed = hints.iter().map(|hint| {
                 let mut hint = if outcome.ok { used(hint, 1, plan.now) } else { Hint::clone(hint) };

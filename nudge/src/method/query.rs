@@ -7,6 +7,7 @@ use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::MatchExplain;
 use nudge_core::service::Method;
+use nudge_core::steps::{Steps, TooMany};
 use nudge_core::table::{Row, answer, schema};
 use nudge_core::wire;
 use regex::{Regex, RegexBuilder};
@@ -40,7 +41,7 @@ pub(super) static ROW: Row<Nudge> = Row {
         .reads()
         .inferred()
         .slow_if(searches_texts),
-    run: |nudge, _, params| answer(params, |params| nudge.query(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.query_with(params, by.steps())),
 };
 
 /// Returns true when the params may have a regex, which is tried on every text. Searching the raw JSON errs on the
@@ -105,8 +106,12 @@ impl Nudge {
     /// Searches (semantics section 6). An unknown component gives an empty list.
     ///
     /// # Errors
-    /// `E_INVALID`.
+    /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.
     pub fn query(&self, params: Query) -> Result<QueryRows> {
+        self.query_with(params, Steps::of_a_call())
+    }
+
+    fn query_with(&self, params: Query, steps: Steps) -> Result<QueryRows> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
         }
@@ -141,16 +146,24 @@ impl Nudge {
                 !late && hit(regex, hint)
             }
         };
-        let found = self.search(&filter, limit, accept);
+        let mut verdicts = Verdicts::new(steps);
+        let found = self.search(&filter, &mut verdicts, limit, accept)?;
         if late {
             return Err(Error::invalid(
                 "regex takes too long over what is stored; make it simpler, or name a component or tags.",
             ));
         }
-        if !found.is_empty() {
+        let mut steps = verdicts.into_steps();
+        if steps.are_in_passing() {
+            // To write out much takes long, too.
+            found.iter().try_for_each(|found| steps.take(found.hint.bytes as usize / 8))?;
+        }
+        let rows = found.into_iter().map(|found| row(found, &context, now, &mut steps));
+        let hints = rows.collect::<Result<Vec<_>, _>>()?;
+        if !hints.is_empty() {
             self.count_hit();
         }
-        Ok(QueryRows { hints: found.into_iter().map(|found| row(found, &context, now)).collect() })
+        Ok(QueryRows { hints })
     }
 
     /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: hints are
@@ -158,19 +171,19 @@ impl Nudge {
     pub(super) fn search(
         &self,
         filter: &Filter<'_>,
+        verdicts: &mut Verdicts,
         limit: usize,
         mut accept: impl FnMut(&Hint) -> bool,
-    ) -> Vec<Found> {
-        let mut verdicts = Verdicts::default();
+    ) -> Result<Vec<Found>> {
         let (mut out, mut last, mut batch) = (Vec::new(), None::<Found>, limit.max(1));
         loop {
-            let found = self.store.top(filter, &mut verdicts, last.as_ref(), batch);
+            let found = self.store.top(filter, verdicts, last.as_ref(), batch)?;
             let exhausted = found.len() < batch;
             last = found.last().cloned().or(last);
             out.extend(found.into_iter().filter(|found| accept(&found.hint)));
             if exhausted || out.len() >= limit {
                 out.truncate(limit);
-                return out;
+                return Ok(out);
             }
             // Each batch is a pass over the rows, so the batches grow fast.
             batch = (batch * 4).max(64);
@@ -211,11 +224,14 @@ fn hit(regex: &Regex, hint: &Hint) -> bool {
 }
 
 /// Adds the explanation to a found hint.
-pub(super) fn row(found: Found, context: &Context, now: i64) -> QueryRow {
+pub(super) fn row(found: Found, context: &Context, now: i64, steps: &mut Steps) -> Result<QueryRow, TooMany> {
     let Found { hint, eligible, rank } = found;
     let open = context.open_file_in(hint.component()).is_some();
-    let reasons = if eligible { explain::reasons(&hint, context, now) } else { explain::failed_reason(&hint, context) };
+    let reasons = match eligible {
+        true => explain::reasons(&hint, context, now, steps)?,
+        false => explain::failed_reason(&hint, context, steps)?,
+    };
     let match_explain =
         MatchExplain { matched: eligible, score: rank.score, parts: scoring::parts(&hint, open, now), reasons };
-    QueryRow { hint, score: rank.score, match_explain }
+    Ok(QueryRow { hint, score: rank.score, match_explain })
 }

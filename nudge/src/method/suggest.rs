@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nudge_core::clock::Millis;
 use nudge_core::error::Result;
 use nudge_core::explain::four_decimals;
+use nudge_core::steps::Steps;
 use nudge_core::suggest::{
     self, Confirmed, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest, TOLD,
     Told,
@@ -15,10 +16,10 @@ use nudge_core::text::{ago, one_line, visible};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::query::row;
+use super::query::{QueryRow, row};
 use crate::cache::Nudge;
 use crate::hint::{Hint, NAME, Source};
-use crate::store::{Filter, Found};
+use crate::store::Filter;
 
 /// Smallest similarity between a failed command and a hint's command.
 const NEAR: f64 = 0.5;
@@ -97,9 +98,11 @@ impl Nudge {
             only: Some(&only),
             now: request.now,
         };
-        let mut found = self.store.best_first(&filter);
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
         let mut out = Offers::default();
+        let (mut found, undecided) = self.store.best_first(&filter, Steps::of_a_call());
+        out.omitted += undecided;
+        let mut steps = Steps::of_a_call();
         // Once no hint fits any more, the rest need not be sorted. A line is never shorter than the value.
         let smallest = found.iter().map(|found| found.hint.text().len().min(MAX_VALUE_CHARS)).min().unwrap_or_default();
         while count > 0
@@ -115,15 +118,18 @@ impl Nudge {
             }
             (count, bytes) = (count - 1, bytes - size);
             let why = trigger.why(&found.hint).map(|why| why.to_string()).unwrap_or_default();
-            out.offers.push(offer(found, line, size, why, request));
+            match row(found, &request.context, request.now, &mut steps) {
+                Ok(found) => out.offers.push(offer(found, line, size, why)),
+                // It fits, and there is no time left to say why.
+                Err(_) => out.omitted += 1,
+            }
         }
         out.omitted += found.len();
         out
     }
 }
 
-fn offer(found: Found, line: String, bytes: usize, why: String, request: &SuggestRequest) -> Offer<SuggestedHint> {
-    let found = row(found, &request.context, request.now);
+fn offer(found: QueryRow, line: String, bytes: usize, why: String) -> Offer<SuggestedHint> {
     let hint = &found.hint;
     let mut params = serde_json::json!({"component": hint.component(), "key": hint.key()});
     if !hint.variant().is_empty() {

@@ -6,6 +6,7 @@ use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::Result;
 use nudge_core::explain::MatchExplain;
 use nudge_core::service::Method;
+use nudge_core::steps::Steps;
 use nudge_core::table::{Row, answer, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
@@ -22,7 +23,7 @@ why the first is chosen.";
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.why", "Explain a choice", ABOUT, schema::<Why>).reads().inferred().quick(),
-    run: |nudge, _, params| answer(params, |params| nudge.why(params)),
+    run: |nudge, by, params| answer(params, |params| nudge.why_with(params, &mut by.steps())),
 };
 
 /// Params of [`Nudge::why`].
@@ -74,25 +75,31 @@ impl Nudge {
     /// Explains what `get_hint` returns for the same params, or why it returns nothing.
     ///
     /// # Errors
-    /// `E_INVALID`.
+    /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.
     pub fn why(&self, params: Why) -> Result<Whys> {
+        self.why_with(params, &mut Steps::of_a_call())
+    }
+
+    fn why_with(&self, params: Why, steps: &mut Steps) -> Result<Whys> {
         let Why { component, key, context } = params;
         let context = context.build()?;
         check_name("component", &component)?;
         check_name("key", &key)?;
         let now = self.now();
         let open = context.open_file_in(&component).is_some();
-        let mut hints: Vec<_> = (self.store.variants(&component, &key).1.into_iter())
-            .filter(|hint| !hint.is_expired(now))
-            .map(|hint| Candidate { fits: hint.scope.matches(&context), score: scoring::score(&hint, open, now), hint })
-            .collect();
+        let live = self.store.variants(&component, &key).1.into_iter().filter(|hint| !hint.is_expired(now));
+        let judged = live.map(|hint| {
+            let fits = hint.scope.judge(&context, steps)?;
+            Ok(Candidate { fits, score: scoring::score(&hint, open, now), hint })
+        });
+        let mut hints = judged.collect::<Result<Vec<_>>>()?;
         hints.sort_by(|a, b| {
             let order = || scoring::compare_variants((&b.hint, b.score), (&a.hint, a.score));
             b.fits.cmp(&a.fits).then_with(order)
         });
-        let verdict = verdict(&hints, &context);
-        let variants = hints.into_iter().map(|candidate| candidate.explained(&context, open, now)).collect();
-        Ok(Whys { variants, verdict })
+        let verdict = verdict(&hints, &context, steps)?;
+        let variants = hints.into_iter().map(|candidate| candidate.explained(&context, open, now, steps));
+        Ok(Whys { variants: variants.collect::<Result<_>>()?, verdict })
     }
 }
 
@@ -103,30 +110,35 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn explained(self, context: &Context, open: bool, now: i64) -> WhyVariant {
+    fn explained(self, context: &Context, open: bool, now: i64, steps: &mut Steps) -> Result<WhyVariant> {
         let Self { hint, fits, score } = self;
         let met = |condition: nudge_core::scope::Condition| ConditionMet {
             field: condition.field,
             met: condition.met,
             reason: condition.reason,
         };
-        let conditions = hint.scope.conditions(context).into_iter().map(met).collect();
-        let reasons = if fits { explain::reasons(&hint, context, now) } else { explain::failed_reason(&hint, context) };
+        let conditions = hint.scope.conditions(context, steps)?.into_iter().map(met).collect();
+        let reasons = match fits {
+            true => explain::reasons(&hint, context, now, steps)?,
+            false => explain::failed_reason(&hint, context, steps)?,
+        };
         let match_explain = MatchExplain { matched: fits, score, parts: scoring::parts(&hint, open, now), reasons };
-        WhyVariant { hint, conditions, match_explain }
+        Ok(WhyVariant { hint, conditions, match_explain })
     }
 }
 
 /// Names the criterion that decided, checked in the order of choice (semantics section 1).
-fn verdict(hints: &[Candidate], context: &Context) -> String {
+fn verdict(hints: &[Candidate], context: &Context, steps: &mut Steps) -> Result<String> {
     let (first, second) = match hints {
-        [] => return "Nothing is stored under this key; list what there is with query, or set it.".into(),
+        [] => return Ok("Nothing is stored under this key; list what there is with query, or set it.".into()),
         [first, ..] if !first.fits => {
-            let reason = explain::failed_reason(&first.hint, context).into_iter().next().unwrap_or_default();
-            return format!("None fits here; the nearest fails because {reason}.");
+            let reason = explain::failed_reason(&first.hint, context, steps)?.into_iter().next().unwrap_or_default();
+            return Ok(format!("None fits here; the nearest fails because {reason}."));
         }
-        [_] => return "The first is chosen: it fits, and it is the only variant.".into(),
-        [_, second, ..] if !second.fits => return "The first is chosen: it is the only one that fits.".into(),
+        [_] => return Ok("The first is chosen: it fits, and it is the only variant.".into()),
+        [_, second, ..] if !second.fits => {
+            return Ok("The first is chosen: it is the only one that fits.".into());
+        }
         [first, second, ..] => (first, second),
     };
     let (a, b) = (&first.hint, &second.hint);
@@ -142,7 +154,7 @@ fn verdict(hints: &[Candidate], context: &Context) -> String {
     } else {
         "all else equal, its variant comes first by name".to_owned()
     };
-    format!("The first is chosen: {because}.")
+    Ok(format!("The first is chosen: {because}."))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use nudge_core::clock::Millis;
+use nudge_core::held::heap;
 
 use crate::hint::Hint;
 use crate::scoring;
@@ -48,6 +49,8 @@ pub(super) struct Rows {
     free: Vec<u32>,
     /// Size of all hints as exported.
     bytes: usize,
+    /// Size of all hints in memory.
+    held: usize,
     components: Vec<Component>,
     component_ids: HashMap<Arc<str>, u32, RandomState>,
     free_components: Vec<u32>,
@@ -69,6 +72,8 @@ pub(crate) struct Sizes {
     pub components: usize,
     pub hints: usize,
     pub bytes: usize,
+    /// In memory.
+    pub held: usize,
 }
 
 impl Rows {
@@ -87,7 +92,8 @@ impl Rows {
     }
 
     pub fn sizes(&self) -> Sizes {
-        Sizes { components: self.component_ids.len(), hints: self.details.len() - self.free.len(), bytes: self.bytes }
+        let (components, hints) = (self.component_ids.len(), self.details.len() - self.free.len());
+        Sizes { components, hints, bytes: self.bytes, held: self.held }
     }
 
     pub fn component_len(&self, name: &str) -> usize {
@@ -132,7 +138,8 @@ impl Rows {
         let old = self.hints[id as usize].as_ref();
         if let Some(old) = old.filter(|old| old.tags == hint.tags) {
             // With equal tags the lists stay, as taking a row out of long lists is the most expensive part.
-            self.bytes -= old.bytes as usize;
+            let (bytes, held) = (old.bytes as usize, old.held as usize);
+            (self.bytes, self.held) = (self.bytes - bytes, self.held - held);
         } else {
             self.empty(id);
             self.list(id, hint);
@@ -150,6 +157,7 @@ impl Rows {
     /// Puts a hint whose tags are listed into its row.
     fn place(&mut self, id: u32, hint: &Arc<Hint>) {
         self.bytes += hint.bytes as usize;
+        self.held += hint.held as usize;
         let row = &mut self.details[id as usize];
         *row = Row { component: row.component, ..Row::new(hint) };
         self.glances[id as usize] = Glance::new(hint);
@@ -164,6 +172,7 @@ impl Rows {
         if slot.rows.is_empty() {
             self.component_ids.remove(&slot.name);
             self.bytes -= component_bytes(&slot.name);
+            self.held -= component_held(&slot.name);
             *slot = Component::default();
             self.free_components.push(component);
         }
@@ -176,6 +185,7 @@ impl Rows {
     fn empty(&mut self, id: u32) {
         let Some(hint) = self.hints[id as usize].take() else { return };
         self.bytes -= hint.bytes as usize;
+        self.held -= hint.held as usize;
         for tag in &hint.tags {
             if let Some(rows) = self.tags.get_mut(tag) {
                 drop_from(rows, id);
@@ -191,6 +201,7 @@ impl Rows {
             return id;
         }
         self.bytes += component_bytes(name);
+        self.held += component_held(name);
         let id = self.free_components.pop().unwrap_or_else(|| {
             self.components.push(Component::default());
             index(self.components.len() - 1)
@@ -246,6 +257,11 @@ impl Row {
 /// Returns the bytes that a component adds to an export besides its hints.
 pub(crate) fn component_bytes(name: &str) -> usize {
     name.len() + r#""":{"hints":{}},"#.len()
+}
+
+/// Returns the bytes of memory that a component takes besides its hints: its text, and places in two tables.
+pub(crate) fn component_held(name: &str) -> usize {
+    heap(16 + name.len()) + 192
 }
 
 /// Converts a row's index to 32 bits, which cannot overflow: quotas are far lower, and 4 billion hints without

@@ -69,8 +69,10 @@ pub async fn answer(service: Arc<dyn Service>, history: &History, head: Head, bo
     {
         return request.refusal(&error);
     }
-    if Cost::is_quick(service.method(&request.method), request.params().get()) {
-        return request.answer(&*service, caller);
+    if Cost::is_quick(service.method(&request.method), request.params().get())
+        && let Some(answer) = request.answer_in_passing(&*service, caller)
+    {
+        return answer;
     }
     let request = request.to_owned();
     on_a_thread(move || request.borrowed().answer(&*service, head.caller().unwrap_or_default())).await

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use nudge::{Caller, Service};
+use nudge::{Caller, Error, Service};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -57,6 +57,25 @@ impl<'a> Request<'a> {
     pub fn answer(&self, service: &dyn Service, by: Caller<'_>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
         answer_request(service, by, self, &mut out).then(|| out.into())
+    }
+
+    /// The same on an event loop: `None` when the call turns out to take long. It has changed nothing then, and is to be
+    /// made again on another thread.
+    #[allow(clippy::option_option)] // Whether it is answered, and whether that has a body.
+    pub fn answer_in_passing(&self, service: &dyn Service, by: Caller<'_>) -> Option<Option<Bytes>> {
+        if !self.is_legal() {
+            return Some(self.answer(service, by));
+        }
+        let result = service.call_by(by.in_passing(), &self.method, self.params());
+        if result.as_ref().is_err_and(Error::takes_long) {
+            return None;
+        }
+        let mut out = Vec::with_capacity(512);
+        Some(write_result(&mut out, self, result).then(|| out.into()))
+    }
+
+    fn is_legal(&self) -> bool {
+        self.jsonrpc == "2.0" && self.id.is_none_or(|id| is_id(id.get()))
     }
 
     /// Writes an error as the answer; `None` for a notification.
@@ -128,13 +147,16 @@ pub fn failure(error: &impl Serialize) -> Bytes {
 
 /// Appends the answer; false for a notification, which has none.
 fn answer_request(service: &dyn Service, by: Caller<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
-    let id = request.id.map(RawValue::get);
-    if request.jsonrpc != "2.0" || id.is_some_and(|id| !is_id(id)) {
+    if !request.is_legal() {
         write_fault(out, request.id(), INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
         return true;
     }
-    let result = service.call_by(by, &request.method, request.params());
-    let Some(id) = id else { return false };
+    write_result(out, request, service.call_by(by, &request.method, request.params()))
+}
+
+/// Appends a result; false for a notification, which has none.
+fn write_result(out: &mut Vec<u8>, request: &Request<'_>, result: Result<Box<RawValue>, Error>) -> bool {
+    let Some(id) = request.id.map(RawValue::get) else { return false };
     match result {
         Ok(result) => write(out, id, b",\"result\":", result.get().as_bytes()),
         Err(error) => write_error(out, id, &error),

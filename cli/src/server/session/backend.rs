@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::calls;
+use crate::server::memory;
 
 /// The target of calls.
 pub struct Backend(watch::Sender<Answering>);
@@ -73,7 +74,10 @@ impl Backend {
         let service = tokio::select! {
             biased;
             service = promoted => service,
-            reply = client.call(caller, method, params) => return reply,
+            reply = client.call(caller, method, params) => {
+                memory::used(params.get().len() + reply.as_ref().map_or(0, |reply| reply.get().len()));
+                return reply;
+            }
         };
         calls::call(service, caller, method, params).await
     }

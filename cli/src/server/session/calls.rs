@@ -6,11 +6,14 @@ use nudge::{Caller, Cost, Error, Result, Service};
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
+use crate::server::memory;
+
 /// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
 /// batches, which may hold a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Makes one call on the thread that suits it.
+/// Makes one call on the thread that suits it. What a quick call costs can depend on what is stored: one that turns out
+/// to take long has changed nothing, and is made again on another thread.
 ///
 /// # Errors
 /// The method's own errors.
@@ -21,11 +24,18 @@ pub async fn call(
     params: &RawValue,
 ) -> Result<Box<RawValue>> {
     if params.get().len() <= MAX_INLINE_BYTES && Cost::is_quick(service.method(method), params.get()) {
-        return service.call_by(caller, method, params);
+        let tried = service.call_by(caller.in_passing(), method, params);
+        if !tried.as_ref().is_err_and(Error::takes_long) {
+            return tried;
+        }
     }
+    let sent = params.get().len();
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
     let run = move || service.call_by(caller.borrowed(), &method, &params);
-    spawn_blocking(run).await.unwrap_or_else(|_| Err(broken()))
+    memory::used(sent);
+    let answer = spawn_blocking(run).await.unwrap_or_else(|_| Err(broken()));
+    memory::used(answer.as_ref().map_or(0, |answer| answer.get().len()));
+    answer
 }
 
 /// A caller that can go to another thread.

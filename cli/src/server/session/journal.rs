@@ -9,6 +9,8 @@ use nudge::{Error, Result};
 use nudge_client::{Journal, LockWatch, RuntimeDir};
 use nudge_core::source;
 
+use crate::server::memory;
+
 /// A share of the journal below this is never written anew. What is longer would be felt when the next PRIMARY reads
 /// it: callers wait meanwhile.
 const SHORT_BYTES: u64 = 256 << 10;
@@ -219,6 +221,7 @@ impl source::Journal for SourceJournal {
         let Keeping::In(journal) = keeping else { return };
         let was_damaged = journal.needs_compaction();
         let tagged = records.iter().map(|record| self.tagged(record).into_owned());
+        memory::used(records.iter().map(Vec::len).sum());
         // What another source has recorded stays, also one that this binary does not know.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {

@@ -1,15 +1,22 @@
 //! Globs over folders and branch names (semantics section 2).
 //!
-//! Braces are expanded when a pattern is compiled, so that matching is one loop without recursion
-//! or allocation: time grows with pattern length times text length, for every pattern.
+//! A pattern is compared as it is written: braces are followed while it is matched, never expanded into memory. Each
+//! comparison takes [`Steps`], as time grows with pattern length times text length.
+
+mod braces;
+mod matching;
+
+use braces::{Alternatives, paired};
+use matching::{class_end, literal_head, matches};
 
 use crate::error::{Error, Result};
+use crate::held::heap;
+use crate::steps::{Steps, TooMany};
 
 /// Longest pattern.
 const MAX_BYTES: usize = 512;
-/// Largest size of all alternatives of one pattern, as braces multiply. With 16 patterns of one scope on a folder of
-/// 4 KiB it limits the most hostile match to tens of milliseconds.
-const MAX_EXPANDED_BYTES: usize = 2 << 10;
+/// Largest size of all alternatives of one pattern, and their largest number, as braces multiply.
+const MAX_ALTERNATIVES: usize = 2 << 10;
 
 /// The kind of text that a pattern matches; only folders have drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +27,18 @@ pub enum GlobKind {
     Branch,
 }
 
-/// A compiled pattern.
+/// A compiled pattern. It takes the memory of its text, twice for drive and UNC patterns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     /// The canonical text, as stored and shown.
     text: Box<str>,
-    /// The pattern without braces, one entry per alternative.
-    alternatives: Box<[Alternative]>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Alternative {
-    pattern: Box<str>,
-    /// True for drive and UNC patterns, which compare without case; `pattern` is in lower case then.
-    fold: bool,
+    /// The text in lower case, for drive and UNC patterns without braces, which compare without case.
+    folded: Option<Box<str>>,
+    /// Number of bytes at its beginning that are at the beginning of every match, too.
+    head: u16,
+    /// True when the text has alternatives, or is not in normal form.
+    braces: bool,
+    kind: GlobKind,
 }
 
 /// A folder or a branch name, ready to be matched.
@@ -66,6 +71,11 @@ impl Subject {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+
+    /// Returns the text as it is compared; `None` where case counts and the pattern's does not.
+    fn text(&self, fold: bool) -> Option<&str> {
+        if fold { self.folded.as_deref() } else { Some(&self.text) }
+    }
 }
 
 impl Glob {
@@ -84,16 +94,37 @@ impl Glob {
         // Inside braces a leading `//` may be a UNC prefix: the alternatives are collapsed below.
         let text = if text.contains("{//") || text.contains(",//") { text } else { collapse(&text) };
         check(&text).map_err(refuse)?;
-        let expanded = expand(&text).map_err(refuse)?;
-        let alternatives = expanded.into_iter().map(|alternative| {
-            let pattern = merge_globstars(&collapse(&alternative));
-            if has_parent_segment(&pattern) {
-                return Err(refuse(PARENT));
+        paired(&text).map_err(refuse)?;
+        let braces = text.contains('{') || !is_collapsed(&text);
+        let fold = kind == GlobKind::Cwd && ignores_case(&text);
+        let folded = (fold && !braces).then(|| text.to_lowercase().into());
+        let head = match text.find('{') {
+            _ if !braces => literal_head(folded.as_deref().unwrap_or(&text)),
+            // The whole segments before the first braces.
+            Some(brace) if !fold && is_collapsed(&text) => {
+                let before = &text[..brace];
+                literal_head(before).min(before.rfind('/').unwrap_or(0))
             }
-            let fold = kind == GlobKind::Cwd && ignores_case(&pattern);
-            Ok(Alternative { pattern: if fold { pattern.to_lowercase() } else { pattern }.into(), fold })
+            _ => 0,
+        };
+        let glob = Self { text: text.into(), folded, head: u16::try_from(head).unwrap_or(0), braces, kind };
+        if braces {
+            glob.check_alternatives().map_err(refuse)?;
+        }
+        Ok(glob)
+    }
+
+    fn check_alternatives(&self) -> Result<(), &'static str> {
+        let (mut count, mut bytes, mut climbs) = (0, 0, false);
+        let counted = self.any(&mut Steps::unlimited(), |pattern, _, length, _| {
+            (count, bytes, climbs) = (count + 1, bytes + length, climbs || has_parent_segment(pattern));
+            Ok(count > MAX_ALTERNATIVES || bytes > MAX_ALTERNATIVES)
         });
-        Ok(Self { alternatives: alternatives.collect::<Result<_>>()?, text: text.into() })
+        match counted {
+            Ok(false) if climbs => Err(PARENT),
+            Ok(false) => Ok(()),
+            _ => Err("has too many alternatives; use fewer braces"),
+        }
     }
 
     /// Returns the pattern in canonical form.
@@ -101,21 +132,71 @@ impl Glob {
         &self.text
     }
 
+    /// Returns the bytes of memory that it takes beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        heap(self.text.len()) + self.folded.as_ref().map_or(0, |text| heap(text.len()))
+    }
+
     /// Returns true when the pattern matches the whole of `subject`.
-    pub fn matches(&self, subject: &Subject) -> bool {
-        self.alternatives.iter().any(|alternative| {
-            let text = if alternative.fold { subject.folded.as_deref() } else { Some(&*subject.text) };
-            text.is_some_and(|text| matches(&alternative.pattern, text))
+    ///
+    /// # Errors
+    /// When the steps do not suffice; then it is undecided.
+    pub fn matches(&self, subject: &Subject, steps: &mut Steps) -> Result<bool, TooMany> {
+        let head = usize::from(self.head);
+        steps.take(1 + head / 64)?;
+        if !self.braces {
+            let pattern = self.folded.as_deref().unwrap_or(&self.text);
+            return match subject.text(self.folded.is_some()) {
+                Some(text) if text.as_bytes().starts_with(&pattern.as_bytes()[..head]) => {
+                    matches(pattern, text, head, steps)
+                }
+                _ => Ok(false),
+            };
+        }
+        if !subject.text.as_bytes().starts_with(&self.text.as_bytes()[..head]) {
+            return Ok(false);
+        }
+        self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
+            Some(text) => matches(pattern, text, 0, steps),
+            None => Ok(false),
         })
     }
 
     /// Returns true when the pattern with `/**` added would match `subject`, because it matches a folder above.
-    pub fn matches_above(&self, subject: &Subject) -> bool {
-        let below = self.alternatives.iter().map(|alternative| Alternative {
-            pattern: format!("{}/**", alternative.pattern.trim_end_matches('/')).into(),
-            fold: alternative.fold,
-        });
-        Self { text: Box::default(), alternatives: below.collect() }.matches(subject)
+    ///
+    /// # Errors
+    /// As [`Glob::matches`].
+    pub fn matches_above(&self, subject: &Subject, steps: &mut Steps) -> Result<bool, TooMany> {
+        self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
+            Some(text) => matches(&format!("{}/**", pattern.trim_end_matches('/')), text, 0, steps),
+            None => Ok(false),
+        })
+    }
+
+    /// Calls `look` with the alternatives until it returns true: each in the form that is matched, whether case does
+    /// not count, and its length as written.
+    fn any(
+        &self,
+        steps: &mut Steps,
+        mut look: impl FnMut(&str, bool, usize, &mut Steps) -> Result<bool, TooMany>,
+    ) -> Result<bool, TooMany> {
+        let mut alternatives = Alternatives::of(&self.text);
+        while let Some(written) = alternatives.next(steps)? {
+            // The buffers below.
+            steps.take(8 + written.len() / 8)?;
+            let collapsed = (!is_collapsed(written)).then(|| collapse(written));
+            let pattern = collapsed.as_deref().unwrap_or(written);
+            let fold = self.kind == GlobKind::Cwd && ignores_case(pattern);
+            let found = if fold {
+                look(&pattern.to_lowercase(), fold, written.len(), steps)
+            } else {
+                look(pattern, fold, written.len(), steps)
+            };
+            if found? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -185,6 +266,12 @@ pub fn collapse(text: &str) -> String {
     out
 }
 
+/// Returns true for a text that [`collapse`] leaves as it is; false may also be said of the root.
+fn is_collapsed(text: &str) -> bool {
+    let below = text.strip_prefix("//").or_else(|| text.strip_prefix('/')).unwrap_or(text);
+    below.split('/').all(|segment| !segment.is_empty() && segment != ".")
+}
+
 /// Writes `[^a]` as `[!a]`.
 fn caret_to_bang(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
@@ -201,193 +288,6 @@ fn caret_to_bang(pattern: &str) -> String {
         rest = &rest[at + end..];
     }
     out + rest
-}
-
-/// Replaces `**/**` by `**`, which means the same and is the only form the matcher takes.
-fn merge_globstars(pattern: &str) -> String {
-    let mut segments: Vec<_> = pattern.split('/').collect();
-    segments.dedup_by(|a, b| a == b && *a == "**");
-    segments.join("/")
-}
-
-/// Returns every alternative of a pattern with braces. Classes are copied as they are; a range such as
-/// `{1..3}` is literal.
-fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
-    let mut out = vec![String::new()];
-    let mut rest = pattern;
-    while let Some(next) = rest.chars().next() {
-        let (taken, parts) = match next {
-            '[' => {
-                let end = class_end(rest).ok_or("has a `[` without its `]`")?;
-                (end, vec![rest[..end].to_owned()])
-            }
-            ']' => return Err("has a `]` without its `[`"),
-            '}' => return Err("has a `}` without its `{`"),
-            '{' => {
-                let (end, parts) = split_braces(rest)?;
-                let parts = match parts[..] {
-                    [only] if is_range(only) => vec![rest[..end].to_owned()],
-                    _ => parts.into_iter().map(expand).collect::<Result<Vec<_>, _>>()?.concat(),
-                };
-                (end, parts)
-            }
-            _ => {
-                let end = rest.find(['[', ']', '{', '}']).unwrap_or(rest.len());
-                (end, vec![rest[..end].to_owned()])
-            }
-        };
-        rest = &rest[taken..];
-        let bytes: usize = out.len() * parts.iter().map(String::len).sum::<usize>()
-            + parts.len() * out.iter().map(String::len).sum::<usize>();
-        if bytes > MAX_EXPANDED_BYTES || out.len() * parts.len() > MAX_EXPANDED_BYTES {
-            return Err("has too many alternatives; use fewer braces");
-        }
-        out = out.iter().flat_map(|head| parts.iter().map(move |part| format!("{head}{part}"))).collect();
-    }
-    Ok(out)
-}
-
-/// Returns the end of the class at the start of `text`, one past its `]`.
-fn class_end(text: &str) -> Option<usize> {
-    let body = text.strip_prefix('[')?;
-    let negated = usize::from(body.starts_with('!'));
-    // A `]` that comes first belongs to the class.
-    let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
-    text[from..].find(']').map(|at| from + at + 1)
-}
-
-/// Splits the braces at the start of `text`: returns the position past the `}`, and the parts between the commas.
-fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
-    let (mut depth, mut from, mut at, mut parts) = (0, 1, 0, Vec::new());
-    while let Some(next) = text[at..].chars().next() {
-        match next {
-            '[' => {
-                at += class_end(&text[at..]).ok_or("has a `[` without its `]`")?;
-                continue;
-            }
-            '{' => depth += 1,
-            ',' if depth == 1 => {
-                parts.push(&text[from..at]);
-                from = at + 1;
-            }
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            parts.push(&text[from..at]);
-            return Ok((at + 1, parts));
-        }
-        at += next.len_utf8();
-    }
-    Err("has a `{` without its `}`")
-}
-
-/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`: other tools expand these, here they are literal.
-fn is_range(text: &str) -> bool {
-    let parts: Vec<_> = text.split("..").collect();
-    (2..=3).contains(&parts.len())
-        && parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '-'))
-}
-
-/// Matches one pattern without braces. On a mismatch the last `*` of the segment takes one more
-/// character, else the last `**` one more segment; earlier ones need no second try, because what
-/// stood between them has already matched at the earliest place.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (p, t) = (pattern.as_bytes(), text.as_bytes());
-    if pattern == "**" {
-        return true;
-    }
-    let (mut pi, mut ti) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    let mut globstar: Option<(usize, usize)> = None;
-    if pattern.starts_with("**/") {
-        (pi, globstar) = (3, Some((3, 0)));
-    }
-    loop {
-        match p.get(pi) {
-            None if ti == t.len() => return true,
-            // `**` between slashes matches nothing or whole segments.
-            Some(b'/') if is_globstar(&p[pi + 1..]) => {
-                let whole_segment = ti == t.len() || t[ti] == b'/';
-                if whole_segment && pi + 3 == p.len() {
-                    return true;
-                }
-                if whole_segment && ti < t.len() {
-                    (pi, ti) = (pi + 4, ti + 1);
-                    (star, globstar) = (None, Some((pi, ti)));
-                    continue;
-                }
-            }
-            Some(b'*') => {
-                pi += p[pi..].iter().take_while(|&&byte| byte == b'*').count();
-                star = Some((pi, ti));
-                continue;
-            }
-            Some(b'?' | b'[') => {
-                // Everything before has matched byte by byte, so a character begins here on both sides.
-                if let Some((pattern_step, text_step)) = one(&pattern[pi..], &text[ti..]) {
-                    (pi, ti) = (pi + pattern_step, ti + text_step);
-                    continue;
-                }
-            }
-            Some(literal) if t.get(ti) == Some(literal) => {
-                if *literal == b'/' {
-                    star = None;
-                }
-                (pi, ti) = (pi + 1, ti + 1);
-                continue;
-            }
-            _ => {}
-        }
-        if let Some((after, at)) = star
-            && let Some(next) = text[at..].chars().next()
-            && next != '/'
-        {
-            (pi, ti) = (after, at + next.len_utf8());
-            star = Some((pi, ti));
-        } else if let Some((after, at)) = globstar
-            && let Some(slash) = t[at..].iter().position(|&byte| byte == b'/')
-        {
-            (pi, ti) = (after, at + slash + 1);
-            (star, globstar) = (None, Some((pi, ti)));
-        } else {
-            return false;
-        }
-    }
-}
-
-/// Returns true when the pattern after a slash begins with a whole segment `**`.
-fn is_globstar(rest: &[u8]) -> bool {
-    matches!(rest, b"**" | [b'*', b'*', b'/', ..])
-}
-
-/// Matches one character by `?` or a class; returns the bytes by which pattern and text advance.
-fn one(pattern: &str, text: &str) -> Option<(usize, usize)> {
-    let have = text.chars().next().filter(|&have| have != '/')?;
-    if pattern.starts_with('?') {
-        return Some((1, have.len_utf8()));
-    }
-    let end = class_end(pattern)?;
-    let body = &pattern[1..end - 1];
-    let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));
-    (in_class(body, have) != negated).then_some((end, have.len_utf8()))
-}
-
-fn in_class(body: &str, have: char) -> bool {
-    let mut members = body.chars().peekable();
-    let mut found = false;
-    while let Some(low) = members.next() {
-        let mut ahead = members.clone();
-        // A `-` at either end belongs to the class.
-        let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
-        if let Some(high) = high {
-            members = ahead;
-            found |= (low..=high).contains(&have);
-        } else {
-            found |= low == have;
-        }
-    }
-    found
 }
 
 #[cfg(test)]

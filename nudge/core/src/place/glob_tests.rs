@@ -2,8 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
+#[path = "glob_oracle.rs"]
+mod oracle;
+
 fn cwd_matches(pattern: &str, cwd: &str) -> bool {
-    Glob::new(pattern, GlobKind::Cwd).unwrap().matches(&Subject::cwd(cwd, false).unwrap())
+    Glob::new(pattern, GlobKind::Cwd)
+        .unwrap()
+        .matches(&Subject::cwd(cwd, false).unwrap(), &mut Steps::unlimited())
+        .unwrap()
 }
 
 #[test]
@@ -86,7 +92,10 @@ fn cwd_forms() {
         assert_eq!(text(bad, false), None, "{bad}");
     }
     let above = |pattern: &str, cwd: &str| {
-        Glob::new(pattern, GlobKind::Cwd).unwrap().matches_above(&Subject::cwd(cwd, false).unwrap())
+        Glob::new(pattern, GlobKind::Cwd)
+            .unwrap()
+            .matches_above(&Subject::cwd(cwd, false).unwrap(), &mut Steps::unlimited())
+            .unwrap()
     };
     assert!(above("**/x*", "/a/xy/b/c") && above("/", "/a") && above("{/a,/b}", "/b/c"));
     assert!(!above("**/x*", "/a/b") && !above("/a/**", "/b"));
@@ -131,6 +140,45 @@ fn refused() {
     assert!(Glob::new(&format!("{}{}", "{".repeat(256), "}".repeat(256)), GlobKind::Cwd).is_ok());
 }
 
+/// A pattern takes the memory of its text, whatever it stands for.
+#[test]
+fn alternatives_take_no_memory() {
+    let pattern = format!("/{}", "{a,b}".repeat(7));
+    let glob = Glob::new(&pattern, GlobKind::Cwd).unwrap();
+    assert_eq!(oracle::expand(&pattern).unwrap().len(), 128);
+    assert!(glob.heap_bytes() <= pattern.len() + 32 && size_of::<Glob>() <= 40, "{}", glob.heap_bytes());
+}
+
+#[test]
+fn steps_are_counted_and_end() {
+    let taken = |pattern: &str, text: &str| {
+        let mut steps = Steps::of_a_call();
+        let before = steps.left();
+        let matched =
+            Glob::new(pattern, GlobKind::Cwd).unwrap().matches(&Subject::cwd(text, false).unwrap(), &mut steps);
+        (matched.ok(), before - steps.left())
+    };
+    let folder = "/home/somebody/work/company/projects/backend/services/http-proxy/src/main/java/com/example/proxy/api";
+    for (pattern, most) in [
+        ("/home/other/**", 2),
+        ("/srv/{api,web,db}/**", 2),
+        ("**/http-proxy/**", 60),
+        ("**/*-service/**", 150),
+        ("/home/somebody/work/{api,company}/**", 100),
+    ] {
+        let (_, steps) = taken(pattern, folder);
+        assert!(steps <= most, "{pattern} took {steps} steps");
+    }
+    // Dozens of these are out of reach of one call, and one is out of reach of an event loop.
+    let bomb = format!("/*{}b", "a".repeat(500));
+    let (matched, steps) = taken(&bomb, &format!("/{}", "a".repeat(4000)));
+    assert!(matched == Some(false) && steps > 100_000, "{steps}");
+    let glob = Glob::new(&bomb, GlobKind::Cwd).unwrap();
+    let long = Subject::cwd(&format!("/{}", "a".repeat(4000)), false).unwrap();
+    let refused = glob.matches(&long, &mut Steps::in_passing()).unwrap_err();
+    assert!(Error::from(refused).takes_long());
+}
+
 #[test]
 fn branches() {
     for (pattern, branch, expected) in [
@@ -145,7 +193,10 @@ fn branches() {
         ("v[0-9].*", "v2.1", true),
     ] {
         assert_eq!(
-            Glob::new(pattern, GlobKind::Branch).unwrap().matches(&Subject::branch(branch)),
+            Glob::new(pattern, GlobKind::Branch)
+                .unwrap()
+                .matches(&Subject::branch(branch), &mut Steps::unlimited())
+                .unwrap(),
             expected,
             "{pattern} on {branch}"
         );
@@ -184,13 +235,44 @@ proptest! {
         let pattern: Vec<_> = pattern.iter().map(String::as_str).collect();
         let text: Vec<_> = text.iter().map(String::as_str).collect();
         let glob = Glob::new(&pattern_text, GlobKind::Branch).unwrap();
-        prop_assert_eq!(glob.matches(&Subject::branch(&text_text)), slow(&pattern, &text));
+        prop_assert_eq!(glob.matches(&Subject::branch(&text_text), &mut Steps::unlimited()).unwrap(), slow(&pattern, &text));
+    }
+
+    /// The alternatives of braces that are never written down are those that are.
+    #[test]
+    fn agrees_with_every_alternative_written_down(
+        pattern in "(/|//|/\\./|a|b|B|é|,|\\.|\\*|/\\*\\*|\\?|\\[ab\\]|\\[!a,\\]|\\{|\\{a|,b\\}|\\}|\\{1\\.\\.3\\}|C:|,//){1,12}",
+        texts in prop::collection::vec("(|/|C:|//)((a|b|ab|B|é|1|\\.a)/?){0,5}", 8),
+        kind in prop::sample::select(vec![GlobKind::Cwd, GlobKind::Branch]),
+    ) {
+        let Ok(glob) = Glob::new(&pattern, kind) else { return Ok(()) };
+        let (mut alternatives, mut all) = (Alternatives::of(glob.as_str()), Vec::new());
+        while let Some(alternative) = alternatives.next(&mut Steps::unlimited()).unwrap() {
+            all.push(alternative.to_owned());
+        }
+        prop_assert_eq!(all, oracle::expand(glob.as_str()).unwrap());
+        for text in texts {
+            let subject = match kind {
+                GlobKind::Cwd => Subject::cwd(&text, false),
+                GlobKind::Branch => Some(Subject::branch(&text)),
+            };
+            let Some(subject) = subject else { continue };
+            let found = glob.matches(&subject, &mut Steps::unlimited()).unwrap();
+            prop_assert_eq!(found, oracle::matches(glob.as_str(), kind, &subject), "{} on {}", glob.as_str(), text);
+        }
+    }
+
+    /// What is too large, or has a bracket without its partner, is found without writing the alternatives down.
+    #[test]
+    fn refuses_as_every_alternative_written_down(pattern in "(a|bcd{9}|,|\\{|\\}|\\{,|\\[,\\]|\\]|\\{a,b\\}){1,14}") {
+        let expected = oracle::expand(&pattern).is_ok();
+        prop_assert_eq!(Glob::new(&format!("/x{pattern}"), GlobKind::Branch).is_ok(), expected, "{}", pattern);
     }
 
     #[test]
     fn never_panics(pattern in "[a/*?{},\\[\\]!^.\\-é]{0,40}", text in "[a/é.]{0,40}") {
         if let (Ok(glob), Some(cwd)) = (Glob::new(&pattern, GlobKind::Cwd), Subject::cwd(&format!("/{text}"), false)) {
-            glob.matches(&cwd);
+            glob.matches(&cwd, &mut Steps::unlimited()).unwrap();
             let again = Glob::new(glob.as_str(), GlobKind::Cwd).unwrap();
             prop_assert_eq!(again.as_str(), glob.as_str());
         }

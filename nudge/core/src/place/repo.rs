@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::held::heap;
 use crate::place::glob::{collapse, has_parent_segment, is_drive};
 
 /// Longest repository name.
@@ -80,6 +81,14 @@ impl Repo {
             }
         };
         repo.ok_or_else(invalid)
+    }
+
+    /// Returns the bytes of memory that it takes beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::File(path) | Self::Path { host: None, path } => heap(path.len()),
+            Self::Path { host: Some(host), path } => heap(host.len()) + heap(path.len()),
+        }
     }
 
     /// Returns true when `self`, a scope's entry, admits `context`, the caller's repository.

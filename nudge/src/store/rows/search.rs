@@ -85,10 +85,9 @@ impl Rows {
     }
 
     /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
-    pub fn best_first(&self, filter: &Filter<'_>) -> BinaryHeap<Found> {
-        let mut verdicts = Verdicts::default();
+    pub fn best_first(&self, filter: &Filter<'_>, verdicts: &mut Verdicts) -> BinaryHeap<Found> {
         verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+        let mut search = Search::new(self, filter, verdicts, None, usize::MAX);
         let mut found = Vec::new();
         self.postings(filter).for_each(self, |id| {
             if let Some(glance) = search.glance(id) {
@@ -98,9 +97,9 @@ impl Rows {
         found.into()
     }
 
-    /// Returns the distinct scopes of the hints that pass `filter`.
+    /// Returns the distinct scopes of the hints that pass `filter`, whose context says nothing.
     pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
-        let mut verdicts = Verdicts::default();
+        let mut verdicts = Verdicts::of_nowhere();
         verdicts.renew(self.epoch);
         let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
@@ -218,11 +217,6 @@ impl<'a, 'b> Search<'a, 'b> {
         }
         // A free row has no hint.
         let hint = rows.hints[id as usize].as_ref()?;
-        let known = self.verdicts.known(rows.epoch, glance.scope);
-        let eligible = known.unwrap_or_else(|| self.verdicts.allows(rows.epoch, &hint.scope, filter.context));
-        if !eligible && !filter.include_ineligible {
-            return None;
-        }
         if filter.component.is_some()
             && !filter.tags.is_empty()
             && !filter.tags.iter().any(|tag| hint.tags.iter().any(|have| **have == *tag))
@@ -232,9 +226,18 @@ impl<'a, 'b> Search<'a, 'b> {
         if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
             return None;
         }
+        let known = self.verdicts.known(rows.epoch, glance.scope);
+        let verdict = known.or_else(|| self.verdicts.allows(&hint.scope, filter.context));
+        if verdict == Some(false) && !filter.include_ineligible {
+            return None;
+        }
         if filter.only.is_some_and(|only| !only(hint)) {
             return None;
         }
+        let Some(eligible) = verdict else {
+            self.verdicts.pass_over();
+            return None;
+        };
         Some((row, hint, eligible))
     }
 

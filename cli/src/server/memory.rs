@@ -1,0 +1,43 @@
+//! Gives memory back after large calls. The C library keeps what was freed, for each thread that made a call, so that
+//! one import of 30 MB would count as in use for as long as the server runs.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+/// Size from which a call leaves enough behind.
+const LARGE_BYTES: usize = 256 << 10;
+/// Pause after a large call: most answers are read by then, and several calls are tidied up after at once.
+const SOON: Duration = Duration::from_secs(1);
+/// Pause after which the last answers have been read, or their readers cut off.
+const LATER: Duration = Duration::from_secs(20);
+
+static USED: Notify = Notify::const_new();
+
+/// Notes that so many bytes were read, written or answered.
+pub fn used(bytes: usize) {
+    if bytes >= LARGE_BYTES {
+        USED.notify_one();
+    }
+}
+
+/// Gives memory back after each large call, for ever.
+pub async fn give_back() {
+    loop {
+        USED.notified().await;
+        loop {
+            sleep(SOON).await;
+            trim().await;
+            if timeout(LATER, USED.notified()).await.is_err() {
+                break;
+            }
+        }
+        trim().await;
+    }
+}
+
+async fn trim() {
+    let _ = spawn_blocking(nudge_malloc::trim).await;
+}

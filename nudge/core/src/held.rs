@@ -1,0 +1,21 @@
+//! What is held in memory, in bytes as the usual allocators count: never less than it is.
+
+/// Returns what an allocation of `bytes` takes with its header: a multiple of 16, 32 at the least. None is made for
+/// nothing.
+///
+/// ```
+/// use nudge_core::held::heap;
+/// assert_eq!((heap(0), heap(1), heap(24), heap(25)), (0, 32, 32, 48));
+/// ```
+pub const fn heap(bytes: usize) -> usize {
+    if bytes == 0 {
+        return 0;
+    }
+    let with_header = (bytes + 8).next_multiple_of(16);
+    if with_header < 32 { 32 } else { with_header }
+}
+
+/// Returns what the nodes of a `BTreeMap` take: each has room for eleven entries, of which half may be free.
+pub const fn map(len: usize, entry: usize) -> usize {
+    if len == 0 { 0 } else { heap(11 * entry + 112) + len * (2 * entry + 16) }
+}

@@ -1,0 +1,142 @@
+//! Braces: the alternatives of a pattern, one after the other. None of them is stored, so that a pattern takes the
+//! memory of its text, however many it stands for.
+
+use smallvec::SmallVec;
+
+use super::matching::class_end;
+use crate::steps::{Steps, TooMany};
+
+/// The alternatives of a pattern whose brackets and braces are [`paired`].
+pub(super) struct Alternatives<'a> {
+    pattern: &'a str,
+    /// The alternative so far.
+    text: String,
+    /// The braces on the way to it, in the order of their beginnings.
+    forks: SmallVec<[Fork; 4]>,
+    begun: bool,
+}
+
+/// Braces of which one part is in the alternative.
+struct Fork {
+    /// The braces around these, as an index.
+    around: Option<usize>,
+    /// Length of the alternative before the part.
+    before: usize,
+    /// Where the next part begins, if there is one.
+    next: Option<usize>,
+    /// The position past the `}`; 0 until it is known.
+    end: usize,
+}
+
+impl<'a> Alternatives<'a> {
+    pub fn of(pattern: &'a str) -> Self {
+        Self { pattern, text: String::new(), forks: SmallVec::new(), begun: false }
+    }
+
+    /// Returns the next alternative. What it has in common with the one before is not read again.
+    pub fn next(&mut self, steps: &mut Steps) -> Result<Option<&str>, TooMany> {
+        let Some((mut at, mut inside)) = self.resume() else { return Ok(None) };
+        while let Some(first) = self.pattern.as_bytes().get(at) {
+            let rest = &self.pattern[at..];
+            let copied = match (first, inside) {
+                (b'[', _) => class_end(rest).unwrap_or(1),
+                (b'{', _) => match range_end(rest) {
+                    Some(end) => end,
+                    None => {
+                        self.forks.push(Fork { around: inside, before: self.text.len(), next: None, end: 0 });
+                        inside = Some(self.forks.len() - 1);
+                        at += 1;
+                        0
+                    }
+                },
+                (b',', Some(fork)) => {
+                    let fork = &mut self.forks[fork];
+                    if fork.end == 0 {
+                        let length = closing(rest);
+                        steps.take(length)?;
+                        fork.end = at + length;
+                    }
+                    fork.next = Some(at + 1);
+                    (at, inside) = (fork.end, fork.around);
+                    0
+                }
+                (b'}', Some(fork)) => {
+                    let fork = &mut self.forks[fork];
+                    (fork.next, fork.end) = (None, at + 1);
+                    (at, inside) = (at + 1, fork.around);
+                    0
+                }
+                // Outside of braces a comma is a character as any other.
+                _ => {
+                    let special = |byte: &u8| matches!(byte, b'[' | b'{' | b',' | b'}');
+                    rest.bytes().skip(1).position(|byte| special(&byte)).map_or(rest.len(), |found| 1 + found)
+                }
+            };
+            steps.take(2 + copied / 8)?;
+            self.text.push_str(&rest[..copied]);
+            at += copied;
+        }
+        Ok(Some(&self.text))
+    }
+
+    /// Goes back to the last braces that have a further part: returns where that begins, and the braces.
+    fn resume(&mut self) -> Option<(usize, Option<usize>)> {
+        if !std::mem::replace(&mut self.begun, true) {
+            return Some((0, None));
+        }
+        loop {
+            let fork = self.forks.last()?;
+            if let Some(next) = fork.next {
+                self.text.truncate(fork.before);
+                return Some((next, Some(self.forks.len() - 1)));
+            }
+            self.forks.pop();
+        }
+    }
+}
+
+/// Returns the length up to and with the `}` of the braces that `text` is in.
+fn closing(text: &str) -> usize {
+    let (mut depth, mut at) = (1, 0);
+    while let Some(found) = text[at..].find(['[', '{', '}']) {
+        at += found;
+        match text.as_bytes()[at] {
+            b'[' => at += class_end(&text[at..]).unwrap_or(1) - 1,
+            b'{' => depth += 1,
+            _ => depth -= 1,
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`: other tools expand
+/// these, here they are literal.
+fn range_end(text: &str) -> Option<usize> {
+    let body = text.strip_prefix('{')?;
+    let end = body
+        .find(|c: char| !c.is_alphanumeric() && c != '-' && c != '.')
+        .filter(|&end| body[end..].starts_with('}'))?;
+    let parts: SmallVec<[_; 4]> = body[..end].split("..").collect();
+    let is_range = (2..=3).contains(&parts.len()) && parts.iter().all(|part| !part.is_empty() && !part.contains('.'));
+    is_range.then_some(end + 2)
+}
+
+/// Checks that every bracket and brace has its partner.
+pub(super) fn paired(pattern: &str) -> Result<(), &'static str> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(found) = pattern[at..].find(['[', ']', '{', '}']) {
+        at += found;
+        match pattern.as_bytes()[at] {
+            b'[' => at += class_end(&pattern[at..]).ok_or("has a `[` without its `]`")? - 1,
+            b']' => return Err("has a `]` without its `[`"),
+            b'{' => depth += 1,
+            _ => depth = depth.checked_sub(1).ok_or("has a `}` without its `{`")?,
+        }
+        at += 1;
+    }
+    if depth == 0 { Ok(()) } else { Err("has a `{` without its `}`") }
+}

@@ -1,0 +1,134 @@
+//! Matches one pattern without braces, in one loop without recursion or allocation.
+
+use crate::steps::{Steps, TooMany};
+
+/// Returns the length of the text with which every match of `pattern` begins. A `/` at its end does not count, as
+/// `dir/**` matches `dir`.
+pub(super) fn literal_head(pattern: &str) -> usize {
+    match pattern.find(['*', '?', '[']) {
+        Some(end) => pattern[..end].trim_end_matches('/').len(),
+        None => pattern.len(),
+    }
+}
+
+/// Matches a pattern. The first `head` bytes are known to be equal on both sides, with nothing but characters in
+/// them. On a mismatch the last `*` of the segment takes one more character, else the last `**` one more segment;
+/// earlier ones need no second try, because what stood between them has already matched at the earliest place.
+pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps) -> Result<bool, TooMany> {
+    let (p, t) = (pattern.as_bytes(), text.as_bytes());
+    let (mut pi, mut ti) = (head, head);
+    let mut star: Option<(usize, usize)> = None;
+    let mut globstar: Option<(usize, usize)> = None;
+    if head == 0 {
+        while pattern[pi..].starts_with("**/") {
+            (pi, globstar) = (pi + 3, Some((pi + 3, 0)));
+        }
+        if &pattern[pi..] == "**" {
+            return Ok(true);
+        }
+    }
+    loop {
+        steps.take(1)?;
+        match p.get(pi) {
+            None if ti == t.len() => return Ok(true),
+            // `**` between slashes matches nothing or whole segments.
+            Some(b'/') if is_globstar(&p[pi + 1..]) => {
+                let mut end = pi + 3;
+                // Several in a row are as good as one.
+                while p.get(end) == Some(&b'/') && is_globstar(&p[end + 1..]) {
+                    end += 3;
+                }
+                let whole_segment = ti == t.len() || t[ti] == b'/';
+                if whole_segment && end == p.len() {
+                    return Ok(true);
+                }
+                if whole_segment && ti < t.len() {
+                    (pi, ti) = (end + 1, ti + 1);
+                    (star, globstar) = (None, Some((pi, ti)));
+                    continue;
+                }
+            }
+            Some(b'*') => {
+                pi += p[pi..].iter().take_while(|&&byte| byte == b'*').count();
+                star = Some((pi, ti));
+                continue;
+            }
+            Some(b'?' | b'[') => {
+                // Everything before has matched byte by byte, so a character begins here on both sides.
+                let (pattern, text) = (&pattern[pi..], &text[ti..]);
+                let end = class_end(pattern).unwrap_or(1);
+                steps.take(end)?;
+                if let Some(taken) = one(&pattern[..end], text) {
+                    (pi, ti) = (pi + end, ti + taken);
+                    continue;
+                }
+            }
+            Some(literal) if t.get(ti) == Some(literal) => {
+                if *literal == b'/' {
+                    star = None;
+                }
+                (pi, ti) = (pi + 1, ti + 1);
+                continue;
+            }
+            _ => {}
+        }
+        if let Some((after, at)) = star
+            && let Some(next) = text[at..].chars().next()
+            && next != '/'
+        {
+            (pi, ti) = (after, at + next.len_utf8());
+            star = Some((pi, ti));
+        } else if let Some((after, at)) = globstar
+            && let Some(slash) = memchr::memchr(b'/', &t[at..])
+        {
+            steps.take(1 + slash / 16)?;
+            (pi, ti) = (after, at + slash + 1);
+            (star, globstar) = (None, Some((pi, ti)));
+        } else {
+            return Ok(false);
+        }
+    }
+}
+
+/// Returns true when the pattern after a slash begins with a whole segment `**`.
+fn is_globstar(rest: &[u8]) -> bool {
+    matches!(rest, b"**" | [b'*', b'*', b'/', ..])
+}
+
+/// Returns the end of the class at the start of `text`, one past its `]`.
+pub(super) fn class_end(text: &str) -> Option<usize> {
+    let body = text.strip_prefix('[')?;
+    let negated = usize::from(body.starts_with('!'));
+    // A `]` that comes first belongs to the class.
+    let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
+    text[from..].find(']').map(|at| from + at + 1)
+}
+
+/// Matches one character by `?` or a whole class; returns its length in the text.
+fn one(pattern: &str, text: &str) -> Option<usize> {
+    let have = text.chars().next().filter(|&have| have != '/')?;
+    if let Some(body) = pattern.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));
+        if in_class(body, have) == negated {
+            return None;
+        }
+    }
+    Some(have.len_utf8())
+}
+
+fn in_class(body: &str, have: char) -> bool {
+    let mut members = body.chars().peekable();
+    let mut found = false;
+    while let Some(low) = members.next() {
+        let mut ahead = members.clone();
+        // A `-` at either end belongs to the class.
+        let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
+        if let Some(high) = high {
+            members = ahead;
+            found |= (low..=high).contains(&have);
+        } else {
+            found |= low == have;
+        }
+    }
+    found
+}

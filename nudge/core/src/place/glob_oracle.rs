@@ -1,0 +1,129 @@
+//! What a glob means, spelt out: every alternative of the braces is written down, then matched by brute force.
+
+use super::matching::class_end;
+use super::{GlobKind, MAX_ALTERNATIVES, Subject, collapse, ignores_case};
+
+/// Returns true when one of the alternatives of `pattern`, a canonical text, matches the whole of `subject`.
+pub fn matches(pattern: &str, kind: GlobKind, subject: &Subject) -> bool {
+    expand(pattern).unwrap().iter().any(|alternative| {
+        let pattern = merge_globstars(&collapse(alternative));
+        let fold = kind == GlobKind::Cwd && ignores_case(&pattern);
+        let pattern = if fold { pattern.to_lowercase() } else { pattern };
+        let segments = |text: &str| text.split('/').map(|segment| segment.chars().collect()).collect::<Vec<_>>();
+        subject.text(fold).is_some_and(|text| pattern == "**" || path(&segments(&pattern), &segments(text)))
+    })
+}
+
+/// Every way to split the text is tried.
+fn path(pattern: &[Vec<char>], text: &[Vec<char>]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [first, rest @ ..] if *first == ['*', '*'] => (0..=text.len()).any(|taken| path(rest, &text[taken..])),
+        [first, rest @ ..] => text.split_first().is_some_and(|(head, tail)| segment(first, head) && path(rest, tail)),
+    }
+}
+
+fn segment(pattern: &[char], text: &[char]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        ['*', rest @ ..] => (0..=text.len()).any(|taken| segment(rest, &text[taken..])),
+        ['?', rest @ ..] => text.split_first().is_some_and(|(_, tail)| segment(rest, tail)),
+        ['[', ..] => {
+            let whole: String = pattern.iter().collect();
+            let class: Vec<char> = whole[..class_end(&whole).unwrap()].chars().collect();
+            let (negated, members) = match &class[1..class.len() - 1] {
+                ['!', members @ ..] => (true, members),
+                members => (false, members),
+            };
+            text.split_first().is_some_and(|(have, tail)| {
+                is_member(members, *have) != negated && segment(&pattern[class.len()..], tail)
+            })
+        }
+        [first, rest @ ..] => text.split_first().is_some_and(|(head, tail)| first == head && segment(rest, tail)),
+    }
+}
+
+fn is_member(members: &[char], have: char) -> bool {
+    match members {
+        [low, '-', high, rest @ ..] => (low..=high).contains(&&have) || is_member(rest, have),
+        [one, rest @ ..] => *one == have || is_member(rest, have),
+        [] => false,
+    }
+}
+
+/// Replaces `**/**` by `**`, which means the same.
+fn merge_globstars(pattern: &str) -> String {
+    let mut segments: Vec<_> = pattern.split('/').collect();
+    segments.dedup_by(|a, b| a == b && *a == "**");
+    segments.join("/")
+}
+
+/// Returns every alternative of a pattern with braces. Classes are copied as they are; a range such as
+/// `{1..3}` is literal.
+pub fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
+    let mut out = vec![String::new()];
+    let mut rest = pattern;
+    while let Some(next) = rest.chars().next() {
+        let (taken, parts) = match next {
+            '[' => {
+                let end = class_end(rest).ok_or("has a `[` without its `]`")?;
+                (end, vec![rest[..end].to_owned()])
+            }
+            ']' => return Err("has a `]` without its `[`"),
+            '}' => return Err("has a `}` without its `{`"),
+            '{' => {
+                let (end, parts) = split_braces(rest)?;
+                let parts = match parts[..] {
+                    [only] if is_range(only) => vec![rest[..end].to_owned()],
+                    _ => parts.into_iter().map(expand).collect::<Result<Vec<_>, _>>()?.concat(),
+                };
+                (end, parts)
+            }
+            _ => {
+                let end = rest.find(['[', ']', '{', '}']).unwrap_or(rest.len());
+                (end, vec![rest[..end].to_owned()])
+            }
+        };
+        rest = &rest[taken..];
+        let bytes: usize = out.len() * parts.iter().map(String::len).sum::<usize>()
+            + parts.len() * out.iter().map(String::len).sum::<usize>();
+        if bytes > MAX_ALTERNATIVES || out.len() * parts.len() > MAX_ALTERNATIVES {
+            return Err("has too many alternatives; use fewer braces");
+        }
+        out = out.iter().flat_map(|head| parts.iter().map(move |part| format!("{head}{part}"))).collect();
+    }
+    Ok(out)
+}
+
+/// Splits the braces at the start of `text`: returns the position past the `}`, and the parts between the commas.
+fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
+    let (mut depth, mut from, mut at, mut parts) = (0, 1, 0, Vec::new());
+    while let Some(next) = text[at..].chars().next() {
+        match next {
+            '[' => {
+                at += class_end(&text[at..]).ok_or("has a `[` without its `]`")?;
+                continue;
+            }
+            '{' => depth += 1,
+            ',' if depth == 1 => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            parts.push(&text[from..at]);
+            return Ok((at + 1, parts));
+        }
+        at += next.len_utf8();
+    }
+    Err("has a `{` without its `}`")
+}
+
+/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`: other tools expand these, here they are literal.
+fn is_range(text: &str) -> bool {
+    let parts: Vec<_> = text.split("..").collect();
+    (2..=3).contains(&parts.len())
+        && parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '-'))
+}

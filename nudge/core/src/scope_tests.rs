@@ -1,0 +1,43 @@
+use super::*;
+
+fn scope(json: &str) -> Scope {
+    Scope::new(&wire::parse(json, "scope").unwrap()).unwrap()
+}
+
+#[test]
+fn equal_scopes_have_one_form() {
+    let one = scope(
+        r#"{"os":["windows","darwin","windows"],"repo":"GIT@github.com:Org/x.git","cwd_glob":["/b/","/a"],"branch":[],"env_match":{"B":["2","1"],"A":"x"}}"#,
+    );
+    assert_eq!(
+        one.canonical_json(),
+        r#"{"cwd_glob":["/a","/b"],"env_match":{"A":["x"],"B":["1","2"]},"os":["darwin","windows"],"repo":["github.com/org/x"]}"#
+    );
+    assert_eq!(one.specificity(), 4);
+    assert_eq!(one.variant().len(), 12);
+    assert_eq!(scope(one.canonical_json()).variant(), one.variant());
+    assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
+    assert_eq!(scope("{}").variant(), "");
+    // The SHA-256 of {"os":["linux"]} was computed by another implementation.
+    assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
+}
+
+#[test]
+fn refused() {
+    for (json, reason) in [
+        (r#"{"cwd_glob":[""]}"#, "E_SCOPE_INVALID"),
+        (r#"{"branch":""}"#, "E_SCOPE_INVALID"),
+        (r#"{"repo":""}"#, "E_INVALID"),
+        (r#"{"repo":["a/../b","https://x"],"cwd_glob":".."}"#, "E_INVALID"),
+        (r#"{"env_required":[""]}"#, "E_INVALID"),
+        (r#"{"env_match":{"A":[]}}"#, "E_INVALID"),
+        (r#"{"env_match":{"A":""}}"#, "E_INVALID"),
+        (r#"{"env_match":{"":"x"}}"#, "E_INVALID"),
+    ] {
+        let spec: ScopeSpec = wire::parse(json, "scope").unwrap();
+        assert_eq!(Scope::new(&spec).unwrap_err().reason(), reason, "{json}");
+    }
+    for json in [r#"{"os":"macos"}"#, r#"{"os":[1]}"#, r#"{"cwd":"x"}"#, r#"{"env_match":["A"]}"#, "[1]"] {
+        assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
+    }
+}

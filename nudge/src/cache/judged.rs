@@ -1,0 +1,45 @@
+//! Writes that depend on which scopes fit.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use nudge_core::context::Context;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Recordable;
+use nudge_core::steps::Steps;
+
+use super::{Act, Nudge, Plan};
+use crate::hint::Hint;
+use crate::store::Judged;
+
+impl Nudge {
+    /// As [`Nudge::write`], for a plan that depends on which scopes meet `context`. Those of the `candidates` are judged
+    /// before it is this writer's turn, so that no other waits meanwhile. `plan` asks for the verdicts; where one is
+    /// missing, because the hint was stored just now, everything begins anew.
+    pub(crate) fn write_judged<T: Recordable, C: IntoIterator<Item = Arc<Hint>>>(
+        &self,
+        act: Act<'_>,
+        context: &Context,
+        steps: &mut Steps,
+        candidates: impl Fn() -> C,
+        mut plan: impl FnMut(&mut Plan<'_>, &dyn Fn(&Arc<Hint>) -> Result<bool>) -> Result<T>,
+    ) -> Result<T> {
+        let mut judged = Judged::default();
+        loop {
+            for hint in candidates() {
+                judged.judge(&hint.scope, context, steps)?;
+            }
+            let late = Cell::new(false);
+            let verdict = |hint: &Arc<Hint>| {
+                judged.of(&hint.scope).ok_or_else(|| {
+                    late.set(true);
+                    Error::conflict("A hint was stored meanwhile; make the call again.")
+                })
+            };
+            let written = self.write(act, |open| plan(open, &verdict));
+            if written.is_ok() || !late.get() {
+                return written;
+            }
+        }
+    }
+}

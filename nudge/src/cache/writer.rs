@@ -1,0 +1,80 @@
+//! What only the one writer at a time touches.
+
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use nudge_core::scope::Scope;
+use serde_json::value::RawValue;
+
+use crate::trash::Trash;
+
+/// A scope as a key, equal to its canonical text.
+struct ByText(Arc<Scope>);
+
+impl Borrow<str> for ByText {
+    fn borrow(&self) -> &str {
+        self.0.canonical_json()
+    }
+}
+
+impl Hash for ByText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.canonical_json().hash(state);
+    }
+}
+
+impl PartialEq for ByText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.canonical_json() == other.0.canonical_json()
+    }
+}
+
+impl Eq for ByText {}
+
+/// The state that only the one writer at a time touches.
+#[derive(Default)]
+pub(super) struct Writer {
+    /// Scopes in use by canonical text, with the number of hints that use each.
+    scopes: HashMap<ByText, (Arc<Scope>, usize), foldhash::fast::RandomState>,
+    /// Number of scopes in use that have conditions on the environment.
+    pub env_scopes: usize,
+    /// Numbers of scopes that are no longer in use.
+    free_scopes: Vec<u32>,
+    /// Set when a number was freed; readers then drop what they cached by number.
+    pub recycled: bool,
+    /// Unknown top-level keys of imports, kept for exports.
+    pub extra: Option<Arc<RawValue>>,
+    /// The last deletions.
+    pub trash: Trash,
+}
+
+impl Writer {
+    /// Returns the stored scope equal to `scope`, and counts one more use.
+    pub fn acquire(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
+        if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
+            *uses += 1;
+            return Arc::clone(stored);
+        }
+        // The conversion cannot fail: there are no more scopes than hints.
+        let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
+        let id = self.free_scopes.pop().unwrap_or(next);
+        let stored = Arc::new(scope.numbered(id));
+        self.scopes.insert(ByText(Arc::clone(&stored)), (Arc::clone(&stored), 1));
+        self.env_scopes += usize::from(stored.has_env());
+        stored
+    }
+
+    /// Counts one use less; the last one frees the number.
+    pub fn release(&mut self, scope: &Scope) {
+        let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.scopes.remove(scope.canonical_json());
+            self.free_scopes.push(scope.number());
+            self.env_scopes -= usize::from(scope.has_env());
+            self.recycled = true;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What a context's scopes are judged to be, during one call.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use nudge_core::context::Context;
+use nudge_core::scope::Scope;
+use nudge_core::steps::{Steps, TooMany};
+
+/// Most steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
+const STEPS_UNDER_LOCK: u64 = 1 << 17;
+
+/// Verdicts by scope. It holds the scopes, so that no other can take the place of one in memory.
+#[derive(Default)]
+pub(crate) struct Judged(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
+
+impl Judged {
+    /// Judges a scope, unless it is judged already.
+    ///
+    /// # Errors
+    /// When the steps do not suffice.
+    pub fn judge(&mut self, scope: &Arc<Scope>, context: &Context, steps: &mut Steps) -> Result<bool, TooMany> {
+        if let Some(verdict) = self.of(scope) {
+            return Ok(verdict);
+        }
+        // At the least one for each, so that who comes again and again comes to an end.
+        steps.take(1)?;
+        let verdict = scope.judge(context, steps)?;
+        self.0.insert(Arc::as_ptr(scope), (Arc::clone(scope), verdict));
+        Ok(verdict)
+    }
+
+    /// Returns the verdict on a scope, if it is judged.
+    pub fn of(&self, scope: &Arc<Scope>) -> Option<bool> {
+        self.0.get(&Arc::as_ptr(scope)).map(|(_, verdict)| *verdict)
+    }
+}
+
+/// The verdicts of one search, cached by the scope's number.
+pub(crate) struct Verdicts {
+    epoch: u64,
+    by_scope: Vec<Verdict>,
+    /// What is left for scopes that are judged while the rows are not locked.
+    steps: Steps,
+    /// What is left for those that are judged while they are.
+    under_lock: Steps,
+    /// The scopes to be judged once the lock is free.
+    asked: Vec<Arc<Scope>>,
+    /// Those that were, in whatever epoch.
+    judged: Judged,
+    /// The number of hints that are left undecided; `None` as long as none is.
+    undecided: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Unknown,
+    Asked,
+    Yes,
+    No,
+}
+
+impl Verdicts {
+    pub fn new(mut steps: Steps) -> Self {
+        let under_lock = steps.split(STEPS_UNDER_LOCK);
+        Self {
+            epoch: 0,
+            by_scope: Vec::new(),
+            steps,
+            under_lock,
+            asked: Vec::new(),
+            judged: Judged::default(),
+            undecided: None,
+        }
+    }
+
+    /// For a context that says nothing, which costs nothing to compare.
+    pub fn of_nowhere() -> Self {
+        Self { under_lock: Steps::unlimited(), ..Self::new(Steps::of_a_call()) }
+    }
+
+    /// Clears the cache in a new epoch of scope numbers.
+    pub fn renew(&mut self, epoch: u64) {
+        if epoch > self.epoch {
+            self.by_scope.clear();
+            self.epoch = epoch;
+        }
+    }
+
+    /// Returns the verdict on a scope number, if it is cached.
+    #[inline]
+    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
+        if epoch != self.epoch {
+            return None;
+        }
+        match self.by_scope.get(scope as usize) {
+            Some(Verdict::Yes) => Some(true),
+            Some(Verdict::No) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Returns whether `context` meets `scope`, a stored one; `None` when that takes so long that
+    /// [`Verdicts::settle`] has to find out. Every call must pass the same context.
+    pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
+        let at = scope.number() as usize;
+        if at >= self.by_scope.len() {
+            self.by_scope.resize(at + 1, Verdict::Unknown);
+        }
+        let verdict = match self.by_scope[at] {
+            Verdict::Yes => return Some(true),
+            Verdict::No => return Some(false),
+            Verdict::Asked => None,
+            Verdict::Unknown => self.judged.of(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok()),
+        };
+        match verdict {
+            Some(verdict) => self.by_scope[at] = if verdict { Verdict::Yes } else { Verdict::No },
+            None if self.by_scope[at] == Verdict::Unknown && self.undecided.is_none() => {
+                self.by_scope[at] = Verdict::Asked;
+                self.asked.push(Arc::clone(scope));
+            }
+            None => {}
+        }
+        verdict
+    }
+
+    /// Judges the scopes that were asked for. Returns true when there were any: then the search has to be made again.
+    ///
+    /// # Errors
+    /// When the steps do not suffice.
+    pub fn settle(&mut self, context: &Context) -> Result<bool, TooMany> {
+        let asked = std::mem::take(&mut self.asked);
+        for scope in &asked {
+            let verdict = self.judged.judge(scope, context, &mut self.steps)?;
+            self.by_scope[scope.number() as usize] = if verdict { Verdict::Yes } else { Verdict::No };
+        }
+        Ok(!asked.is_empty())
+    }
+
+    /// Counts from now on the hints that are passed over because their scope is undecided, and asks no more.
+    pub fn leave_undecided(&mut self) {
+        self.undecided = Some(0);
+    }
+
+    /// Notes a hint that is passed over.
+    pub fn pass_over(&mut self) {
+        self.undecided = self.undecided.map(|count| count + 1);
+    }
+
+    /// Returns their number.
+    pub fn undecided(&self) -> usize {
+        self.undecided.unwrap_or_default()
+    }
+
+    /// Returns the steps that are left for the rest of the call.
+    pub fn into_steps(self) -> Steps {
+        let Self { mut steps, under_lock, .. } = self;
+        steps.give_back(&under_lock);
+        steps
+    }
+}
