@@ -40,15 +40,15 @@ impl<'a> Alternatives<'a> {
             let rest = &self.pattern[at..];
             let copied = match (first, inside) {
                 (b'[', _) => class_end(rest).unwrap_or(1),
-                (b'{', _) => match range_end(rest) {
-                    Some(end) => end,
-                    None => {
+                (b'{', _) => {
+                    let range = range_end(rest);
+                    if range.is_none() {
                         self.forks.push(Fork { around: inside, before: self.text.len(), next: None, end: 0 });
                         inside = Some(self.forks.len() - 1);
                         at += 1;
-                        0
                     }
-                },
+                    range.unwrap_or(0)
+                }
                 (b',', Some(fork)) => {
                     let fork = &mut self.forks[fork];
                     if fork.end == 0 {
