@@ -30,7 +30,7 @@ struct Fork {
 
 impl<'a> Alternatives<'a> {
     pub fn of(pattern: &'a str) -> Self {
-        Self { pattern, text: String::new(), forks: SmallVec::new(), begun: false }
+        Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
     /// Returns the next alternative. What it has in common with the one before is not read again.
