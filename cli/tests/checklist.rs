@@ -21,6 +21,8 @@
 //! | 17 | secrets are echoed | `checklist_words::row_17_*` |
 //! | 18 | two PRIMARYs | `checklist_lock::row_18_*`, `server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
 //! | 19 | files that change into something else while they are read | `checklist_foreign::row_19_*` |
+//! | 20 | legal scopes that are costly to compare | `checklist_costly::row_20_*` |
+//! | 21 | memory: what multiplies, what is deleted, what large calls leave behind | `checklist_costly::row_21_*` |
 //! | 22 | a server that stops now and then loses what hooks would have told | `checklist_hooks::row_22_*` |
 //! | 23 | strangers who hold connections, wait on `::1` or fill the log | `checklist_channel::row_23_*` |
 //! | 24 | the local channel: strangers, tokens, what lies in its place | `checklist_channel::row_24_*` |

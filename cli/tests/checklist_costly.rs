@@ -148,21 +148,24 @@ fn large(serve: &Serve, method: &str, params: &Value) -> usize {
     answer.len()
 }
 
+/// Makes the hint of a number.
+type Hint = fn(usize) -> Value;
+
 /// Contents that take as much memory as they can for what they are: a name, and the hint of a number.
-fn contents() -> [(&'static str, fn(usize) -> Value); 6] {
-    fn scoped(scope: Value) -> Value {
+fn contents() -> [(&'static str, Hint); 6] {
+    fn scoped(scope: &Value) -> Value {
         json!({"value": "v", "meta": {"scope": scope}})
     }
     [
         ("globs whose braces multiply", |n| {
             let glob = |g: usize| format!("/{n}/{g}/{}/**", "{ab,cd}".repeat(6));
-            scoped(json!({"cwd_glob": (0..16).map(glob).collect::<Vec<_>>()}))
+            scoped(&json!({"cwd_glob": (0..16).map(glob).collect::<Vec<_>>()}))
         }),
         ("lists of 256", |n| {
             let names = (0..256).map(|at| format!("{:x}", n * 256 + at));
-            scoped(json!({"env_required": names.collect::<Vec<_>>()}))
+            scoped(&json!({"env_required": names.collect::<Vec<_>>()}))
         }),
-        ("many small ones", |n| scoped(json!({"branch": format!("b{n}")}))),
+        ("many small ones", |n| scoped(&json!({"branch": format!("b{n}")}))),
         ("tags of their own", |n| {
             let tags = (0..32).map(|at| format!("{:x}", n * 32 + at));
             json!({"value": "v", "meta": {"tags": tags.collect::<Vec<_>>()}})
@@ -173,7 +176,7 @@ fn contents() -> [(&'static str, fn(usize) -> Value); 6] {
                 parts
             });
             let globs = (0..16).map(|g| format!("/{n}/{g}/{{{parts}}}"));
-            scoped(json!({"cwd_glob": globs.collect::<Vec<_>>()}))
+            scoped(&json!({"cwd_glob": globs.collect::<Vec<_>>()}))
         }),
         ("large values", |n| json!(format!("{n} lorem ipsum ").repeat(400))),
     ]
@@ -181,7 +184,7 @@ fn contents() -> [(&'static str, fn(usize) -> Value); 6] {
 
 /// Stores as much as is taken, then replaces it, so that as much can be undone as can be. The memory counts beside that
 /// of a server that has been used and is empty.
-fn memory_is_at_most(limit: u64, contents: &[(&str, fn(usize) -> Value)]) {
+fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
     for (name, hint) in contents {
         let home = home();
         let runtime = home.path().join("run");

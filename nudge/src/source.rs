@@ -47,7 +47,7 @@ static SETTINGS: &[Setting] = &[
     count("max_components", "500", "Most components"),
     count("max_hints_per_component", "200", "Most hints of one component"),
     count("max_hints", "5000", "Most hints in all, variants counted"),
-    count("max_bytes", "25165824", "Most bytes of all hints as exported"),
+    count("max_bytes", "25165824", "Most bytes of all hints as exported; in memory twice that"),
     Setting {
         name: "secret_guard",
         kind: Kind::Switch,

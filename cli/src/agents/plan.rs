@@ -70,7 +70,9 @@ impl Plan {
         let server = (client.server)(place);
         let at = open(&mut configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));
-        let hooks = hooks.map(|hooks| Ok::<_, Error>((open(&mut configs, place, &hooks.file, Form::Json)?, hooks))).transpose()?;
+        let hooks = hooks
+            .map(|hooks| Ok::<_, Error>((open(&mut configs, place, &hooks.file, Form::Json)?, hooks)))
+            .transpose()?;
         let stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
         let stands = configs[at].get(server.path);
         let mut command = None;

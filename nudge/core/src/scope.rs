@@ -231,7 +231,7 @@ impl Scope {
         if self.specificity == 0 {
             return Ok(true);
         }
-        if self.os != 0 && !context.os().is_some_and(|os| self.os & os.bit() != 0) {
+        if self.os != 0 && context.os().is_none_or(|os| self.os & os.bit() == 0) {
             return Ok(false);
         }
         steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()))?;

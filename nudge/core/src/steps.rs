@@ -64,16 +64,9 @@ impl Steps {
     /// When there are not so many left; then none are.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<(), TooMany> {
-        match self.left.checked_sub(count as u64) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => {
-                self.left = 0;
-                Err(TooMany { in_passing: self.in_passing })
-            }
-        }
+        let left = self.left.checked_sub(count as u64);
+        self.left = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(TooMany { in_passing: self.in_passing })
     }
 
     /// Splits off `count` at the most; [`Steps::give_back`] returns what is left of them.

@@ -28,8 +28,10 @@ const MAX_REGEX_BYTES: usize = 1 << 10;
 const MAX_REGEX_SIZE: usize = 1 << 20;
 /// Time limit of a regex search: some patterns are slow on every engine, and a store may hold 24 MiB of text.
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
-/// Number of cached compiled regexes, as compiling costs more than a search.
-const MAX_CACHED_REGEXES: usize = 32;
+/// Number of cached compiled regexes, as compiling costs more than a search. Each may hold megabytes.
+const MAX_CACHED_REGEXES: usize = 4;
+/// What a regex may keep of what it learns in a search, for each thread that searches with it.
+const MAX_REGEX_MEMORY: usize = 512 << 10;
 
 const ABOUT: &str = "\
 Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters \
@@ -202,7 +204,7 @@ impl Nudge {
             return Ok(regex);
         }
         drop(cached);
-        let built = RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).build();
+        let built = RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_MEMORY).build();
         let regex = built.map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => Error::invalid("regex is too large once compiled (1 MiB at most); use fewer repetitions."),
             _ => Error::invalid("regex does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references."),
@@ -227,9 +229,10 @@ fn hit(regex: &Regex, hint: &Hint) -> bool {
 pub(super) fn row(found: Found, context: &Context, now: i64, steps: &mut Steps) -> Result<QueryRow, TooMany> {
     let Found { hint, eligible, rank } = found;
     let open = context.open_file_in(hint.component()).is_some();
-    let reasons = match eligible {
-        true => explain::reasons(&hint, context, now, steps)?,
-        false => explain::failed_reason(&hint, context, steps)?,
+    let reasons = if eligible {
+        explain::reasons(&hint, context, now, steps)?
+    } else {
+        explain::failed_reason(&hint, context, steps)?
     };
     let match_explain =
         MatchExplain { matched: eligible, score: rank.score, parts: scoring::parts(&hint, open, now), reasons };

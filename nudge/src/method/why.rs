@@ -118,9 +118,10 @@ impl Candidate {
             reason: condition.reason,
         };
         let conditions = hint.scope.conditions(context, steps)?.into_iter().map(met).collect();
-        let reasons = match fits {
-            true => explain::reasons(&hint, context, now, steps)?,
-            false => explain::failed_reason(&hint, context, steps)?,
+        let reasons = if fits {
+            explain::reasons(&hint, context, now, steps)?
+        } else {
+            explain::failed_reason(&hint, context, steps)?
         };
         let match_explain = MatchExplain { matched: fits, score, parts: scoring::parts(&hint, open, now), reasons };
         Ok(WhyVariant { hint, conditions, match_explain })

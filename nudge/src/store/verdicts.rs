@@ -1,5 +1,6 @@
 //! What a context's scopes are judged to be, during one call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -40,25 +41,17 @@ impl Judged {
 /// The verdicts of one search, cached by the scope's number.
 pub(crate) struct Verdicts {
     epoch: u64,
-    by_scope: Vec<Verdict>,
+    by_scope: Vec<Option<bool>>,
     /// What is left for scopes that are judged while the rows are not locked.
     steps: Steps,
     /// What is left for those that are judged while they are.
     under_lock: Steps,
-    /// The scopes to be judged once the lock is free.
-    asked: Vec<Arc<Scope>>,
+    /// The scopes to be judged once the lock is free, by number.
+    asked: BTreeMap<u32, Arc<Scope>>,
     /// Those that were, in whatever epoch.
     judged: Judged,
     /// The number of hints that are left undecided; `None` as long as none is.
     undecided: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Unknown,
-    Asked,
-    Yes,
-    No,
 }
 
 impl Verdicts {
@@ -69,7 +62,7 @@ impl Verdicts {
             by_scope: Vec::new(),
             steps,
             under_lock,
-            asked: Vec::new(),
+            asked: BTreeMap::new(),
             judged: Judged::default(),
             undecided: None,
         }
@@ -91,38 +84,25 @@ impl Verdicts {
     /// Returns the verdict on a scope number, if it is cached.
     #[inline]
     pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
-        if epoch != self.epoch {
-            return None;
-        }
-        match self.by_scope.get(scope as usize) {
-            Some(Verdict::Yes) => Some(true),
-            Some(Verdict::No) => Some(false),
-            _ => None,
-        }
+        if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 
     /// Returns whether `context` meets `scope`, a stored one; `None` when that takes so long that
     /// [`Verdicts::settle`] has to find out. Every call must pass the same context.
+    #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
         let at = scope.number() as usize;
         if at >= self.by_scope.len() {
-            self.by_scope.resize(at + 1, Verdict::Unknown);
+            self.by_scope.resize(at + 1, None);
         }
-        let verdict = match self.by_scope[at] {
-            Verdict::Yes => return Some(true),
-            Verdict::No => return Some(false),
-            Verdict::Asked => None,
-            Verdict::Unknown => self.judged.of(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok()),
-        };
-        match verdict {
-            Some(verdict) => self.by_scope[at] = if verdict { Verdict::Yes } else { Verdict::No },
-            None if self.by_scope[at] == Verdict::Unknown && self.undecided.is_none() => {
-                self.by_scope[at] = Verdict::Asked;
-                self.asked.push(Arc::clone(scope));
+        if self.by_scope[at].is_none() {
+            let verdict = self.judged.of(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok());
+            self.by_scope[at] = verdict;
+            if verdict.is_none() && self.undecided.is_none() {
+                self.asked.entry(scope.number()).or_insert_with(|| Arc::clone(scope));
             }
-            None => {}
         }
-        verdict
+        self.by_scope[at]
     }
 
     /// Judges the scopes that were asked for. Returns true when there were any: then the search has to be made again.
@@ -131,9 +111,8 @@ impl Verdicts {
     /// When the steps do not suffice.
     pub fn settle(&mut self, context: &Context) -> Result<bool, TooMany> {
         let asked = std::mem::take(&mut self.asked);
-        for scope in &asked {
-            let verdict = self.judged.judge(scope, context, &mut self.steps)?;
-            self.by_scope[scope.number() as usize] = if verdict { Verdict::Yes } else { Verdict::No };
+        for (at, scope) in &asked {
+            self.by_scope[*at as usize] = Some(self.judged.judge(scope, context, &mut self.steps)?);
         }
         Ok(!asked.is_empty())
     }

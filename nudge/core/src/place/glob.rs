@@ -1,7 +1,7 @@
 //! Globs over folders and branch names (semantics section 2).
 //!
-//! A pattern is compared as it is written: braces are followed while it is matched, never expanded into memory. Each
-//! comparison takes [`Steps`], as time grows with pattern length times text length.
+//! The alternatives of braces are written down where they take no more than twice the pattern's memory; else they are
+//! followed while it is matched. Each comparison takes [`Steps`], as time grows with pattern length times text length.
 
 mod braces;
 mod matching;
@@ -27,18 +27,28 @@ pub enum GlobKind {
     Branch,
 }
 
-/// A compiled pattern. It takes the memory of its text, twice for drive and UNC patterns.
+/// A compiled pattern. It takes the memory of its text, three times at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     /// The canonical text, as stored and shown.
     text: Box<str>,
-    /// The text in lower case, for drive and UNC patterns without braces, which compare without case.
-    folded: Option<Box<str>>,
+    forms: Forms,
     /// Number of bytes at its beginning that are at the beginning of every match, too.
     head: u16,
-    /// True when the text has alternatives, or is not in normal form.
-    braces: bool,
     kind: GlobKind,
+}
+
+/// The alternatives of a pattern in the form that is matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Forms {
+    /// The text itself, which has no braces.
+    Text,
+    /// These, one a line, as they take little memory.
+    Lines(Box<str>),
+    /// The same in lower case, for drive and UNC patterns, which compare without case.
+    Folded(Box<str>),
+    /// So many that they are never written down.
+    Followed,
 }
 
 /// A folder or a branch name, ready to be matched.
@@ -95,34 +105,40 @@ impl Glob {
         let text = if text.contains("{//") || text.contains(",//") { text } else { collapse(&text) };
         check(&text).map_err(refuse)?;
         paired(&text).map_err(refuse)?;
-        let braces = text.contains('{') || !is_collapsed(&text);
-        let fold = kind == GlobKind::Cwd && ignores_case(&text);
-        let folded = (fold && !braces).then(|| text.to_lowercase().into());
         let head = match text.find('{') {
-            _ if !braces => literal_head(folded.as_deref().unwrap_or(&text)),
+            _ if !is_collapsed(&text) || (kind == GlobKind::Cwd && ignores_case(&text)) => 0,
+            None => literal_head(&text),
             // The whole segments before the first braces.
-            Some(brace) if !fold && is_collapsed(&text) => {
-                let before = &text[..brace];
-                literal_head(before).min(before.rfind('/').unwrap_or(0))
-            }
-            _ => 0,
+            Some(brace) => literal_head(&text[..brace]).min(text[..brace].rfind('/').unwrap_or(0)),
         };
-        let glob = Self { text: text.into(), folded, head: u16::try_from(head).unwrap_or(0), braces, kind };
-        if braces {
-            glob.check_alternatives().map_err(refuse)?;
-        }
+        let head = u16::try_from(head).unwrap_or(0);
+        let mut glob = Self { text: text.into(), forms: Forms::Followed, head, kind };
+        glob.forms = glob.forms().map_err(refuse)?;
         Ok(glob)
     }
 
-    fn check_alternatives(&self) -> Result<(), &'static str> {
-        let (mut count, mut bytes, mut climbs) = (0, 0, false);
-        let counted = self.any(&mut Steps::unlimited(), |pattern, _, length, _| {
-            (count, bytes, climbs) = (count + 1, bytes + length, climbs || has_parent_segment(pattern));
+    /// Checks the alternatives, and chooses how they are kept.
+    fn forms(&self) -> Result<Forms, &'static str> {
+        let most = 2 * self.text.len();
+        let (mut count, mut bytes, mut folded, mut climbs) = (0, 0, 0, false);
+        let mut lines = String::new();
+        let too_many = self.any(&mut Steps::unlimited(), |pattern, fold, length, _| {
+            (count, bytes) = (count + 1, bytes + length);
+            folded += usize::from(fold);
+            climbs |= has_parent_segment(pattern);
+            if lines.len() <= most {
+                lines.push_str(if count > 1 { "\n" } else { "" });
+                lines.push_str(pattern);
+            }
             Ok(count > MAX_ALTERNATIVES || bytes > MAX_ALTERNATIVES)
         });
-        match counted {
+        match too_many {
             Ok(false) if climbs => Err(PARENT),
-            Ok(false) => Ok(()),
+            Ok(false) if folded == 0 && lines == *self.text => Ok(Forms::Text),
+            Ok(false) if lines.len() > most => Ok(Forms::Followed),
+            Ok(false) if folded == 0 => Ok(Forms::Lines(lines.into())),
+            Ok(false) if folded == count => Ok(Forms::Folded(lines.into())),
+            Ok(false) => Ok(Forms::Followed),
             _ => Err("has too many alternatives; use fewer braces"),
         }
     }
@@ -134,7 +150,11 @@ impl Glob {
 
     /// Returns the bytes of memory that it takes beside its own size.
     pub fn heap_bytes(&self) -> usize {
-        heap(self.text.len()) + self.folded.as_ref().map_or(0, |text| heap(text.len()))
+        let forms = match &self.forms {
+            Forms::Lines(lines) | Forms::Folded(lines) => heap(lines.len()),
+            Forms::Text | Forms::Followed => 0,
+        };
+        heap(self.text.len()) + forms
     }
 
     /// Returns true when the pattern matches the whole of `subject`.
@@ -144,22 +164,27 @@ impl Glob {
     pub fn matches(&self, subject: &Subject, steps: &mut Steps) -> Result<bool, TooMany> {
         let head = usize::from(self.head);
         steps.take(1 + head / 64)?;
-        if !self.braces {
-            let pattern = self.folded.as_deref().unwrap_or(&self.text);
-            return match subject.text(self.folded.is_some()) {
-                Some(text) if text.as_bytes().starts_with(&pattern.as_bytes()[..head]) => {
-                    matches(pattern, text, head, steps)
-                }
-                _ => Ok(false),
-            };
-        }
         if !subject.text.as_bytes().starts_with(&self.text.as_bytes()[..head]) {
             return Ok(false);
         }
-        self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
-            Some(text) => matches(pattern, text, 0, steps),
-            None => Ok(false),
-        })
+        let (lines, text) = match &self.forms {
+            Forms::Text => return matches(&self.text, &subject.text, head, steps),
+            Forms::Lines(lines) => (lines, subject.text(false)),
+            Forms::Folded(lines) => (lines, subject.text(true)),
+            Forms::Followed => {
+                return self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
+                    Some(text) => matches(pattern, text, 0, steps),
+                    None => Ok(false),
+                });
+            }
+        };
+        let Some(text) = text else { return Ok(false) };
+        for pattern in lines.split('\n') {
+            if matches(pattern, text, head, steps)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns true when the pattern with `/**` added would match `subject`, because it matches a folder above.

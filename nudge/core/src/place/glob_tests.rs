@@ -146,7 +146,11 @@ fn alternatives_take_no_memory() {
     let pattern = format!("/{}", "{a,b}".repeat(7));
     let glob = Glob::new(&pattern, GlobKind::Cwd).unwrap();
     assert_eq!(oracle::expand(&pattern).unwrap().len(), 128);
-    assert!(glob.heap_bytes() <= pattern.len() + 32 && size_of::<Glob>() <= 40, "{}", glob.heap_bytes());
+    assert!(glob.heap_bytes() <= pattern.len() + 32 && size_of::<Glob>() <= 48, "{}", glob.heap_bytes());
+    for pattern in ["/a/{b,c}/**", "C:/{a,b}", "/{a,b,c,d}{a,b,c,d}", "/a"] {
+        let bytes = Glob::new(pattern, GlobKind::Cwd).unwrap().heap_bytes();
+        assert!(bytes <= 3 * pattern.len() + 48, "{pattern}: {bytes}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ struct Fork {
 
 impl<'a> Alternatives<'a> {
     pub fn of(pattern: &'a str) -> Self {
-        Self { pattern, text: String::new(), forks: SmallVec::new(), begun: false }
+        Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
     /// Returns the next alternative. What it has in common with the one before is not read again.
@@ -40,15 +40,15 @@ impl<'a> Alternatives<'a> {
             let rest = &self.pattern[at..];
             let copied = match (first, inside) {
                 (b'[', _) => class_end(rest).unwrap_or(1),
-                (b'{', _) => match range_end(rest) {
-                    Some(end) => end,
-                    None => {
+                (b'{', _) => {
+                    let range = range_end(rest);
+                    if range.is_none() {
                         self.forks.push(Fork { around: inside, before: self.text.len(), next: None, end: 0 });
                         inside = Some(self.forks.len() - 1);
                         at += 1;
-                        0
                     }
-                },
+                    range.unwrap_or(0)
+                }
                 (b',', Some(fork)) => {
                     let fork = &mut self.forks[fork];
                     if fork.end == 0 {
