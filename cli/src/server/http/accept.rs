@@ -1,7 +1,7 @@
 //! Accepting connections: how many there may be, and for how long without a token.
 //!
 //! The local channel and TCP have places of their own, so that nobody who reaches the port can take those of this
-//! user's own processes. Over TCP a connection must send a whole head within [`FIRST_HEAD_TIMEOUT`]; when all places
+//! user's own processes. Over TCP a connection must send a whole head within two seconds; when all places
 //! are taken, the oldest connection that has shown no token gives way to the next.
 
 use std::collections::BTreeMap;
