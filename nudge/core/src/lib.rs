@@ -12,6 +12,7 @@
 //! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`text`] | why something was chosen, as named addends of a score; relevance of words; lines that are safe to show |
+//! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
@@ -31,6 +32,7 @@ pub mod safety;
 pub mod scope;
 pub mod service;
 pub mod settings;
+pub mod shell;
 pub mod source;
 pub mod steps;
 pub mod suggest;

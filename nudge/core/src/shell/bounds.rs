@@ -1,0 +1,113 @@
+//! What the parser may be given. It is recursive, keeps lists as trees that lean to the left, and reads what nests more
+//! than once, so that everything that can nest is counted first. What stands in quotes counts, too: where quotes end is
+//! known to the parser alone, and a count that is too high only refuses a line.
+
+use std::borrow::Cow;
+
+/// The longest line that is understood, in bytes, without its here-documents: 16 KiB.
+pub const MAX_BYTES: usize = 16 << 10;
+/// Most here-documents that are cut out of a line.
+const MAX_DOCUMENTS: usize = 16;
+/// Most openings of `( )` and `{ }`, and of words that open something.
+const MAX_OPENINGS: usize = 160;
+/// As many of them as may hold further ones.
+const MAX_DEEP: usize = 16;
+/// As many of `$( )`, `${ }`, `<( )` and backticks as may hold further ones: each doubles the time.
+const MAX_DEEP_EXPANSIONS: usize = 6;
+/// Most commands that are joined: each makes the tree deeper by one.
+const MAX_JOINED: usize = 256;
+/// The longest line with arithmetic or `[[`, whose operators nest without brackets.
+const MAX_BYTES_OF_EXPRESSIONS: usize = 512;
+
+/// Words that open something without a bracket.
+const OPENING_WORDS: [&str; 12] =
+    ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"];
+
+/// What the parser may be given of a line: all of it without the text of here-documents, or nothing.
+pub(super) fn bounded(line: &str) -> Option<Cow<'_, str>> {
+    let line = without_documents(line);
+    (line.len() <= MAX_BYTES && nests_little(&line)).then_some(line)
+}
+
+fn nests_little(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let mut openings = line.split_ascii_whitespace().filter(|word| OPENING_WORDS.contains(word)).count();
+    let (mut deep, mut deep_expansions, mut joined) = (openings, 0, 0);
+    for (at, &byte) in bytes.iter().enumerate() {
+        let expands = at > 0 && matches!(bytes[at - 1], b'$' | b'<' | b'>' | b'=' | b'@' | b'?' | b'*' | b'+');
+        match byte {
+            b'(' | b'{' | b'`' => {
+                openings += 1;
+                if !is_leaf(&bytes[at + 1..], byte) {
+                    deep += 1;
+                    deep_expansions += usize::from(expands || byte == b'`');
+                }
+            }
+            b';' | b'&' | b'|' | b'\n' => joined += 1,
+            _ => {}
+        }
+    }
+    let expressions = ["((", "[[", "$["].iter().any(|opening| line.contains(opening));
+    openings <= MAX_OPENINGS
+        && deep <= MAX_DEEP
+        && deep_expansions <= MAX_DEEP_EXPANSIONS
+        && joined <= MAX_JOINED
+        && (!expressions || line.len() <= MAX_BYTES_OF_EXPRESSIONS)
+}
+
+/// True when nothing can open between an opening and its end. `()` opens a function.
+fn is_leaf(rest: &[u8], opening: u8) -> bool {
+    let Some(end) = rest.iter().position(|byte| b"(){}`\"'\\#<$".contains(byte)) else { return false };
+    let closes = matches!((opening, rest[end]), (b'(', b')') | (b'{', b'}') | (b'`', b'`'));
+    closes && !rest[..end].trim_ascii().is_empty()
+}
+
+/// Cuts out the text of here-documents, which may be whole programs, and keeps their ends. One that has no end stays.
+fn without_documents(line: &str) -> Cow<'_, str> {
+    if !line.contains("<<") || !line.contains('\n') {
+        return line.into();
+    }
+    let mut out = String::new();
+    let mut lines = line.split_inclusive('\n');
+    let mut documents = 0;
+    while let Some(text) = lines.next() {
+        out.push_str(text);
+        for (end, tabs) in ends_of_documents(text) {
+            documents += 1;
+            if documents > MAX_DOCUMENTS {
+                out.extend(lines);
+                return out.into();
+            }
+            let is_end = |line: &&str| {
+                let line = line.trim_end_matches(['\n', '\r']);
+                (if tabs { line.trim_start_matches('\t') } else { line }) == end
+            };
+            let ahead = lines.clone();
+            match lines.find(is_end) {
+                Some(last) => out.push_str(last),
+                None => lines = ahead,
+            }
+        }
+    }
+    out.into()
+}
+
+/// The words that end the here-documents of a line, and whether tabs before them do not count.
+fn ends_of_documents(line: &str) -> Vec<(&str, bool)> {
+    let mut out = Vec::new();
+    let mut rest = line;
+    while let Some(at) = rest.find("<<") {
+        rest = &rest[at + 2..];
+        if let Some(after) = rest.strip_prefix('<') {
+            rest = after;
+            continue;
+        }
+        let (tabs, word) = rest.strip_prefix('-').map_or((false, rest), |word| (true, word));
+        let word = word.trim_start_matches([' ', '\t', '\\', '\'', '"']);
+        let end = word.find(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).unwrap_or(word.len());
+        if end > 0 && out.len() < MAX_DOCUMENTS {
+            out.push((&word[..end], tabs));
+        }
+    }
+    out
+}

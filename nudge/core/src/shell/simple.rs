@@ -1,0 +1,161 @@
+//! What stands before a program, and what a program is.
+
+/// A program that runs what its other words say, and nothing else.
+struct Wrapper {
+    name: &'static str,
+    /// The options whose value is the next word.
+    valued: &'static [&'static str],
+    /// Options with which it does something else.
+    other: &'static [&'static str],
+    /// The number of words before the command.
+    words: usize,
+}
+
+const fn wrapper(name: &'static str, valued: &'static [&'static str], other: &'static [&'static str]) -> Wrapper {
+    Wrapper { name, valued, other, words: 0 }
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(
+        "sudo",
+        &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "--user", "--group", "--prompt"],
+        &["-D", "-R", "-e", "-i", "-l", "-s", "-v", "-k", "-K", "--edit", "--login", "--list", "--shell", "--chdir"],
+    ),
+    wrapper("doas", &["-u", "-C"], &["-s", "-L"]),
+    Wrapper { words: 1, ..wrapper("timeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
+    Wrapper { words: 1, ..wrapper("gtimeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
+    wrapper("env", &["-u", "--unset"], &["-C", "-S", "--chdir", "--split-string"]),
+    wrapper("nice", &["-n", "--adjustment"], &[]),
+    wrapper("ionice", &["-c", "-n", "--class", "--classdata"], &["-p", "-P", "-u"]),
+    wrapper("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], &[]),
+    wrapper("time", &["-f", "-o", "--format", "--output"], &[]),
+    wrapper("nohup", &[], &[]),
+    wrapper("setsid", &[], &[]),
+    wrapper("chronic", &[], &[]),
+    wrapper("caffeinate", &["-t", "-w"], &[]),
+    wrapper("builtin", &[], &[]),
+    wrapper("command", &[], &["-v", "-V"]),
+    wrapper("exec", &["-a"], &[]),
+];
+
+/// Programs that hand on what they read, and seldom fail.
+const PASSES_ON: &[&str] = &["tail", "tee", "cat", "sort", "uniq", "wc", "nl", "tr", "cut"];
+
+const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash", "ksh"];
+
+/// True for a program that hands on what it reads, so that behind a pipe it says nothing of its own.
+pub(super) fn passes_on(program: &str) -> bool {
+    PASSES_ON.contains(&program)
+}
+
+/// The last path component of a program.
+pub(super) fn base_name(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.strip_suffix(".exe").unwrap_or(name)
+}
+
+/// The name and the value of an assignment.
+pub(super) fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| (name.into(), value.into()))
+}
+
+/// The wrapper that a command begins with, and the number of its words. `None` where there is none, or it does
+/// something else.
+pub(super) fn wrapped<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
+    let name = base_name(words.first()?.as_ref());
+    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
+    let mut at = 1;
+    while let Some(option) = words.get(at).map(AsRef::as_ref).filter(|word| word.len() > 1 && word.starts_with('-')) {
+        if wrapper.other.contains(&option) {
+            return None;
+        }
+        at += 1 + usize::from(wrapper.valued.contains(&option));
+        if option == "--" {
+            break;
+        }
+    }
+    at += wrapper.words;
+    (at < words.len()).then_some((wrapper.name, at))
+}
+
+/// The text that a shell is to run.
+pub(super) struct Script {
+    /// The number of its word.
+    pub at: usize,
+    pub options: ShellOptions,
+}
+
+/// What `set` switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ShellOptions {
+    /// A pipeline fails when any of its commands does.
+    pub pipefail: bool,
+    /// The first command that fails ends the line.
+    pub errexit: bool,
+}
+
+impl ShellOptions {
+    /// Reads the options of `set`, or of a shell; returns the number of words they take, and whether `c` is among them.
+    pub fn read<W: AsRef<str>>(&mut self, words: &[W]) -> (usize, bool) {
+        let (mut at, mut script) = (0, false);
+        while let Some(option) = words.get(at).map(AsRef::as_ref) {
+            let Some(on) = option.chars().next().filter(|c| "-+".contains(*c) && option.len() > 1) else { break };
+            at += 1;
+            if option == "--" {
+                break;
+            }
+            if option.starts_with("--") {
+                continue;
+            }
+            let on = on == '-';
+            script |= on && option.contains('c');
+            if option.contains('e') {
+                self.errexit = on;
+            }
+            if option.ends_with('o') {
+                match words.get(at).map(AsRef::as_ref) {
+                    Some("pipefail") => self.pipefail = on,
+                    Some("errexit") => self.errexit = on,
+                    _ => {}
+                }
+                at += 1;
+            }
+        }
+        (at, script)
+    }
+}
+
+/// The script of `bash -lc "..."`.
+pub(super) fn script<W: AsRef<str>>(words: &[W]) -> Option<Script> {
+    let (program, rest) = words.split_first()?;
+    if !SHELLS.contains(&base_name(program.as_ref())) {
+        return None;
+    }
+    let mut options = ShellOptions::default();
+    let (taken, script) = options.read(rest);
+    (script && taken < rest.len()).then_some(Script { at: 1 + taken, options })
+}
+
+/// The program of a command, and the number of words that say it.
+pub(super) fn program(words: &[String]) -> (String, usize) {
+    let word = |at: usize| words.get(at).map(String::as_str);
+    let name = base_name(word(0).unwrap_or_default());
+    if name == "docker-compose" {
+        return ("docker compose".into(), 1);
+    }
+    if name == "docker" && word(1) == Some("compose") {
+        return ("docker compose".into(), 2);
+    }
+    let version = name.strip_prefix("python").or_else(|| name.strip_prefix("py"));
+    if version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.')) {
+        // `-u` and the like may stand before it.
+        let at = 1 + usize::from(word(1) != Some("-m") && word(1).is_some_and(|word| word.starts_with('-')));
+        if let (Some("-m"), Some(module)) = (word(at), word(at + 1)) {
+            return (module.into(), at + 2);
+        }
+    }
+    (name.into(), 1)
+}

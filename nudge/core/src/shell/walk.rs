@@ -1,0 +1,431 @@
+//! Goes through a parsed line in the order in which it runs.
+
+use rable::{ListItem, ListOperator, Node, NodeKind};
+
+use super::bounds::bounded;
+use super::simple::{self, ShellOptions, assignment, base_name, passes_on, wrapped};
+use super::unquote::{Word, unquote};
+use super::{Command, Folder, Input, Line, Told};
+
+/// Most scripts within scripts, as in `bash -c "bash -c ..."`.
+const MAX_SCRIPTS: usize = 3;
+
+/// Characters for which the parser is needed.
+const SPECIAL: &str = "|&;()<>$`\"'\\#{}!\n";
+
+/// Words that mean something to the shell where a command begins.
+const RESERVED: [&str; 9] = ["if", "while", "until", "for", "case", "select", "function", "coproc", "[["];
+
+/// What goes from one command to the next.
+#[derive(Clone, Default)]
+struct State {
+    folder: Folder,
+    exported: Vec<(String, String)>,
+    options: ShellOptions,
+    /// The line may have ended before.
+    ended: bool,
+}
+
+/// One simple command before anything is looked through.
+#[derive(Default)]
+struct Raw {
+    assignments: Vec<(String, String)>,
+    words: Vec<Word>,
+    input: Input,
+}
+
+/// How a command stands in its line.
+#[derive(Clone, Copy)]
+struct Place {
+    told: Told,
+    piped: bool,
+    /// Others come after it, which run only if it succeeds, because of `set -e`.
+    before: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Walk {
+    commands: Vec<Command>,
+    background: bool,
+    state: State,
+    scripts: usize,
+}
+
+impl AsRef<str> for Word {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Walk {
+    pub fn into_line(self) -> Line {
+        Line { commands: self.commands, background: self.background }
+    }
+
+    /// Goes through a line or a script.
+    pub fn line(&mut self, line: &str, told: Told) -> Option<()> {
+        self.text(line, Place { told, piped: false, before: false })
+    }
+
+    fn text(&mut self, line: &str, place: Place) -> Option<()> {
+        if !line.contains(|c: char| SPECIAL.contains(c)) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            if !words.iter().any(|word| RESERVED.contains(word)) {
+                let set = words.iter().map_while(|word| assignment(word)).collect::<Vec<_>>();
+                let words = words[set.len()..].iter();
+                let words = words.map(|word| Word { text: (*word).into(), dynamic: false }).collect();
+                return self.simple(Raw { assignments: set, words, input: Input::None }, place);
+            }
+        }
+        let nodes = rable::parse(&bounded(line)?, false).ok()?;
+        self.background |= self.scripts == 0 && nodes.last().is_some_and(ends_in_background);
+        for (at, node) in nodes.iter().enumerate() {
+            let place = if at + 1 == nodes.len() {
+                Place { told: self.after_others(nodes[..at].iter(), place.told), ..place }
+            } else {
+                self.before_another(node, place)
+            };
+            self.node(node, place)?;
+        }
+        Some(())
+    }
+
+    /// What is known of a command behind which another stands: nothing, unless the first failure ends the line.
+    fn before_another(&self, node: &Node, place: Place) -> Place {
+        let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
+        let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };
+        Place { told, before: true, ..place }
+    }
+
+    /// What is known of the last command: all, unless the failure of another ends the line.
+    fn after_others<'n>(&self, mut others: impl Iterator<Item = &'n Node>, told: Told) -> Told {
+        Told { failure: told.failure && (!self.state.options.errexit || others.all(cannot_fail)), ..told }
+    }
+
+    fn node(&mut self, node: &Node, place: Place) -> Option<()> {
+        match &node.kind {
+            NodeKind::Command { assignments, words, redirects } => {
+                let raw = Raw {
+                    assignments: assignments
+                        .iter()
+                        .filter_map(|node| assignment(&unquote(text_of(node)?).text))
+                        .collect(),
+                    words: words.iter().filter_map(|node| text_of(node).map(unquote)).collect(),
+                    input: redirects.iter().rev().find_map(input_of).unwrap_or_default(),
+                };
+                self.simple(raw, place)
+            }
+            NodeKind::List { items } => self.list(items, place),
+            NodeKind::Pipeline { commands, .. } => self.pipeline(commands, place),
+            NodeKind::Time { pipeline, .. } => self.node(pipeline, place),
+            NodeKind::Negation { pipeline } => self.node(pipeline, Place { told: Told::NOTHING, ..place }),
+            NodeKind::Subshell { body, .. } => self.apart(body, place),
+            NodeKind::BraceGroup { body, .. } => self.node(body, place),
+            NodeKind::If { condition, then_body, else_body, .. } => {
+                let bodies = [Some(condition), Some(then_body), else_body.as_ref()];
+                self.perhaps(bodies.into_iter().flatten().map(|body| &**body), place)
+            }
+            NodeKind::While { condition, body, .. } | NodeKind::Until { condition, body, .. } => {
+                self.perhaps([&**condition, &**body], place)
+            }
+            NodeKind::For { body, .. } | NodeKind::ForArith { body, .. } | NodeKind::Select { body, .. } => {
+                self.perhaps([&**body], place)
+            }
+            NodeKind::Case { patterns, .. } => {
+                self.perhaps(patterns.iter().filter_map(|pattern| pattern.body.as_ref()), place)
+            }
+            NodeKind::Coproc { command, .. } => self.perhaps([&**command], place),
+            _ => Some(()),
+        }
+    }
+
+    /// What runs in a shell of its own, and changes nothing for what comes after it.
+    fn apart(&mut self, node: &Node, place: Place) -> Option<()> {
+        let state = self.state.clone();
+        let done = self.node(node, place);
+        self.state = state;
+        done
+    }
+
+    /// What may run or not, once or often. Whether it has moved is not known either.
+    fn perhaps<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: Place) -> Option<()> {
+        let folder = self.state.folder.clone();
+        for node in nodes {
+            self.node(node, Place { told: Told::NOTHING, ..place })?;
+        }
+        if self.state.folder != folder {
+            self.state.folder = Folder::Unknown;
+        }
+        Some(())
+    }
+
+    /// Lists lean to the left: `a && b; c` is `((a && b); c)`.
+    fn list(&mut self, items: &[ListItem], place: Place) -> Option<()> {
+        if let Some(first) = first_of(items).filter(|first| program_of(first) == Some("set")) {
+            // It decides what is known of the others.
+            self.node(first, place)?;
+        }
+        let (mut items, mut of_left) = (items, place);
+        let mut later = Vec::new();
+        loop {
+            let [left, rest @ ..] = items else { return None };
+            let (operator, right) = (left.operator?, rest.first().map(|item| &item.command));
+            let of_right;
+            (of_left, of_right) = self.both(operator, &left.command, right, of_left);
+            later.extend(right.map(|right| (operator, cannot_fail(&left.command), right, of_right)));
+            match &left.command.kind {
+                NodeKind::List { items: inner } if operator != ListOperator::Background => items = inner,
+                _ if operator == ListOperator::Background => {
+                    self.apart(&left.command, of_left)?;
+                    break;
+                }
+                _ => {
+                    self.node(&left.command, of_left)?;
+                    break;
+                }
+            }
+        }
+        for (operator, sure, right, place) in later.into_iter().rev() {
+            if operator == ListOperator::Or {
+                self.or(right, sure, place)?;
+            } else {
+                self.node(right, place)?;
+            }
+        }
+        Some(())
+    }
+
+    /// The right side of `||` runs where the left one has got to, which is not known once that has moved. What comes
+    /// behind `cd x || exit` is in `x`, and was not left because of any failure but that of `cd`.
+    fn or(&mut self, right: &Node, sure: bool, place: Place) -> Option<()> {
+        let state = self.state.clone();
+        if state.folder != Folder::Here {
+            self.state.folder = Folder::Unknown;
+        }
+        let done = self.node(right, place);
+        let ended = self.state.ended && !sure;
+        self.state = state;
+        self.state.ended |= ended;
+        done
+    }
+
+    /// What is known of both sides of an operator.
+    fn both(&self, operator: ListOperator, left: &Node, right: Option<&Node>, place: Place) -> (Place, Place) {
+        let told = place.told;
+        let with = |told| Place { told, ..place };
+        let Some(right) = right else {
+            let alone = if operator == ListOperator::Background { Told::NOTHING } else { told };
+            return (with(alone), with(Told::NOTHING));
+        };
+        match operator {
+            ListOperator::And => {
+                let beside = |other| with(Told { failure: told.failure && cannot_fail(other), ..told });
+                (beside(right), beside(left))
+            }
+            // Both have failed, or one has not.
+            ListOperator::Or => {
+                (with(Told { success: false, code: false, ..told }), with(Told { success: false, ..told }))
+            }
+            ListOperator::Semi => {
+                let last = if place.before && !is_plain(right) { Told::NOTHING } else { told };
+                (self.before_another(left, place), with(self.after_others([left].into_iter(), last)))
+            }
+            ListOperator::Background => (with(Told::NOTHING), place),
+        }
+    }
+
+    fn pipeline(&mut self, commands: &[Node], place: Place) -> Option<()> {
+        let any = self.state.options.pipefail;
+        for (at, command) in commands.iter().enumerate() {
+            let rest = &commands[at + 1..];
+            let told = match (rest.is_empty(), any) {
+                (false, false) => Told::NOTHING,
+                (_, true) => {
+                    let others = commands[..at].iter().chain(rest);
+                    let alone = others.clone().count() == rest.len() && rest.iter().all(hands_on);
+                    Told { failure: place.told.failure && alone, ..place.told }
+                }
+                // Of a pipeline the exit code is the last command's.
+                (true, false) => place.told,
+            };
+            self.apart(command, Place { told, piped: place.piped || at > 0, ..place })?;
+        }
+        Some(())
+    }
+
+    fn simple(&mut self, raw: Raw, place: Place) -> Option<()> {
+        let Raw { assignments: mut set, words, input } = raw;
+        let mut rest = &words[..];
+        let (mut elevated, mut limited, mut ends) = (false, false, false);
+        while let Some((name, taken)) = wrapped(rest) {
+            elevated |= matches!(name, "sudo" | "doas");
+            limited |= matches!(name, "timeout" | "gtimeout");
+            ends |= name == "exec";
+            rest = &rest[taken..];
+            if matches!(name, "env" | "sudo" | "doas") {
+                while let Some(more) = rest.first().and_then(|word| assignment(&word.text)) {
+                    set.push(more);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        let Some(first) = rest.first() else { return Some(()) };
+        let told = if self.state.ended { Told::NOTHING } else { place.told };
+        let place = Place { told, ..place };
+        self.state.ended |= ends || matches!(&*first.text, "exit" | "return");
+        if self.changes(base_name(&first.text), &rest[1..]) {
+            return Some(());
+        }
+        if let Some(script) = simple::script(rest).filter(|_| self.scripts < MAX_SCRIPTS)
+            && let Some(text) = rest.get(script.at).filter(|text| !text.dynamic)
+        {
+            let (from, state) = (self.commands.len(), self.state.clone());
+            self.state.options = script.options;
+            self.state.exported.extend(set);
+            self.scripts += 1;
+            let done = self.text(&text.text, place);
+            self.scripts -= 1;
+            self.state = state;
+            for command in &mut self.commands[from..] {
+                command.elevated |= elevated;
+                command.limited |= limited;
+            }
+            return done;
+        }
+        let words: Vec<_> = rest.iter().map(|word| word.text.clone()).collect();
+        let (program, program_words) = simple::program(&words);
+        let mut assignments = self.state.exported.clone();
+        assignments.extend(set);
+        in_order(&mut assignments);
+        let folder = self.state.folder.clone();
+        let Place { told, piped, .. } = place;
+        self.commands.push(Command {
+            program,
+            words,
+            assignments,
+            folder,
+            input,
+            elevated,
+            limited,
+            piped,
+            told,
+            program_words,
+        });
+        Some(())
+    }
+
+    /// Notes what a command changes for those after it; false for one that is to be told.
+    fn changes(&mut self, program: &str, arguments: &[Word]) -> bool {
+        match program {
+            "cd" | "pushd" => {
+                let mut arguments = arguments.iter().filter(|word| !["-P", "-L", "--"].contains(&&*word.text));
+                self.state.folder = match (arguments.next(), arguments.next()) {
+                    (Some(to), None) if !to.dynamic => moved(&self.state.folder, &to.text),
+                    _ => Folder::Unknown,
+                };
+            }
+            "popd" => self.state.folder = Folder::Unknown,
+            "export" => self.state.exported.extend(arguments.iter().filter_map(|word| assignment(&word.text))),
+            "set" => {
+                self.state.options.read(arguments);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The last assignment of a name counts.
+fn in_order(assignments: &mut Vec<(String, String)>) {
+    assignments.reverse();
+    assignments.sort_by(|a, b| a.0.cmp(&b.0));
+    assignments.dedup_by(|a, b| a.0 == b.0);
+}
+
+/// Where `cd` goes from a folder.
+fn moved(from: &Folder, to: &str) -> Folder {
+    let drive = to.as_bytes().get(1) == Some(&b':');
+    match from {
+        _ if to.is_empty() || to == "-" || to.starts_with('~') || to.contains(['*', '?', '[']) => Folder::Unknown,
+        _ if to.starts_with(['/', '\\']) || drive => Folder::At(to.into()),
+        Folder::Here => Folder::At(to.into()),
+        Folder::At(from) => Folder::At(format!("{}/{to}", from.trim_end_matches('/'))),
+        Folder::Unknown => Folder::Unknown,
+    }
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.kind {
+        NodeKind::Word { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// What a redirection has a command read.
+fn input_of(redirect: &Node) -> Option<Input> {
+    match &redirect.kind {
+        NodeKind::Redirect { op, target, fd: -1 | 0, .. } if matches!(&**op, "<" | "<<<" | "<>") => {
+            let from = unquote(text_of(target)?).text;
+            Some(if from == "/dev/null" { Input::None } else { Input::From(from) })
+        }
+        NodeKind::HereDoc { .. } => Some(Input::Document),
+        _ => None,
+    }
+}
+
+/// True for what ends a line by its failure, under `set -e`.
+fn is_plain(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Command { .. } | NodeKind::Pipeline { .. } | NodeKind::Time { .. })
+}
+
+/// True for `a; b`.
+fn is_sequence(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::List { items } if items.first().is_some_and(|item| item.operator == Some(ListOperator::Semi)))
+}
+
+/// True for commands that only change what comes after them.
+fn cannot_fail(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Command { .. } => program_of(node).is_none_or(|program| {
+            ["cd", "pushd", "popd", "export", "set", "shopt", "unset", "true", ":"].contains(&program)
+        }),
+        NodeKind::List { items } => items.iter().all(|item| {
+            matches!(item.operator, None | Some(ListOperator::And | ListOperator::Semi)) && cannot_fail(&item.command)
+        }),
+        _ => false,
+    }
+}
+
+fn hands_on(node: &Node) -> bool {
+    program_of(node).is_some_and(|program| passes_on(base_name(program)))
+}
+
+/// The first word of a simple command.
+fn program_of(node: &Node) -> Option<&str> {
+    match &node.kind {
+        NodeKind::Command { words, .. } => words.first().and_then(text_of),
+        _ => None,
+    }
+}
+
+/// The command that a list begins with, unless it runs in the background.
+fn first_of(items: &[ListItem]) -> Option<&Node> {
+    let mut first = items.first()?;
+    while first.operator != Some(ListOperator::Background)
+        && let NodeKind::List { items } = &first.command.kind
+    {
+        first = items.first()?;
+    }
+    Some(&first.command)
+}
+
+fn ends_in_background(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::List { items } => match items.last() {
+            Some(ListItem { operator: Some(ListOperator::Background), .. }) => true,
+            Some(ListItem { command, .. }) => ends_in_background(command),
+            None => false,
+        },
+        _ => false,
+    }
+}
