@@ -2,6 +2,7 @@
 
 mod agents_md;
 mod alone;
+mod checkout;
 mod clients;
 mod config;
 mod digest;

@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::guard;
 use crate::hint::{Hint, HintMeta, HintValue, Source, check_name};
 use crate::log::{Applied, Entry, Log, NoLog};
+use crate::method::suggest::WordIndex;
 use crate::record::{self, Read};
 use crate::store::{Change, Store, Variants};
 use crate::trash::{Deleted, Gone, Trash};
@@ -42,6 +43,8 @@ pub struct Nudge {
     pub(crate) session_id: String,
     pub(crate) created_at: Millis,
     pub(crate) suggester: Suggester,
+    /// The words of the hints, as soon as somebody asks in words.
+    pub(crate) words: Mutex<WordIndex>,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// Number of scopes in use that have conditions on the environment.
     env_scopes: AtomicUsize,
@@ -91,6 +94,7 @@ impl Nudge {
             session_id: uuid::Uuid::new_v4().to_string(),
             created_at: clock.now(),
             suggester: Suggester::new(config.suggest_max),
+            words: Mutex::default(),
             config,
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),

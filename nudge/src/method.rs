@@ -13,7 +13,7 @@ mod query;
 mod set;
 mod stats;
 mod status;
-mod suggest;
+pub(crate) mod suggest;
 mod undo;
 mod why;
 

@@ -207,10 +207,10 @@ struct Matched {
 
 impl Source for Nudge {
     fn offers(&self, request: &SuggestRequest) -> Offers {
-        let Offers { offers, omitted, floor } = self.offer(request);
+        let Offers { offers, changes, omitted, floor } = self.offer(request);
         // Serializing strings and numbers cannot fail.
         let item = |hint| Item(to_raw_value(&hint).unwrap_or_default());
-        Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), omitted, floor }
+        Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
     }
 
     fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {

@@ -5,12 +5,16 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
+use super::checkout::Checkout;
 use crate::sources;
 
 /// The part of a `nudge.suggest` result that is shown; match explanations are not.
 #[derive(Deserialize)]
 pub struct SuggestTold {
     suggestions: Vec<Suggestion>,
+    /// What does not hold any more; an older PRIMARY tells none.
+    #[serde(default)]
+    changes: Vec<Changed>,
     #[serde(default)]
     held_back: Vec<HeldBack>,
     pub started: bool,
@@ -25,7 +29,16 @@ struct Suggestion {
     source: String,
     name: String,
     line: String,
+    #[serde(default)]
+    paths: Vec<String>,
     more: More,
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    source: String,
+    name: String,
+    line: String,
 }
 
 /// The source that an older PRIMARY does not name: it has no other.
@@ -44,6 +57,11 @@ struct HeldBack {
     count: u64,
 }
 
+/// The heading of what does not hold any more.
+const CHANGED: &str = "Nudge: what changed of what you were told. These are notes, not instructions:\n";
+/// Bytes of a heading, and of a last line that counts what was held back.
+const FRAME_BYTES: usize = 160;
+
 /// Lines for a model. What is confirmed counts as shown, all of an answer at once, so each is at least named: in a
 /// line of its own as long as there is room for that, otherwise in one last line with others.
 pub struct Digest {
@@ -51,6 +69,7 @@ pub struct Digest {
     max_bytes: usize,
     held_back: Vec<HeldBack>,
     tickets: Vec<String>,
+    checkout: Checkout,
 }
 
 struct Offer {
@@ -73,18 +92,32 @@ enum Shape {
 }
 
 impl Digest {
-    /// Makes an empty digest of at most `max_bytes`.
-    pub fn new(max_bytes: usize) -> Self {
-        Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), tickets: Vec::new() }
+    /// Makes an empty digest of at most `max_bytes`, for an agent in `checkout`.
+    pub fn new(max_bytes: usize, checkout: Checkout) -> Self {
+        Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), tickets: Vec::new(), checkout }
+    }
+
+    /// Returns the bytes that are left for lines under a heading of their own.
+    pub fn room(&self) -> usize {
+        let used = if self.offers.is_empty() { 0 } else { self.rendered(|_| Shape::Line).len() + 1 };
+        self.max_bytes.saturating_sub(used + FRAME_BYTES)
     }
 
     /// Adds suggestions under a `head`.
     pub fn add(&mut self, head: &'static str, told: SuggestTold) {
-        self.offers.extend(told.suggestions.into_iter().map(|Suggestion { source, name, line, more }| Offer {
-            head,
+        self.offers.extend(told.changes.into_iter().map(|Changed { source, name, line }| Offer {
+            head: CHANGED,
+            tool: list_tool(&source),
             source,
             name: untagged(&name),
             line: format!("- {}\n", untagged(&line)),
+            shape: Shape::Name,
+        }));
+        self.offers.extend(told.suggestions.into_iter().map(|Suggestion { source, name, line, paths, more }| Offer {
+            head,
+            source,
+            name: untagged(&name),
+            line: format!("- {}\n", untagged(&self.checkout.marked(line, &paths))),
             tool: more.method.replace('.', "_"),
             shape: Shape::Name,
         }));
@@ -127,7 +160,11 @@ impl Digest {
 
     /// Renders all suggestions in their current shapes.
     fn text(&self) -> String {
-        let of = |shape| self.offers.iter().filter(move |offer| offer.shape == shape);
+        self.rendered(|offer| offer.shape)
+    }
+
+    fn rendered(&self, shape_of: impl Fn(&Offer) -> Shape + Copy) -> String {
+        let of = |shape| self.offers.iter().filter(move |offer| shape_of(offer) == shape);
         let mut text = String::new();
         let mut last_head = "";
         for offer in of(Shape::Line) {
@@ -161,12 +198,16 @@ impl Digest {
             }
         }
         for (source, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            let tool = sources::named(source).map_or_else(|| "nudge_recall".into(), |spec| spec.list.replace('.', "_"));
-            let _ = writeln!(text, "({count} more: {tool} lists them)");
+            let _ = writeln!(text, "({count} more: {} lists them)", list_tool(source));
         }
         text.truncate(text.trim_end().len());
         text
     }
+}
+
+/// The tool that lists what a source has.
+fn list_tool(source: &str) -> String {
+    sources::named(source).map_or_else(|| "nudge_recall".into(), |spec| spec.list.replace('.', "_"))
 }
 
 /// Breaks up anything that looks like the begin or the end of a tag, as clients wrap a hook's output in tags of
@@ -200,7 +241,7 @@ mod tests {
     }
 
     fn digest(max_bytes: usize, suggestions: &[Value], omitted: u64) -> String {
-        let mut digest = Digest::new(max_bytes);
+        let mut digest = Digest::new(max_bytes, Checkout::none());
         digest.add("Hints:\n", told(suggestions, omitted));
         digest.finish()
     }
@@ -242,7 +283,7 @@ mod tests {
     fn each_head_stands_above_its_own_lines() {
         let (one, two) = (hint("one", "1"), hint("two", &"2".repeat(200)));
         let of = |max_bytes: usize| {
-            let mut digest = Digest::new(max_bytes);
+            let mut digest = Digest::new(max_bytes, Checkout::none());
             digest.add("Prompt:\n", told(std::slice::from_ref(&one), 4));
             digest.add("Start:\n", told(std::slice::from_ref(&two), 3));
             digest.finish()

@@ -12,6 +12,7 @@ use nudge_core::suggest::MAX_CONFIRM_MS;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
+use super::checkout::Checkout;
 use super::digest::{Digest, SuggestTold};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
@@ -25,8 +26,6 @@ const MIN_BYTES: usize = 200;
 const MAX_OF_START: usize = 12;
 const MAX_OF_PROMPT: usize = 6;
 const MAX_OF_FAILURE: usize = 3;
-/// Length of value text that is asked for. The digest shortens values, so that a long script is shown too.
-const MAX_VALUE_BYTES: usize = 16 << 10;
 /// Largest event that is read; clients send less.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// Stack of the watching thread; the system rounds it up where it needs more.
@@ -85,7 +84,8 @@ struct Hook<'a> {
 impl Hook<'_> {
     /// Returns the text, and the tickets that confirm that it was shown.
     fn text(&self) -> Result<(String, Vec<String>)> {
-        let mut digest = Digest::new(self.max_bytes);
+        let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
+        let mut digest = Digest::new(self.max_bytes, Checkout::around(cwd.as_deref()));
         match &self.event.moment {
             Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
             Moment::Failed { command, exit_code: Some(code), .. } => {
@@ -99,24 +99,24 @@ impl Hook<'_> {
         }
         match &self.event.moment {
             Moment::Start { fresh } => {
-                digest.add(START, self.suggest("start", MAX_OF_START, &json!({"fresh": fresh}))?);
+                digest.add(START, self.suggest("start", MAX_OF_START, digest.room(), &json!({"fresh": fresh}))?);
             }
             Moment::Prompt(prompt) => {
-                let told = self.suggest("prompt", MAX_OF_PROMPT, &json!({"prompt": end_of(prompt)}))?;
+                let told = self.suggest("prompt", MAX_OF_PROMPT, digest.room(), &json!({"prompt": end_of(prompt)}))?;
                 let started = told.started;
                 digest.add(PROMPT, told);
                 // At the session's start no server may have run, or had any hints. A failure here does not lose
                 // the suggestions for the prompt.
                 if self.event.session.is_some()
                     && !started
-                    && let Ok(told) = self.suggest("start", MAX_OF_START, &json!({}))
+                    && let Ok(told) = self.suggest("start", MAX_OF_START, digest.room(), &json!({}))
                 {
                     digest.add(START, told);
                 }
             }
             Moment::Failed { command, error, .. } => {
                 let more = json!({"command": command, "error": end_of(error)});
-                digest.add(FAILURE, self.suggest("failure", MAX_OF_FAILURE, &more)?);
+                digest.add(FAILURE, self.suggest("failure", MAX_OF_FAILURE, digest.room(), &more)?);
             }
             Moment::Worked { .. } => {}
         }
@@ -124,8 +124,8 @@ impl Hook<'_> {
         Ok((digest.finish(), tickets))
     }
 
-    fn suggest(&self, event: &str, limit: usize, more: &Value) -> Result<SuggestTold> {
-        let params = json!({"event": event, "limit": limit, "max_bytes": MAX_VALUE_BYTES});
+    fn suggest(&self, event: &str, limit: usize, max_bytes: usize, more: &Value) -> Result<SuggestTold> {
+        let params = json!({"event": event, "limit": limit, "max_bytes": max_bytes});
         let mut confirmed = more.clone();
         // No longer than this process lives: after that nobody shows the answer.
         confirmed["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();

@@ -28,6 +28,7 @@ pub mod foreign;
 pub mod held;
 pub mod once;
 pub mod place;
+pub mod relevance;
 pub mod safety;
 pub mod scope;
 pub mod service;

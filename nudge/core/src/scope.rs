@@ -211,6 +211,11 @@ impl Scope {
         self.specificity == 0
     }
 
+    /// Returns true when a folder, a repository or a branch is among the conditions.
+    pub fn names_a_place(&self) -> bool {
+        !(self.cwd.is_empty() && self.repo.is_empty() && self.branch.is_empty())
+    }
+
     /// Returns the listed systems, in byte order.
     fn os(&self) -> impl Iterator<Item = Os> + Clone {
         Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)

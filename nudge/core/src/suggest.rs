@@ -8,244 +8,31 @@
 mod answer;
 mod memory;
 mod merge;
+mod params;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use foldhash::fast::RandomState;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::clock::Millis;
-use crate::context::{Context, ContextSpec};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::explain::MatchExplain;
-use crate::service::Method;
-use crate::table::{NoParams, schema};
-use crate::wire;
-use crate::words::Words;
+use crate::explain::{MatchExplain, Parts};
+use crate::relevance::Terms;
+use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use memory::{Counts, SessionStats, Suggester};
 pub use merge::{Budget, Merged, merge};
+pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
 
-/// Bytes of one answer of `nudge.suggest`, when the caller does not say.
-const DEFAULT_MAX_BYTES: usize = 2_000;
-/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and the most lines it may ask for.
-const DEFAULT_RECALL_BYTES: usize = 4_000;
-const DEFAULT_RECALL_LIMIT: usize = 10;
-const MAX_RECALL_LIMIT: usize = 100;
-/// Most bytes of a prompt, command, error or query.
-const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Most bytes of the name of a client session.
-const MAX_SESSION_BYTES: usize = 1 << 10;
-/// Longest `confirm_ms` of a `nudge.suggest`: one minute.
-pub const MAX_CONFIRM_MS: u64 = 60_000;
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
-
-/// The row of `nudge.suggest`.
-pub const SUGGEST: Method = Method::new(
-    "nudge.suggest",
-    "Suggest",
-    "What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.",
-    schema::<Suggest>,
-)
-.inferred();
-
-/// The row of `nudge.told`.
-pub const TOLD: Method = Method::new(
-    "nudge.told",
-    "Confirm suggestions",
-    "What nudge.suggest answered under a ticket was shown, and need not be told to this client session again.",
-    schema::<Told>,
-)
-.idempotent()
-.quick();
-
-/// The row of `nudge.recall`.
-pub const RECALL: Method = Method::new(
-    "nudge.recall",
-    "Recall",
-    "Ask all that is remembered, in words, before you search or guess.",
-    schema::<Recall>,
-)
-.tool()
-.reads()
-.inferred();
-
-/// The row of `nudge.outcome`.
-pub const OUTCOME: Method = Method::new(
-    "nudge.outcome",
-    "Report an outcome",
-    "How a command ended: success raises the hints that say it, repeated failure puts them last.",
-    schema::<Outcome>,
-)
-.inferred();
-
-/// The row of `nudge.stats`.
-pub const STATS: Method = Method::new(
-    "nudge.stats",
-    "Statistics",
-    "How often hints were asked for and suggested, and what came of the suggestions.",
-    schema::<NoParams>,
-)
-.reads()
-.quick();
-
-/// The moment of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SuggestEvent {
-    /// A session begins.
-    Start,
-    /// The user asked for something.
-    Prompt,
-    /// A command failed.
-    Failure,
-}
-
-/// Params of `nudge.suggest`.
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Suggest {
-    /// The moment.
-    pub event: SuggestEvent,
-    /// Where the agent is.
-    #[serde(default, deserialize_with = "wire::object_or_default")]
-    pub context: ContextSpec,
-    /// What the user asked, for `prompt`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub prompt: Option<String>,
-    /// What failed, for `failure`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub command: Option<String>,
-    /// What it printed, for `failure`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub error: Option<String>,
-    /// The agent's session; it is told each thing once.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub client_session: Option<String>,
-    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
-    pub fresh: bool,
-    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer, 1 to 60,000. Until then
-    /// the session is told nothing of it by other calls; without a confirmation it was not told. Absent: it was told.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 60_000))]
-    pub confirm_ms: Option<u64>,
-}
-
-/// Params of `nudge.told`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Told {
-    /// The agent's session, as it called itself for `nudge.suggest`.
-    pub client_session: String,
-    /// The `ticket` of the answer that was shown.
-    pub ticket: String,
-}
-
-/// Refuses a long name of a client session: a thousand of them are remembered.
-fn check_session(name: Option<&str>) -> Result<()> {
-    if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
-        return Err(Error::invalid("client_session may have 1 KiB; send a shorter name."));
-    }
-    Ok(())
-}
-
-/// Without the texts, which may hold secrets.
-impl fmt::Debug for Suggest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Suggest({:?})", self.event)
-    }
-}
-
-/// Params of `nudge.recall`.
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Recall {
-    /// What you want to know.
-    pub query: String,
-    /// Where you are.
-    #[serde(default, deserialize_with = "wire::object_or_default")]
-    pub context: ContextSpec,
-    /// Most lines, 1 to 100; 10 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 100))]
-    #[schemars(description = "")]
-    pub limit: Option<usize>,
-    /// Most bytes of lines; 4,000 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(description = "")]
-    pub max_bytes: Option<usize>,
-    /// These sources only.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
-    #[schemars(description = "")]
-    pub sources: Vec<String>,
-}
-
-/// Without the query, which may hold a secret.
-impl fmt::Debug for Recall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recall { .. }")
-    }
-}
-
-/// Params of `nudge.outcome`.
-#[derive(Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Outcome {
-    /// The command that ran.
-    pub command: String,
-    /// Whether it worked.
-    pub ok: bool,
-    /// Its exit code, if known.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub exit_code: Option<i64>,
-    /// Where it ran.
-    #[serde(default, deserialize_with = "wire::object_or_default")]
-    pub context: ContextSpec,
-    /// The agent's session, as it calls itself for `nudge.suggest`.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub client_session: Option<String>,
-}
-
-/// Without the command, which may hold a secret.
-impl fmt::Debug for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Outcome(ok {}, exit code {:?})", self.ok, self.exit_code)
-    }
-}
-
-impl Outcome {
-    /// Checks sizes, and takes the context out.
-    ///
-    /// # Errors
-    /// `E_INVALID`.
-    pub fn checked(mut self) -> Result<(Context, Self)> {
-        if self.command.len() > MAX_TEXT_BYTES {
-            return Err(Error::invalid("command may have 64 KiB at most."));
-        }
-        check_session(self.client_session.as_deref())?;
-        let context = std::mem::take(&mut self.context).build()?;
-        Ok((context, self))
-    }
-
-    /// The same, as every source is told of it.
-    pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
-        CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context }
-    }
-}
 
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,8 +53,8 @@ pub struct SuggestRequest {
     pub moment: Moment,
     /// Where the agent stands.
     pub context: Context,
-    /// The words of the prompt or the query that say something; none for the other moments.
-    pub words: Words,
+    /// The words of the prompt, of the query or of the error's last lines that say something; none at a start.
+    pub terms: Terms,
     /// The prompt or the query as it is; empty for the other moments.
     pub text: String,
     /// The command that failed.
@@ -282,23 +69,38 @@ pub struct SuggestRequest {
     pub deadline: Instant,
     /// Most offers that can be told; more are of no use.
     pub limit: usize,
-    /// Most [`Offer::bytes`], summed, that can be told; more are of no use.
+    /// Most bytes of lines that can be told; more are of no use.
     pub max_bytes: usize,
     /// Milliseconds in which the caller confirms what it is told; `None` when it takes it as told.
     confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
-    seen: Seen,
+    known: Known,
 }
 
-/// The ids of the offers that a client session was told, by source.
-type Seen = Arc<std::collections::HashMap<&'static str, HashSet<Box<str>, foldhash::fast::RandomState>>>;
+/// The ids of offers by source, with the stamps that they were told with.
+type Ids = Arc<HashMap<&'static str, HashMap<Box<str>, u64, RandomState>>>;
+
+/// What a client session knows.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// What it was told.
+    told: Ids,
+    /// What need not be told now. It is what was told, and what another call is about to tell; beside a failure it is
+    /// only what was told beside the same one.
+    needless: Ids,
+}
 
 impl SuggestRequest {
-    /// The ids of the offers of `source` that the client session was told, and so need no telling; `None` when there
-    /// are none.
-    pub fn seen(&self, source: &str) -> Option<&HashSet<Box<str>, foldhash::fast::RandomState>> {
-        self.seen.get(source).filter(|ids| !ids.is_empty())
+    /// Returns true when the client session need not be told the offer of `source` with this id.
+    pub fn is_needless(&self, source: &str, id: &str) -> bool {
+        self.known.needless.get(source).is_some_and(|ids| ids.contains_key(id))
+    }
+
+    /// The offers of `source` that the client session was told, by id, with the stamps of then. What does not hold any
+    /// more of them is a [`Change`].
+    pub fn told(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
+        self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
     /// Returns true when a source is asked.
@@ -322,7 +124,7 @@ impl SuggestRequest {
         Ok(Self {
             moment: Moment::Recall,
             context: params.context.build()?,
-            words: Words::of_query(&params.query),
+            terms: Terms::of_query(&params.query),
             text: params.query,
             command: None,
             error: String::new(),
@@ -333,16 +135,17 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
             confirm_ms: None,
             sources: params.sources,
-            seen: Seen::default(),
+            known: Known::default(),
         })
     }
 
-    /// The request of a `nudge.suggest`, by a client session that was told `seen`.
-    fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, seen: Seen) -> Self {
+    /// The request of a `nudge.suggest`, by a client session that knows `known`.
+    fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, known: Known) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
             SuggestEvent::Start | SuggestEvent::Failure => String::new(),
         };
+        let error = params.error.unwrap_or_default();
         Self {
             moment: match params.event {
                 SuggestEvent::Start => Moment::Start,
@@ -350,10 +153,14 @@ impl SuggestRequest {
                 SuggestEvent::Failure => Moment::Failure,
             },
             context,
-            words: Words::of(&text),
+            terms: match params.event {
+                SuggestEvent::Start => Terms::default(),
+                SuggestEvent::Prompt => Terms::of_prompt(&text),
+                SuggestEvent::Failure => Terms::of_error(&error),
+            },
             text,
             command: params.command,
-            error: params.error.unwrap_or_default(),
+            error,
             client_session: params.client_session,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -361,7 +168,7 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,
             sources: Vec::new(),
-            seen,
+            known,
         }
     }
 }
@@ -382,24 +189,6 @@ pub fn recall<I>(
     Ok(Recalled::new(merge(offered, budget), late))
 }
 
-impl Suggest {
-    /// Checks sizes and ranges.
-    fn check(&self) -> Result<()> {
-        check_session(self.client_session.as_deref())?;
-        let texts = [&self.prompt, &self.command, &self.error];
-        if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
-            return Err(Error::invalid("prompt, command and error may have 64 KiB each; send the end of a long text."));
-        }
-        if self.limit == Some(0) {
-            return Err(Error::invalid("limit must be a whole number of 1 or more."));
-        }
-        if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
-            return Err(Error::invalid("confirm_ms must be a whole number from 1 to 60000."));
-        }
-        Ok(())
-    }
-}
-
 /// Without the texts, which may hold secrets.
 impl fmt::Debug for SuggestRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -416,12 +205,15 @@ pub struct Offer<I = Item> {
     pub name: String,
     /// The line that the model reads, guarded, without a secret.
     pub line: String,
-    /// The number of bytes of the budget that it takes.
-    pub bytes: usize,
-    /// 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
-    pub strength: f64,
+    /// What makes it as strong as it is, named: the addends of its strength.
+    pub parts: Parts,
+    /// A number that is another one when the line says something else: what was told with an old one is told anew.
+    pub stamp: u64,
     /// Comes before everything else, such as a signal that was escalated.
     pub must: bool,
+    /// The files and folders that the line names, relative to the repository or a folder of it, for whoever shows the
+    /// line and can see whether they are there.
+    pub paths: Vec<String>,
     /// The reason for telling it now, in a few words.
     pub why: String,
     /// The numbers by which it was chosen.
@@ -435,9 +227,29 @@ pub struct Offer<I = Item> {
 impl<I> Offer<I> {
     /// The same with its item in another form.
     pub fn map<J>(self, item: impl FnOnce(I) -> J) -> Offer<J> {
-        let Self { id, name, line, bytes, strength, must, why, explain, more, item: old } = self;
-        Offer { id, name, line, bytes, strength, must, why, explain, more, item: item(old) }
+        let Self { id, name, line, parts, stamp, must, paths, why, explain, more, item: old } = self;
+        Offer { id, name, line, parts, stamp, must, paths, why, explain, more, item: item(old) }
     }
+
+    /// How strong it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands. Whatever
+    /// a source says: a number that is none counts as nothing.
+    pub fn strength(&self) -> f64 {
+        let sum = self.parts.sum();
+        if sum.is_nan() { 0.0 } else { sum.clamp(0.0, 1.0) }
+    }
+}
+
+/// What does not hold any more of something that the client session was told.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The id of the offer that was told.
+    pub id: Box<str>,
+    /// Its name in a list.
+    pub name: String,
+    /// The line that the model reads, guarded, without a secret: what holds now, or that nothing does.
+    pub line: String,
+    /// The stamp of what holds now; `None` when it is gone, and may be told anew.
+    pub stamp: Option<u64>,
 }
 
 /// The call that gets the whole of something.
@@ -454,6 +266,8 @@ pub struct More {
 pub struct Offers<I = Item> {
     /// Best first.
     pub offers: Vec<Offer<I>>,
+    /// What does not hold any more of what the client session was told.
+    pub changes: Vec<Change>,
     /// The number of further ones that it would have offered but for the limits of the request.
     pub omitted: usize,
     /// The least strength at which the best of these comes before the stronger ones of other sources.
@@ -462,7 +276,7 @@ pub struct Offers<I = Item> {
 
 impl<I> Default for Offers<I> {
     fn default() -> Self {
-        Self { offers: Vec::new(), omitted: 0, floor: 0.25 }
+        Self { offers: Vec::new(), changes: Vec::new(), omitted: 0, floor: 0.25 }
     }
 }
 

@@ -70,6 +70,12 @@ pub fn ago(then: Millis, now: Millis) -> String {
     }
 }
 
+/// The same in as few letters as possible, for models: `now`, `5m`, `3h`, `2d`.
+pub fn age(then: Millis, now: Millis) -> String {
+    let ago = ago(then, now);
+    ago.strip_suffix(" ago").map_or_else(|| "now".into(), str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,129 +1,260 @@
-//! Relevance of words: which of a prompt's words say something, and whether a text has one of them.
+//! The words of a text, as they are compared: split at what divides identifiers, folded, stemmed.
 
-use std::collections::HashSet;
+mod common;
 
-/// The words of a prompt that say something, ready to be looked for in thousands of texts.
-///
-/// ```
-/// use nudge_core::words::Words;
-///
-/// let words = Words::of("Please run the API-tests");
-/// assert_eq!(words.first_in("make api").as_deref(), Some("api"));
-/// assert_eq!(words.first_in("please and the"), None);
-/// ```
-#[derive(Default)]
-pub struct Words {
-    words: HashSet<String>,
-    /// A Bloom filter with one hash: a word of a text is copied and looked up only when its bit is set.
-    marks: [u64; MARKS / 64],
+use frostem::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+pub use common::Weight;
+
+/// Longest word that is stemmed, and so compared by more than its letters. Longer ones are hashes, or no words.
+const MAX_STEMMED_BYTES: usize = 40;
+/// Letters that a stem keeps at least when `-er` or `-or` is taken off it.
+const MIN_AGENT_STEM: usize = 4;
+
+/// One word of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// In lower case, without accents.
+    pub folded: Box<str>,
+    /// What its forms have in common: `migrations` and `migrate` are `migrat`.
+    pub stem: Box<str>,
 }
 
-const MARKS: usize = 1024;
-/// Shortest word that is looked for.
-const MIN_BYTES: usize = 3;
-
-impl Words {
-    /// The words of a prompt that have three letters at least, and are not too common in English.
-    pub fn of(prompt: &str) -> Self {
-        Self::new(all(prompt).filter(|word| !COMMON.contains(&word.as_str())).collect())
+impl Word {
+    /// Makes a word of folded text.
+    fn new(folded: String, stemmer: &Stemmer) -> Self {
+        let stem = stem(&folded, stemmer);
+        Self { folded: folded.into(), stem: stem.into() }
     }
 
-    /// The words of a question that somebody asks on purpose: common ones count where there are no others.
-    pub fn of_query(query: &str) -> Self {
-        let words = Self::of(query);
-        if words.words.is_empty() { Self::new(all(query).collect()) } else { words }
+    /// Returns how much the word says in a sentence.
+    pub fn weight(&self) -> Weight {
+        common::weight(&self.folded)
     }
+}
 
-    fn new(words: HashSet<String>) -> Self {
-        let mut marks = [0; MARKS / 64];
-        for word in &words {
-            let mark = mark(word.as_bytes());
-            marks[mark / 64] |= 1 << (mark % 64);
+/// Returns the words of a text, one after the other, the same word as often as it stands there.
+///
+/// Identifiers are split where their letters change case, at digits and at every sign; the whole of one that changes
+/// case or holds digits is a word, too. Chinese, Japanese and Korean have no spaces: each two neighbouring characters
+/// are a word.
+///
+/// ```
+/// use nudge_core::words::words;
+///
+/// let split = |text: &str| words(text).iter().map(|word| word.folded.to_string()).collect::<Vec<_>>();
+/// assert_eq!(split("HttpProxy, FEATURE_FLAGS"), ["httpproxy", "http", "proxy", "feature", "flags"]);
+/// assert_eq!(split("clippyの警告"), ["clippy", "の", "警告"]);
+/// assert_eq!(words("migrations")[0].stem, words("migrate")[0].stem);
+/// ```
+pub fn words(text: &str) -> Vec<Word> {
+    let stemmer = Stemmer::new(Algorithm::English);
+    let mut out = Vec::new();
+    for_each(text, |word| out.push(Word::new(word, &stemmer)));
+    out
+}
+
+/// Returns an identifier's letters and digits alone, folded: `HttpProxy`, `http-proxy` and `http_proxy` are the same.
+///
+/// ```
+/// assert_eq!(nudge_core::words::identifier("Http-Proxy_2"), "httpproxy2");
+/// ```
+pub fn identifier(text: &str) -> String {
+    fold(text.chars().filter(|c| c.is_alphanumeric()))
+}
+
+/// The kinds of characters between which a word ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Lower,
+    Upper,
+    Digit,
+    /// Of a script without spaces; each kind of its characters by itself.
+    Ideograph,
+    Kana,
+    Other,
+}
+
+fn kind(c: char) -> Kind {
+    match c {
+        '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => Kind::Kana,
+        '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{ac00}'..='\u{d7a3}' => {
+            Kind::Ideograph
         }
-        Self { words, marks }
+        _ if c.is_numeric() => Kind::Digit,
+        _ if c.is_uppercase() => Kind::Upper,
+        _ if c.is_alphabetic() => Kind::Lower,
+        // It belongs to the letter before it.
+        _ if is_combining_mark(c) => Kind::Lower,
+        _ => Kind::Other,
     }
+}
 
-    /// Returns false when the word is surely none of these.
-    #[inline]
-    fn may_have(&self, word: &[u8]) -> bool {
-        let mark = mark(word);
-        self.marks[mark / 64] & 1 << (mark % 64) != 0
-    }
-
-    /// The first word of `text` that is one of these, in lower case.
-    // It runs for every text of every hint, in another crate.
-    #[inline]
-    pub fn first_in(&self, text: &str) -> Option<String> {
-        if self.words.is_empty() {
-            return None;
-        }
-        let known = |word: &str| Some(word.to_lowercase()).filter(|word| self.words.contains(word));
-        if !text.is_ascii() {
-            return words(text).find_map(known);
-        }
-        // Nearly every text of every hint comes by here.
-        let mut words = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
-        words.find_map(|word| {
-            if word.len() < MIN_BYTES || !self.may_have(word) {
-                return None;
+/// Calls `take` with every word, folded.
+fn for_each(text: &str, mut take: impl FnMut(String)) {
+    let is_cjk = |c: char| matches!(kind(c), Kind::Ideograph | Kind::Kana);
+    let inside = |c: char| kind(c) != Kind::Other;
+    for run in text.split(|c| !inside(c)) {
+        let mut rest = run;
+        while let Some(first) = rest.chars().next() {
+            let cjk = is_cjk(first);
+            let end = rest.find(|c| is_cjk(c) != cjk).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            if cjk {
+                pairs(part, &mut take)
+            } else {
+                parts(part, &mut take)
             }
-            str::from_utf8(word).ok().and_then(known)
-        })
+            rest = after;
+        }
     }
 }
 
-/// Every word with three letters at least, in lower case.
-fn all(text: &str) -> impl Iterator<Item = String> {
-    let letters = |word: &String| word.chars().filter(|c| c.is_alphabetic()).count();
-    words(text).map(str::to_lowercase).filter(move |word| letters(word) >= 3)
+/// The words of a run of letters and digits: the whole and, where it has several, its parts.
+fn parts(run: &str, take: &mut impl FnMut(String)) {
+    let chars: Vec<_> = run.char_indices().map(|(at, c)| (at, kind(c))).collect();
+    let mut starts = vec![0];
+    for (at, pair) in chars.windows(2).enumerate() {
+        let next = chars.get(at + 2).map(|(_, kind)| *kind);
+        let divides = match (pair[0].1, pair[1].1) {
+            (Kind::Lower, Kind::Upper) => true,
+            // The last capital of `HTTPServer` begins the next word.
+            (Kind::Upper, Kind::Upper) => next == Some(Kind::Lower),
+            (a, b) => (a == Kind::Digit) != (b == Kind::Digit),
+        };
+        if divides {
+            starts.push(if pair[0].1 == Kind::Upper && pair[1].1 == Kind::Lower { pair[0].0 } else { pair[1].0 });
+        }
+    }
+    if says_something(run) {
+        take(fold(run.chars()));
+    }
+    if starts.len() > 1 {
+        let ends = starts[1..].iter().copied().chain([run.len()]);
+        for part in starts.iter().zip(ends).map(|(&start, end)| &run[start..end]).filter(|part| says_something(part)) {
+            take(fold(part.chars()));
+        }
+    }
 }
 
-/// The number of a word's bit, which is the same in upper and in lower case.
-#[inline]
-fn mark(word: &[u8]) -> usize {
-    let folded = |at: usize| word.get(at).map_or(0, |byte| usize::from(byte | 0x20));
-    (folded(0) + 31 * folded(1) + 7 * folded(2) + word.len()) % MARKS
+/// One letter or digit says nothing.
+fn says_something(part: &str) -> bool {
+    part.chars().nth(1).is_some()
 }
 
-/// The runs of letters and digits that have three bytes at least.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= MIN_BYTES)
+/// Each two neighbouring characters of the same kind; one alone by itself.
+fn pairs(run: &str, take: &mut impl FnMut(String)) {
+    let chars: Vec<_> = run.chars().collect();
+    for group in chars.chunk_by(|a, b| kind(*a) == kind(*b)) {
+        if let [one] = group {
+            take(one.to_string());
+        }
+        for pair in group.windows(2) {
+            take(pair.iter().collect());
+        }
+    }
 }
 
-/// English words too common to say anything about a prompt.
-const COMMON: &[&str] = &[
-    "about", "add", "after", "again", "all", "also", "and", "any", "are", "back", "because", "been", "before", "being",
-    "but", "can", "change", "could", "did", "does", "doing", "done", "down", "each", "even", "every", "few", "first",
-    "for", "from", "get", "give", "had", "has", "have", "having", "help", "her", "here", "him", "his", "how", "into",
-    "its", "just", "know", "let", "like", "look", "made", "make", "many", "may", "more", "most", "much", "must",
-    "need", "new", "not", "now", "off", "one", "only", "other", "our", "out", "over", "own", "please", "put", "same",
-    "see", "set", "she", "should", "show", "some", "such", "take", "tell", "than", "thank", "thanks", "that", "the",
-    "their", "them", "then", "there", "these", "they", "thing", "things", "think", "this", "those", "through", "too",
-    "two", "under", "until", "use", "used", "using", "very", "want", "was", "way", "well", "were", "what", "when",
-    "where", "which", "while", "who", "why", "will", "with", "without", "work", "would", "yes", "you", "your",
-];
+/// Lower case, without accents.
+fn fold(chars: impl Iterator<Item = char>) -> String {
+    let mut out = String::new();
+    for c in chars {
+        if c.is_ascii() {
+            out.push(c.to_ascii_lowercase());
+        } else if c == 'ß' {
+            out.push_str("ss");
+        } else {
+            let plain = std::iter::once(c).nfkd().filter(|c| !is_combining_mark(*c));
+            out.extend(plain.flat_map(char::to_lowercase).filter(|c| !is_combining_mark(*c)));
+        }
+    }
+    out
+}
+
+fn stem(folded: &str, stemmer: &Stemmer) -> String {
+    let folded = common::in_full(folded);
+    if folded.len() > MAX_STEMMED_BYTES || !folded.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return folded.to_owned();
+    }
+    let mut stem = stemmer.stem(folded).into_owned();
+    // Who does it, and what is done: `linter` and `lint`, `profiler` and `profile`.
+    let short = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or"));
+    if let Some(short) = short.filter(|short| short.len() >= MIN_AGENT_STEM) {
+        stem.truncate(short.len());
+    }
+    // `formatter` leaves two of what `format` has one of.
+    if let Some([a, b]) = stem.as_bytes().last_chunk::<2>()
+        && a == b
+        && stem.len() >= MIN_AGENT_STEM
+        && !b"sl".contains(a)
+    {
+        stem.pop();
+    }
+    stem
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn folded(text: &str) -> String {
+        words(text).iter().map(|word| &*word.folded).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
-    fn words_of_a_prompt() {
-        let prompt = Words::of("Please run the API-tests of StraßE 42abc, İstanbul, x1y2 and the a1b2c3");
-        let found = |text: &str| prompt.first_in(text);
-        for (text, word) in [
-            ("docker run x", "run"),
-            ("RUN", "run"),
-            ("the:api", "api"),
-            ("42ABC", "42abc"),
-            ("STRASSE straße", "straße"),
-            ("A1B2C3", "a1b2c3"),
-            ("(İSTANBUL)", "i\u{307}stanbul"),
+    fn splitting() {
+        for (text, split) in [
+            ("", ""),
+            ("Please run the API-tests", "please run the api tests"),
+            ("HTTPServer httpServer2Go", "httpserver http server httpserver2go http server go"),
+            ("search_service/main.rs:42", "search service main rs 42"),
+            ("e2e k8s py311", "e2e k8s py311 py 311"),
+            ("Größe STRASSE straße", "grosse strasse strasse"),
+            ("café cafe\u{301} ＡＢＣ", "cafe cafe abc"),
+            ("İSTANBUL", "istanbul"),
+            ("把数据库迁移一下", "把数 数据 据库 库迁 迁移 移一 一下"),
+            ("テストを実行", "テス スト トを 実行"),
+            ("deploy到staging", "deploy 到 staging"),
+            ("데이터베이스", "데이 이터 터베 베이 이스"),
+            ("a b 1 -", ""),
+            ("тесты", "тесты"),
         ] {
-            assert_eq!(found(text).as_deref(), Some(word), "{text}");
+            assert_eq!(folded(text), split, "{text}");
         }
-        for text in ["", "the please and", "runs", "apis test", "x1y2", "42"] {
-            assert_eq!(found(text), None, "{text}");
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        for forms in [
+            "migrate migrates migrating migration migrations",
+            "deploy deploys deployed deploying deployment deployer",
+            "lint lints linter linters linting linted",
+            "profile profiler profiling profiled",
+            "format formatter formatting",
+            "test tests tester testing tested",
+            "benchmark benchmarks bench benches",
+            "certificate certificates cert certs",
+            "database databases db dbs",
+            "configuration config configure",
+            "run runs running runner",
+            "build builds builder building",
+        ] {
+            let stems: Vec<_> = words(forms).into_iter().map(|word| word.stem).collect();
+            assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms}: {stems:?}");
         }
+        for (a, b) in
+            [("test", "text"), ("port", "report"), ("serve", "several"), ("user", "use"), ("order", "ordinal")]
+        {
+            assert_ne!(words(a)[0].stem, words(b)[0].stem, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_word_is_bounded() {
+        let hash = "a".repeat(5_000);
+        assert_eq!(words(&hash)[0].stem.len(), 5_000);
+        assert_eq!(words(&"1a".repeat(3)).len(), 1);
     }
 }

@@ -121,6 +121,11 @@ impl HintValue {
         }
     }
 
+    /// Returns true for a value that is a command, by its type.
+    pub fn is_command(&self) -> bool {
+        matches!(self, Self::Command(_))
+    }
+
     /// Checks sizes (`E_INVALID`).
     pub(crate) fn check(&self) -> Result<()> {
         let defaults: usize = match self {

@@ -227,7 +227,7 @@ fn hit(regex: &Regex, hint: &Hint) -> bool {
 
 /// Adds the explanation to a found hint.
 pub(super) fn row(found: Found, context: &Context, now: i64, steps: &mut Steps) -> Result<QueryRow, TooMany> {
-    let Found { hint, eligible, rank } = found;
+    let Found { hint, eligible, rank, .. } = found;
     let open = context.open_file_in(hint.component()).is_some();
     let reasons = if eligible {
         explain::reasons(&hint, context, now, steps)?

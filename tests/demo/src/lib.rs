@@ -6,11 +6,13 @@
 //! again.
 
 use std::fs::{File, OpenOptions};
+use std::hash::BuildHasher as _;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use foldhash::quality::FixedState;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::{MatchExplain, Parts};
@@ -253,10 +255,11 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
     Offer {
         id: note.name.as_str().into(),
         name: note.name.clone(),
-        bytes: line.len(),
         line,
-        strength: parts.sum(),
+        parts: parts.clone(),
+        stamp: FixedState::default().hash_one(&note.text),
         must: note.urgent,
+        paths: Vec::new(),
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.sum(), parts, reasons: vec![why] },
         // Strings alone: writing them cannot fail.
@@ -275,15 +278,14 @@ impl TableService for Demo {
 
 impl Source for Demo {
     fn offers(&self, request: &SuggestRequest) -> Offers {
-        let seen = request.seen(SOURCE.name);
         let notes = self.notes.lock();
-        let offers = notes.iter().filter(|note| seen.is_none_or(|seen| !seen.contains(&*note.name)));
+        let offers = notes.iter().filter(|note| !request.is_needless(SOURCE.name, &note.name));
         let offers = offers.filter_map(|note| match request.moment {
             Moment::Start => Some(offer(note, None)),
             Moment::Failure => None,
             Moment::Prompt | Moment::Recall => {
                 let mut texts = [&note.name, &note.text].into_iter().chain(&note.tags);
-                texts.find_map(|text| request.words.first_in(text)).map(|word| offer(note, Some(&word)))
+                texts.find_map(|text| request.terms.first_in(text)).map(|word| offer(note, Some(&word)))
             }
         });
         Offers { offers: offers.take(request.limit).collect(), ..Offers::default() }

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Merged, More, Offer};
-use crate::explain::{MatchExplain, four_decimals};
+use crate::explain::{MatchExplain, Parts, four_decimals};
 use crate::wire;
 
 /// Result of `nudge.suggest`.
@@ -12,7 +12,9 @@ use crate::wire;
 pub struct Suggestions<I = Item> {
     /// Best first; never a secret.
     pub suggestions: Vec<Suggestion<I>>,
-    /// The number of further ones that the limits held back.
+    /// What does not hold any more of what the client session was told.
+    pub changes: Vec<Changed>,
+    /// The number of further suggestions and changes that the limits held back.
     pub omitted: usize,
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,6 +66,17 @@ impl<I> Recalled<I> {
     }
 }
 
+/// Something that the client session was told and that does not hold any more.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Changed {
+    /// The source that told it.
+    pub source: &'static str,
+    /// Its name in a list.
+    pub name: String,
+    /// The line that the model reads: what holds now.
+    pub line: String,
+}
+
 /// The part of a source that was held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HeldBack {
@@ -88,18 +101,25 @@ pub struct Suggestion<I = Item> {
     /// How strong an offer it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
     #[serde(serialize_with = "four_decimals")]
     pub strength: f64,
+    /// The named addends of the strength.
+    pub parts: Parts,
     /// Its name in a list.
     pub name: String,
     /// The line that the model reads.
     pub line: String,
+    /// The files and folders that the line names, relative to the repository or a folder of it. Who shows the line
+    /// says which are not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
     /// The call that gets the whole of it.
     pub more: More,
 }
 
 impl<I> Suggestion<I> {
     pub(super) fn new(source: &'static str, offer: Offer<I>) -> Self {
-        let Offer { name, line, strength, why, explain, more, item, .. } = offer;
-        Self { item, match_explain: explain, why, source, strength, name, line, more }
+        let strength = offer.strength();
+        let Offer { name, line, parts, paths, why, explain, more, item, .. } = offer;
+        Self { item, match_explain: explain, why, source, strength, parts, name, line, paths, more }
     }
 }
 

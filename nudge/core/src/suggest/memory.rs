@@ -8,9 +8,11 @@ use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use super::answer::Changed;
+use super::params::check_session;
 use super::{
-    Budget, Confirmed, Offered, Seen, Suggest, SuggestEvent, SuggestRequest, Suggestion, Suggestions, Told,
-    check_session, merge,
+    Budget, Change, Confirmed, Ids, Known, Offered, Offers, Suggest, SuggestEvent, SuggestRequest, Suggestion,
+    Suggestions, Told, merge,
 };
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
@@ -21,6 +23,10 @@ const WINDOW_MS: Millis = 10 * 60_000;
 const MAX_SESSIONS: usize = 1024;
 /// Expired loans that a client session keeps, in case they are confirmed late; the oldest goes first.
 const MAX_EXPIRED: usize = 8;
+/// Failed command lines of a client session beside which it is remembered what was told; the oldest goes first.
+const MAX_FAILURES: usize = 64;
+/// Most changes in one answer. What has no room comes with the next.
+const MAX_CHANGES: usize = 10;
 
 /// The outcome of suggestions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -73,7 +79,9 @@ struct Memory {
 /// One agent's session, by the name it gives itself.
 #[derive(Default)]
 struct ClientSession {
-    seen: Seen,
+    told: Ids,
+    /// The same beside each failed command line, by its hash, oldest first.
+    failures: VecDeque<(u64, Ids)>,
     /// When suggestions were made, within the window.
     times: VecDeque<Millis>,
     /// A `start` was asked for: it may have come too early, with nothing to tell yet.
@@ -94,9 +102,33 @@ struct Loan {
     ticket: String,
     /// Until then no other call of the session is told the same.
     until: Millis,
-    told: Vec<(&'static str, Box<str>)>,
-    bytes: u64,
+    told: Telling,
+}
+
+/// What one answer tells.
+struct Telling {
     event: SuggestEvent,
+    /// The hash of the command line that failed; of nothing for other events.
+    failure: u64,
+    offers: Vec<(&'static str, Box<str>, u64)>,
+    /// With the stamp of what holds now, if anything does.
+    changes: Vec<(&'static str, Box<str>, Option<u64>)>,
+    bytes: u64,
+}
+
+impl Telling {
+    fn is_empty(&self) -> bool {
+        self.offers.is_empty() && self.changes.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.offers.len() + self.changes.len()
+    }
+
+    /// Returns the number that counts against the most in 10 minutes.
+    fn counted(&self) -> usize {
+        if self.event == SuggestEvent::Failure { 0 } else { self.offers.len() }
+    }
 }
 
 impl ClientSession {
@@ -105,19 +137,33 @@ impl ClientSession {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
-    /// The number of suggestions that the session may still be told within the window.
-    fn allowed(&self, max: usize, now: Millis) -> usize {
-        let lent: usize = self.lent(now).map(|loan| loan.told.len()).sum();
-        max.saturating_sub(self.times.len() + lent)
+    /// The number of suggestions that the session may still be told within the window. What may mend a failure is not
+    /// held back by what was told before.
+    fn allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
+        let lent: usize = self.lent(now).map(|loan| loan.told.counted()).sum();
+        if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }
     }
 
-    /// What needs no telling: it was told, or is lent.
-    fn seen(&self, now: Millis) -> Seen {
-        let mut seen = Arc::clone(&self.seen);
-        for (source, id) in self.lent(now).flat_map(|loan| &loan.told) {
-            Arc::make_mut(&mut seen).entry(*source).or_default().insert(id.clone());
+    /// What it knows, as far as that matters to an event: what was told, and what is lent.
+    fn known(&self, event: SuggestEvent, failure: u64, now: Millis) -> Known {
+        let is_failure = event == SuggestEvent::Failure;
+        let mut needless = match is_failure {
+            false => Arc::clone(&self.told),
+            true => self.failures.iter().find(|(of, _)| *of == failure).map(|(_, ids)| ids.clone()).unwrap_or_default(),
+        };
+        for loan in self.lent(now).filter(|loan| !is_failure || loan.told.failure == failure) {
+            for (source, id, stamp) in &loan.told.offers {
+                Arc::make_mut(&mut needless).entry(*source).or_default().insert(id.clone(), *stamp);
+            }
         }
-        seen
+        Known { told: Arc::clone(&self.told), needless }
+    }
+
+    /// Returns true when another call is about to tell the same change.
+    fn is_lent(&self, source: &str, change: &Change, now: Millis) -> bool {
+        self.lent(now)
+            .flat_map(|loan| &loan.told.changes)
+            .any(|(of, id, stamp)| (*of, &**id, *stamp) == (source, &*change.id, change.stamp))
     }
 
     fn lend(&mut self, loan: Loan, now: Millis) {
@@ -131,18 +177,49 @@ impl ClientSession {
     }
 
     /// Notes that the session was told something, at `now`.
-    fn note(&mut self, told: Vec<(&'static str, Box<str>)>, bytes: u64, event: SuggestEvent, now: Millis) {
-        if event == SuggestEvent::Start {
+    fn note(&mut self, told: Telling, now: Millis) {
+        if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
             self.asked = true;
         }
-        self.counts.add(Counts { suggestions: told.len() as u64, bytes, ..Counts::default() });
-        self.times.extend(told.iter().map(|_| now));
-        let seen = Arc::make_mut(&mut self.seen);
-        for (source, id) in told {
-            seen.entry(source).or_default().insert(id);
+        let suggestions = told.offers.len() as u64;
+        self.counts.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
+        self.times.extend((0..told.counted()).map(|_| now));
+        if told.event == SuggestEvent::Failure && !told.offers.is_empty() {
+            let beside = Arc::make_mut(self.beside(told.failure));
+            for (source, id, stamp) in &told.offers {
+                beside.entry(*source).or_default().insert(id.clone(), *stamp);
+            }
+        }
+        let known = Arc::make_mut(&mut self.told);
+        for (source, id, stamp) in told.offers {
+            known.entry(source).or_default().insert(id, stamp);
+        }
+        for (source, id, stamp) in told.changes {
+            let ids = known.entry(source).or_default();
+            match stamp {
+                Some(stamp) => ids.insert(id, stamp),
+                None => ids.remove(&id),
+            };
         }
     }
+
+    /// What was told beside a failed command line.
+    fn beside(&mut self, failure: u64) -> &mut Ids {
+        let at = self.failures.iter().position(|(of, _)| *of == failure).unwrap_or_else(|| {
+            if self.failures.len() == MAX_FAILURES {
+                self.failures.pop_front();
+            }
+            self.failures.push_back((failure, Ids::default()));
+            self.failures.len() - 1
+        });
+        &mut self.failures[at].1
+    }
+}
+
+/// The hash of a command line, for which white space counts as one space.
+fn line_hash(command: Option<&str>) -> u64 {
+    FixedState::default().hash_one(command.unwrap_or_default().split_whitespace().collect::<Vec<_>>())
 }
 
 impl Memory {
@@ -195,32 +272,33 @@ impl Suggester {
         // A session that is not remembered has nothing to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(Confirmed { told: 0 }) };
         let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
-        let Some(Loan { told, bytes, event, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
+        let Some(Loan { told, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
             return Ok(Confirmed { told: 0 });
         };
         let confirmed = Confirmed { told: told.len() };
         session.last = now;
-        session.note(told, bytes, event, now);
+        session.note(told, now);
         Ok(confirmed)
     }
 
     fn request(&self, mut params: Suggest, now: Millis) -> Result<SuggestRequest> {
         params.check()?;
         let context = std::mem::take(&mut params.context).build()?;
-        let (mut seen, mut allowed) = (Seen::default(), self.max);
+        let (mut known, mut allowed) = (Known::default(), self.max);
         if let Some(name) = &params.client_session {
             let mut memory = self.memory.lock();
             let session = memory.session(name, now);
             if params.fresh {
-                session.seen = Seen::default();
+                session.told = Ids::default();
+                session.failures.clear();
                 session.times.clear();
                 session.loans.clear();
             }
-            seen = session.seen(now);
-            allowed = session.allowed(self.max, now);
+            known = session.known(params.event, line_hash(params.command.as_deref()), now);
+            allowed = session.allowed(params.event, self.max, now);
         }
         let limit = params.limit.map_or(allowed, |limit| limit.min(allowed));
-        Ok(SuggestRequest::suggest(params, context, now, limit, seen))
+        Ok(SuggestRequest::suggest(params, context, now, limit, known))
     }
 
     fn tell<I>(
@@ -230,47 +308,54 @@ impl Suggester {
         (mut offered, late): Offered<I>,
         now: Millis,
     ) -> Suggestions<I> {
+        let failure = line_hash(request.command.as_deref());
         let mut memory = self.memory.lock();
         let mut session = request.client_session.as_deref().map(|name| (name, memory.session(name, now)));
         let mut limit = request.limit;
         if let Some((_, session)) = &mut session {
-            limit = limit.min(session.allowed(self.max, now));
+            limit = limit.min(session.allowed(event, self.max, now));
             // Another call of the same session may have told some of it meanwhile.
-            let known = session.seen(now);
+            let known = session.known(event, failure, now);
             for (source, offers) in &mut offered {
-                if let Some(seen) = known.get(source) {
-                    offers.offers.retain(|offer| !seen.contains(&offer.id));
+                offers.changes.retain(|change| !session.is_lent(source, change, now));
+                if let Some(needless) = known.needless.get(source) {
+                    offers.offers.retain(|offer| !needless.contains_key(&offer.id));
                 }
             }
         }
-        let merged = merge(offered, Budget { count: limit, bytes: request.max_bytes });
-        let told: Vec<_> = merged.chosen.iter().map(|(source, offer)| (*source, offer.id.clone())).collect();
-        let bytes = merged.chosen.iter().map(|(_, offer)| offer.bytes as u64).sum();
+        let (changes, bytes) = changes(&mut offered, request.max_bytes);
+        let merged = merge(offered, Budget { count: limit, bytes: request.max_bytes - bytes });
+        let of_offers: usize = merged.chosen.iter().map(|(_, offer)| offer.line.len()).sum();
+        let told = Telling {
+            event,
+            failure,
+            offers: merged.chosen.iter().map(|(source, offer)| (*source, offer.id.clone(), offer.stamp)).collect(),
+            changes: changes.iter().map(|(source, change)| (*source, change.id.clone(), change.stamp)).collect(),
+            bytes: (bytes + of_offers) as u64,
+        };
         let (mut started, mut ticket) = (false, None);
         if let Some((name, session)) = session {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
                 Some(ms) => {
-                    let fingerprint = FixedState::default().hash_one((name, now, &told));
-                    let loan = Loan {
-                        ticket: format!("{fingerprint:016x}"),
-                        until: now.saturating_add_unsigned(ms),
-                        told,
-                        bytes,
-                        event,
-                    };
-                    ticket = Some(loan.ticket.clone());
-                    session.lend(loan, now);
+                    let fingerprint = FixedState::default().hash_one((name, now, &told.offers, &told.changes));
+                    let ticket_text = format!("{fingerprint:016x}");
+                    ticket = Some(ticket_text.clone());
+                    session.lend(Loan { ticket: ticket_text, until: now.saturating_add_unsigned(ms), told }, now);
                 }
                 // A start that tells nothing because all is lent tells nothing of what there is.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
-                None => session.note(told, bytes, event, now),
+                None => session.note(told, now),
             }
         } else {
-            memory.gone.add(Counts { suggestions: told.len() as u64, bytes, ..Counts::default() });
+            let suggestions = told.offers.len() as u64;
+            memory.gone.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
         }
+        let changed =
+            |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
         Suggestions {
             suggestions: merged.chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
+            changes: changes.into_iter().map(changed).collect(),
             omitted: merged.held_back.iter().map(|held| held.count).sum(),
             held_back: merged.held_back,
             late,
@@ -284,7 +369,7 @@ impl Suggester {
         let mut memory = self.memory.lock();
         let Some(session) = memory.sessions.get_mut(client_session) else { return };
         session.last = now;
-        if session.seen.get(source).is_some_and(|seen| ids.iter().any(|id| seen.contains(id))) {
+        if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
             *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
         }
     }
@@ -305,4 +390,22 @@ impl Suggester {
         });
         (all, sessions.collect())
     }
+}
+
+/// Takes the changes that there is room for out of what is offered, and returns them with their bytes. What changed is
+/// not offered as well; what has no room comes with another answer, and counts as held back now.
+fn changes<I>(offered: &mut [(&'static str, Offers<I>)], max_bytes: usize) -> (Vec<(&'static str, Change)>, usize) {
+    let (mut out, mut bytes) = (Vec::new(), 0);
+    for (source, offers) in offered {
+        for change in std::mem::take(&mut offers.changes) {
+            offers.offers.retain(|offer| offer.id != change.id);
+            if out.len() < MAX_CHANGES && bytes + change.line.len() <= max_bytes {
+                bytes += change.line.len();
+                out.push((*source, change));
+            } else {
+                offers.omitted += 1;
+            }
+        }
+    }
+    (out, bytes)
 }

@@ -10,7 +10,7 @@ use super::{HeldBack, Offer, Offers};
 pub struct Budget {
     /// Most offers.
     pub count: usize,
-    /// Most [`Offer::bytes`], summed.
+    /// Most bytes of lines, summed.
     pub bytes: usize,
 }
 
@@ -51,8 +51,8 @@ pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merg
         let Some(at) = next(&queues, half) else { break };
         let queue = &mut queues[at];
         let Some(offer) = queue.offers.pop_front() else { break };
-        (count, bytes) = (count - 1, bytes - offer.bytes);
-        queue.used += offer.bytes;
+        (count, bytes) = (count - 1, bytes - offer.line.len());
+        queue.used += offer.line.len();
         queue.is_new = false;
         chosen.push((queue.source, offer));
     }
@@ -63,7 +63,7 @@ pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merg
 
 impl<I> Queue<I> {
     fn new((source, offered): (&'static str, Offers<I>)) -> Self {
-        let Offers { mut offers, omitted, floor } = offered;
+        let Offers { mut offers, omitted, floor, .. } = offered;
         // Stable: the source's own order holds among those that must be told, and among the others.
         offers.sort_by_key(|offer| !offer.must);
         Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
@@ -71,7 +71,7 @@ impl<I> Queue<I> {
 
     /// Drops what stands first and does not fit.
     fn pass_over(&mut self, bytes: usize) {
-        while self.offers.front().is_some_and(|offer| offer.bytes > bytes) {
+        while self.offers.front().is_some_and(|offer| offer.line.len() > bytes) {
             self.offers.pop_front();
             self.omitted += 1;
         }
@@ -82,26 +82,21 @@ impl<I> Queue<I> {
 fn next<I>(queues: &[Queue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
         queues.iter().enumerate().filter_map(|(at, queue)| Some((at, queue, queue.offers.front()?))).collect();
-    let is_fair = |queue: &Queue<I>, offer: &Offer<I>| offer.must || queue.used + offer.bytes <= half;
+    let is_fair = |queue: &Queue<I>, offer: &Offer<I>| offer.must || queue.used + offer.line.len() <= half;
     let anybody_fair = open.len() > 1 && open.iter().any(|(_, queue, offer)| is_fair(queue, offer));
     open.into_iter()
         .filter(|(_, queue, offer)| !anybody_fair || is_fair(queue, offer))
         .max_by(|(at_a, a, first_a), (at_b, b, first_b)| {
-            let is_best = |queue: &Queue<I>, offer: &Offer<I>| queue.is_new && offer.strength >= queue.floor;
+            let is_best = |queue: &Queue<I>, offer: &Offer<I>| queue.is_new && offer.strength() >= queue.floor;
             (first_a.must.cmp(&first_b.must))
                 .then_with(|| is_best(a, first_a).cmp(&is_best(b, first_b)))
-                .then_with(|| strength(first_a).total_cmp(&strength(first_b)))
+                .then_with(|| first_a.strength().total_cmp(&first_b.strength()))
                 .then_with(|| match at_a.cmp(at_b) {
                     Ordering::Less => Ordering::Greater,
                     _ => Ordering::Less,
                 })
         })
         .map(|(at, ..)| at)
-}
-
-/// 0 to 1, whatever a source says: a number that is none counts as nothing.
-fn strength<I>(offer: &Offer<I>) -> f64 {
-    if offer.strength.is_nan() { 0.0 } else { offer.strength.clamp(0.0, 1.0) }
 }
 
 #[cfg(test)]
@@ -119,9 +114,10 @@ mod tests {
         Offer {
             id: name.into(),
             name: name.into(),
-            line: name.into(),
-            bytes,
-            strength: f64::from(digit.to_digit(10).unwrap()) / 10.0,
+            line: "x".repeat(bytes),
+            parts: Parts::from([("x", f64::from(digit.to_digit(10).unwrap()) / 10.0)]),
+            stamp: 0,
+            paths: Vec::new(),
             must: name.ends_with('!'),
             why: String::new(),
             explain: MatchExplain { matched: true, score: 0.0, parts: Parts::default(), reasons: Vec::new() },
@@ -184,9 +180,9 @@ mod tests {
     #[test]
     fn a_strength_that_is_no_number_counts_as_nothing() {
         let mut broken = offer("a9");
-        broken.strength = f64::NAN;
+        broken.parts = Parts::from([("x", f64::NAN)]);
         let mut loud = offer("b9");
-        loud.strength = 7.0;
+        loud.parts = Parts::from([("x", 7.0)]);
         let of = |offer| Offers { offers: vec![offer], ..Offers::default() };
         let merged = merge(vec![("one", of(broken)), ("two", of(loud))], Budget { count: 9, bytes: 100 });
         assert_eq!(merged.chosen.iter().map(|(source, _)| *source).collect::<Vec<_>>(), ["two", "one"]);

@@ -32,6 +32,8 @@ pub(crate) struct Filter<'a> {
 #[derive(Clone)]
 pub(crate) struct Found<H = Arc<Hint>> {
     pub hint: H,
+    /// The number of its row, which is its own as long as it is stored.
+    pub row: u32,
     pub eligible: bool,
     pub rank: Rank,
 }
@@ -41,7 +43,7 @@ type Candidate<'a> = Found<&'a Arc<Hint>>;
 
 impl Candidate<'_> {
     fn take(self) -> Found {
-        Found { hint: Arc::clone(self.hint), eligible: self.eligible, rank: self.rank }
+        Found { hint: Arc::clone(self.hint), row: self.row, eligible: self.eligible, rank: self.rank }
     }
 }
 
@@ -256,7 +258,7 @@ impl<'a, 'b> Search<'a, 'b> {
             score += scoring::files_open(score);
         }
         let rank = Rank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
-        Some(Candidate { hint, eligible, rank })
+        Some(Candidate { hint, row: id, eligible, rank })
     }
 }
 

@@ -1,0 +1,455 @@
+//! Relevance: which of many short texts a sentence, a question or an error brings to mind.
+//!
+//! A word counts by how much it says in a sentence, by how rare it is among the texts that could be told, and by the
+//! field in which a text has it. Who tells something unasked needs a floor: [`FLOOR`].
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use foldhash::fast::RandomState;
+use smallvec::SmallVec;
+
+use crate::words::{Weight, Word, words};
+
+/// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
+pub const FLOOR: f64 = 0.4;
+/// The share of the best one's relevance below which nothing is told unasked.
+pub const CUT: f64 = 0.5;
+
+/// The field weight at which a word counts half. A word in more fields of a text counts more, but never twice.
+const HALF_FIELD_WEIGHT: f64 = 1.0;
+/// What a word that says little counts.
+const LITTLE: f64 = 0.35;
+/// What a word counts in the middle of a long text, as in a pasted log.
+const IN_THE_MIDDLE: f64 = 0.25;
+/// Most lines of the first paragraph of a long text, and lines at its end, that count in full.
+const FIRST_LINES: usize = 3;
+const LAST_LINES: usize = 3;
+/// The lines of an error, from its end, that are read.
+const ERROR_LINES: usize = 12;
+/// Bytes from which a text is long.
+const LONG_BYTES: usize = 800;
+/// Most different words of a text that are looked for, those that say most first.
+const MAX_TERMS: usize = 192;
+/// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
+const BEGIN: f64 = 0.6;
+const ONE_WRONG: f64 = 0.85;
+const ONE_WRONG_OF_FIVE: f64 = 0.65;
+const TWO_WRONG: f64 = 0.65;
+/// Letters from which one or two of a word may be wrong, and from which the begin of a word counts for it.
+const MIN_ONE_WRONG: usize = 5;
+const MIN_TWO_WRONG: usize = 8;
+const MIN_BEGIN: usize = 5;
+
+/// The words that somebody asked with, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Terms(Vec<Term>);
+
+#[derive(Debug, Clone)]
+struct Term {
+    word: Word,
+    weight: f64,
+}
+
+impl Terms {
+    /// The words of a prompt. Of a long one, the first paragraph and the last lines count most: people say there
+    /// what they want of what they have pasted.
+    pub fn of_prompt(text: &str) -> Self {
+        let is_empty = |line: &&str| line.trim().is_empty();
+        let asked = text.lines().skip_while(is_empty).take_while(|line| !is_empty(line)).count().min(FIRST_LINES);
+        let lines: Vec<_> = text.lines().filter(|line| !is_empty(line)).collect();
+        let is_long = text.len() > LONG_BYTES && lines.len() > asked + LAST_LINES;
+        let weigh = |at: usize| {
+            let counts = !is_long || at < asked || at + LAST_LINES >= lines.len();
+            if counts { 1.0 } else { IN_THE_MIDDLE }
+        };
+        Self::new(lines.iter().enumerate().map(|(at, line)| (*line, weigh(at))), false)
+    }
+
+    /// The words of a question that somebody asks on purpose: common ones count where there are no others.
+    pub fn of_query(text: &str) -> Self {
+        let terms = Self::of_prompt(text);
+        if terms.0.is_empty() { Self::new([(text, 1.0)].into_iter(), true) } else { terms }
+    }
+
+    /// The words of the last lines of an error, where it says most.
+    pub fn of_error(text: &str) -> Self {
+        let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
+        Self::new(lines.map(|line| (line, 1.0)), false)
+    }
+
+    fn new<'a>(lines: impl Iterator<Item = (&'a str, f64)>, common_too: bool) -> Self {
+        let mut terms: Vec<Term> = Vec::new();
+        let mut known: HashMap<Box<str>, usize, RandomState> = HashMap::default();
+        for (line, share) in lines {
+            for word in words(line) {
+                let weight = match word.weight() {
+                    Weight::Full => 1.0,
+                    Weight::Little => LITTLE,
+                    Weight::Nothing if common_too => LITTLE,
+                    Weight::Nothing => continue,
+                };
+                match known.entry(word.stem.clone()) {
+                    Entry::Occupied(at) => {
+                        let term = &mut terms[*at.get()];
+                        term.weight = term.weight.max(weight * share);
+                    }
+                    Entry::Vacant(free) => {
+                        free.insert(terms.len());
+                        terms.push(Term { word, weight: weight * share });
+                    }
+                }
+            }
+        }
+        if terms.len() > MAX_TERMS {
+            // Stable: of equals, the first ones stay.
+            terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+            terms.truncate(MAX_TERMS);
+        }
+        Self(terms)
+    }
+
+    /// Returns true when there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the first word of `text` that is a form of one of these; for a source with so few texts that it needs no
+    /// [`Index`].
+    ///
+    /// ```
+    /// use nudge_core::relevance::Terms;
+    ///
+    /// let terms = Terms::of_prompt("Please run the API-tests");
+    /// assert_eq!(terms.first_in("make api").as_deref(), Some("api"));
+    /// assert_eq!(terms.first_in("please and the"), None);
+    /// ```
+    pub fn first_in(&self, text: &str) -> Option<Box<str>> {
+        let known = |word: &Word| self.0.iter().any(|term| term.word.stem == word.stem);
+        words(text).into_iter().find(known).map(|word| word.folded)
+    }
+}
+
+/// A text that the words bring to mind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relevant {
+    /// The number of the text.
+    pub text: u32,
+    /// The sum of what its words count; 0.6 is one rare word in a name.
+    pub relevance: f64,
+    /// The words that it has, folded, as they were asked with, those that count most first.
+    pub words: Vec<Box<str>>,
+}
+
+/// The words of many texts, each text with a number of its own.
+#[derive(Default)]
+pub struct Index {
+    by_stem: HashMap<Box<str>, u32, RandomState>,
+    entries: Vec<Stem>,
+    free: Vec<u32>,
+    texts: HashMap<u32, Box<[u32]>, RandomState>,
+}
+
+/// A stem that texts have.
+#[derive(Default)]
+struct Stem {
+    stem: Box<str>,
+    /// The forms in which it occurs, with their letters.
+    forms: SmallVec<[(Box<str>, Letters); 1]>,
+    /// The texts, with the sum of the weights of their fields.
+    texts: Vec<(u32, f32)>,
+}
+
+impl Index {
+    /// Sets the fields of a text, each with its weight; what it had is forgotten.
+    pub fn put<'a>(&mut self, text: u32, fields: impl IntoIterator<Item = (&'a str, f32)>) {
+        self.remove(text);
+        let mut own: HashMap<Word, f32, RandomState> = HashMap::default();
+        for (field, weight) in fields {
+            let mut words = words(field);
+            words.sort_unstable_by(|a, b| a.folded.cmp(&b.folded));
+            words.dedup();
+            for word in words {
+                *own.entry(word).or_default() += weight;
+            }
+        }
+        let mut stems: HashMap<u32, f32, RandomState> = HashMap::default();
+        for (word, weight) in own {
+            let at = self.stem(word.stem);
+            let entry = &mut self.entries[at as usize];
+            if !entry.forms.iter().any(|(form, _)| *form == word.folded) {
+                let letters = Letters::of(&word.folded);
+                entry.forms.push((word.folded, letters));
+            }
+            // Of two forms in one text, that of the heavier fields counts.
+            let known = stems.entry(at).or_default();
+            *known = known.max(weight);
+        }
+        for (&at, &weight) in &stems {
+            self.entries[at as usize].texts.push((text, weight));
+        }
+        self.texts.insert(text, stems.into_keys().collect());
+    }
+
+    /// Forgets a text.
+    pub fn remove(&mut self, text: u32) {
+        for at in self.texts.remove(&text).unwrap_or_default() {
+            let entry = &mut self.entries[at as usize];
+            entry.texts.retain(|(other, _)| *other != text);
+            if entry.texts.is_empty() {
+                let entry = std::mem::take(entry);
+                self.by_stem.remove(&entry.stem);
+                self.free.push(at);
+            }
+        }
+    }
+
+    fn stem(&mut self, stem: Box<str>) -> u32 {
+        if let Some(&at) = self.by_stem.get(&stem) {
+            return at;
+        }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Stem::default());
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.entries[at as usize] = Stem { stem: stem.clone(), ..Stem::default() };
+        self.by_stem.insert(stem, at);
+        at
+    }
+
+    /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
+    /// number of these.
+    pub fn search(&self, terms: &Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant> {
+        let mut found: HashMap<u32, Vec<(f64, &str)>, RandomState> = HashMap::default();
+        for Term { word, weight } in &terms.0 {
+            let texts = self.texts_of(word, &counts);
+            let rarity = rarity(texts.len(), total);
+            for (text, worth) in texts {
+                found.entry(text).or_default().push((weight * rarity * worth, &word.folded));
+            }
+        }
+        let relevant = found.into_iter().map(|(text, mut words)| {
+            words.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let relevance = words.iter().map(|(worth, _)| worth).sum();
+            Relevant { text, relevance, words: words.into_iter().map(|(_, word)| word.into()).collect() }
+        });
+        relevant.collect()
+    }
+
+    /// The texts that have a word, with what it counts there: those that have a form of it, or else those that have one
+    /// much like it.
+    fn texts_of(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
+        let of = |entry: &Stem, share: f64| {
+            let texts = entry.texts.iter().filter(|(text, _)| counts(*text));
+            texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight)))).collect::<Vec<_>>()
+        };
+        if let Some(&at) = self.by_stem.get(&word.stem) {
+            let texts = of(&self.entries[at as usize], 1.0);
+            if !texts.is_empty() {
+                return texts;
+            }
+        }
+        let asked = Likeness::of(word);
+        let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
+        for entry in self.entries.iter().filter(|entry| !entry.texts.is_empty()) {
+            let Some(share) = asked.share(entry) else { continue };
+            for (text, worth) in of(entry, share) {
+                let known = best.entry(text).or_default();
+                *known = known.max(worth);
+            }
+        }
+        best.into_iter().collect()
+    }
+}
+
+/// What a field weight counts: 0 to 1.
+fn saturated(weight: f64) -> f64 {
+    weight / (weight + HALF_FIELD_WEIGHT)
+}
+
+/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all have it.
+// The counts are exact as `f64`: there are far fewer texts than 2^53.
+#[allow(clippy::cast_precision_loss)]
+fn rarity(few: usize, all: usize) -> f64 {
+    let (few, all) = (few as f64, all.max(few) as f64);
+    let weigh = |few: f64| (1.0 + (all - few + 0.5) / (few + 0.5)).ln();
+    if few == 0.0 { 0.0 } else { weigh(few) / weigh(1.0) }
+}
+
+/// The letters that a word has, one bit each, so that most words that are unlike are passed over at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Letters(u32);
+
+impl Letters {
+    fn of(word: &str) -> Self {
+        Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
+    }
+
+    /// The least number of wrong letters between two words with these letters.
+    fn least_wrong(self, other: Self) -> u32 {
+        (self.0 & !other.0).count_ones().max((other.0 & !self.0).count_ones())
+    }
+}
+
+/// What makes another word much like this one.
+struct Likeness<'a> {
+    word: &'a Word,
+    letters: Letters,
+    /// Letters that may be wrong.
+    wrong: usize,
+    chars: usize,
+}
+
+impl<'a> Likeness<'a> {
+    fn of(word: &'a Word) -> Self {
+        let chars = word.folded.chars().count();
+        let is_spelt = word.folded.chars().all(char::is_alphabetic);
+        let wrong = match chars {
+            _ if !is_spelt => 0,
+            MIN_TWO_WRONG.. => 2,
+            MIN_ONE_WRONG.. => 1,
+            _ => 0,
+        };
+        Self { word, letters: Letters::of(&word.folded), wrong, chars }
+    }
+
+    /// What the word counts where a text has the stem; `None` when they are not alike.
+    fn share(&self, entry: &Stem) -> Option<f64> {
+        let begins = |long: &str, short: &str| short.len() >= MIN_BEGIN && long.starts_with(short);
+        let begin = begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem);
+        let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);
+        max(begin.then_some(BEGIN), typo.unwrap_or_default())
+    }
+
+    fn typo(&self, form: &str, letters: Letters) -> Option<f64> {
+        // What is said of the letters holds of bytes; a wrong letter beyond ASCII has several.
+        if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
+            return None;
+        }
+        if form.len().abs_diff(self.word.folded.len()) > 2 * self.wrong || !form.chars().all(char::is_alphabetic) {
+            return None;
+        }
+        match strsim::osa_distance(&self.word.folded, form) {
+            1 if self.chars > MIN_ONE_WRONG => Some(ONE_WRONG),
+            1 => Some(ONE_WRONG_OF_FIVE),
+            2 if self.wrong == 2 => Some(TWO_WRONG),
+            _ => None,
+        }
+    }
+}
+
+fn max(best: Option<f64>, share: f64) -> Option<f64> {
+    Some(best.unwrap_or_default().max(share)).filter(|share| *share > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: f32 = 1.5;
+    const PROSE: f32 = 0.6;
+
+    /// Texts whose names stand before the colon.
+    fn index(texts: &[&str]) -> Index {
+        let mut index = Index::default();
+        for (number, text) in (0..).zip(texts) {
+            let (name, prose) = text.split_once(':').unwrap_or((text, ""));
+            index.put(number, [(name, NAME), (prose, PROSE)]);
+        }
+        index
+    }
+
+    fn found(index: &Index, prompt: &str, total: usize) -> Vec<Relevant> {
+        let mut found = index.search(&Terms::of_prompt(prompt), total, |_| true);
+        found.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then(a.text.cmp(&b.text)));
+        found
+    }
+
+    #[test]
+    fn what_a_prompt_brings_to_mind() {
+        let texts = [
+            "api/build: make api",
+            "database/migrate: make migrate",
+            "web/test: npm test",
+            "cluster/context: kubectl config use-context staging",
+            "http-proxy/routes: services/http-proxy/routes.yaml",
+            "model/train: python -m train",
+            "发布: make release 发布到生产环境",
+        ];
+        let index = index(&texts);
+        for (prompt, told) in [
+            ("are all migrations applied?", Some(1)),
+            ("run the migratoin agian", Some(1)),
+            ("switch the contxt to stagign", Some(3)),
+            ("HttpProxy panics", Some(4)),
+            ("the trainer hangs", Some(5)),
+            ("请发布新版本", Some(6)),
+            ("please do it again, thanks", None),
+            ("sketch a game of chess", None),
+        ] {
+            let best = found(&index, prompt, texts.len());
+            let best = best.first().filter(|best| best.relevance >= FLOOR);
+            assert_eq!(best.map(|best| best.text), told, "{prompt}: {best:?}");
+        }
+    }
+
+    #[test]
+    fn rare_words_count_more_and_names_more_than_prose() {
+        let index = index(&["a/build", "b/build", "c/build", "c/lint", "d/x: build it, lint"]);
+        let of = |prompt: &str| found(&index, prompt, 5);
+        assert!(of("lint")[0].relevance > of("building")[0].relevance);
+        assert_eq!(of("lint").iter().map(|found| found.text).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(of("lint c")[0].words, [Box::from("lint")]);
+    }
+
+    #[test]
+    fn only_what_could_be_told_counts() {
+        let index = index(&["a/deploy", "b/deploy", "c/deploy", "d/deploys", "e/x"]);
+        let all = index.search(&Terms::of_prompt("deploy"), 5, |_| true);
+        let one = index.search(&Terms::of_prompt("deploy"), 2, |text| text == 1 || text == 4);
+        assert_eq!((all.len(), one.len()), (4, 1));
+        assert!(one[0].relevance > all[0].relevance);
+    }
+
+    #[test]
+    fn the_middle_of_what_was_pasted_counts_little() {
+        let pasted = format!(
+            "why?\n\n{}CUDA out of memory\n\nthat is all\nI know\n",
+            "  File \"starlette/core.py\", line 100\n".repeat(40)
+        );
+        let index = index(&["starlette/x", "cuda/x"]);
+        let found = found(&index, &pasted, 2);
+        assert_eq!(found[0].text, 1, "{found:?}");
+        assert!(found[1].relevance < FLOOR, "{found:?}");
+    }
+
+    #[test]
+    fn a_text_that_is_set_anew_is_found_by_its_new_words_alone() {
+        let mut index = index(&["a/build", "b/test"]);
+        index.put(0, [("a/lint", NAME)]);
+        assert_eq!(found(&index, "building", 2), []);
+        assert_eq!(found(&index, "lint", 2)[0].text, 0);
+        index.remove(0);
+        index.remove(1);
+        assert_eq!(
+            (index.by_stem.len(), index.entries.len(), index.free.len()),
+            (0, index.free.len(), index.entries.len())
+        );
+    }
+
+    #[test]
+    fn typos_need_letters_enough() {
+        let index = index(&["kubernetes/x", "port/x", "serve/x"]);
+        for (word, is_found) in [
+            ("kuberntes", true),
+            ("kubrentes", true),
+            ("kuxernxtes", true),
+            ("kxbxrnxtes", false),
+            ("pory", false),
+            ("sevre", true),
+            ("sxrvx", false),
+        ] {
+            assert_eq!(!found(&index, word, 3).is_empty(), is_found, "{word}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and `nudge.stats`.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::CommandOutcome;
+use crate::context::{Context, ContextSpec};
+use crate::error::{Error, Result};
+use crate::service::Method;
+use crate::table::{NoParams, schema};
+use crate::wire;
+
+/// Bytes of one answer of `nudge.suggest`, when the caller does not say.
+pub(super) const DEFAULT_MAX_BYTES: usize = 2_000;
+/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and the most lines it may ask for.
+pub(super) const DEFAULT_RECALL_BYTES: usize = 4_000;
+pub(super) const DEFAULT_RECALL_LIMIT: usize = 10;
+pub(super) const MAX_RECALL_LIMIT: usize = 100;
+/// Most bytes of a prompt, command, error or query.
+pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Most bytes of the name of a client session.
+const MAX_SESSION_BYTES: usize = 1 << 10;
+/// Longest `confirm_ms` of a `nudge.suggest`: one minute.
+pub const MAX_CONFIRM_MS: u64 = 60_000;
+/// The row of `nudge.suggest`.
+pub const SUGGEST: Method = Method::new(
+    "nudge.suggest",
+    "Suggest",
+    "What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.",
+    schema::<Suggest>,
+)
+.inferred();
+
+/// The row of `nudge.told`.
+pub const TOLD: Method = Method::new(
+    "nudge.told",
+    "Confirm suggestions",
+    "What nudge.suggest answered under a ticket was shown, and need not be told to this client session again.",
+    schema::<Told>,
+)
+.idempotent()
+.quick();
+
+/// The row of `nudge.recall`.
+pub const RECALL: Method = Method::new(
+    "nudge.recall",
+    "Recall",
+    "Ask all that is remembered, in words, before you search or guess.",
+    schema::<Recall>,
+)
+.tool()
+.reads()
+.inferred();
+
+/// The row of `nudge.outcome`.
+pub const OUTCOME: Method = Method::new(
+    "nudge.outcome",
+    "Report an outcome",
+    "How a command ended: success raises the hints that say it, repeated failure puts them last.",
+    schema::<Outcome>,
+)
+.inferred();
+
+/// The row of `nudge.stats`.
+pub const STATS: Method = Method::new(
+    "nudge.stats",
+    "Statistics",
+    "How often hints were asked for and suggested, and what came of the suggestions.",
+    schema::<NoParams>,
+)
+.reads()
+.quick();
+
+/// The moment of a suggestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SuggestEvent {
+    /// A session begins.
+    Start,
+    /// The user asked for something.
+    Prompt,
+    /// A command failed.
+    Failure,
+}
+
+/// Params of `nudge.suggest`.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Suggest {
+    /// The moment.
+    pub event: SuggestEvent,
+    /// Where the agent is.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// What the user asked, for `prompt`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub prompt: Option<String>,
+    /// What failed, for `failure`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub command: Option<String>,
+    /// What it printed, for `failure`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub error: Option<String>,
+    /// The agent's session; it is told each thing once.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub fresh: bool,
+    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub max_bytes: Option<usize>,
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer, 1 to 60,000. Until then
+    /// the session is told nothing of it by other calls; without a confirmation it was not told. Absent: it was told.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 60_000))]
+    pub confirm_ms: Option<u64>,
+}
+
+/// Params of `nudge.told`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// The agent's session, as it called itself for `nudge.suggest`.
+    pub client_session: String,
+    /// The `ticket` of the answer that was shown.
+    pub ticket: String,
+}
+
+/// Refuses a long name of a client session: a thousand of them are remembered.
+pub(super) fn check_session(name: Option<&str>) -> Result<()> {
+    if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
+        return Err(Error::invalid("client_session may have 1 KiB; send a shorter name."));
+    }
+    Ok(())
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for Suggest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Suggest({:?})", self.event)
+    }
+}
+
+/// Params of `nudge.recall`.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recall {
+    /// What you want to know.
+    pub query: String,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// Most lines, 1 to 100; 10 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 100))]
+    #[schemars(description = "")]
+    pub limit: Option<usize>,
+    /// Most bytes of lines; 4,000 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(description = "")]
+    pub max_bytes: Option<usize>,
+    /// These sources only.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[schemars(description = "")]
+    pub sources: Vec<String>,
+}
+
+/// Without the query, which may hold a secret.
+impl fmt::Debug for Recall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recall { .. }")
+    }
+}
+
+/// Params of `nudge.outcome`.
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// The command that ran.
+    pub command: String,
+    /// Whether it worked.
+    pub ok: bool,
+    /// Its exit code, if known.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub exit_code: Option<i64>,
+    /// Where it ran.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+    /// The agent's session, as it calls itself for `nudge.suggest`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+}
+
+/// Without the command, which may hold a secret.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outcome(ok {}, exit code {:?})", self.ok, self.exit_code)
+    }
+}
+
+impl Outcome {
+    /// Checks sizes, and takes the context out.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn checked(mut self) -> Result<(Context, Self)> {
+        if self.command.len() > MAX_TEXT_BYTES {
+            return Err(Error::invalid("command may have 64 KiB at most."));
+        }
+        check_session(self.client_session.as_deref())?;
+        let context = std::mem::take(&mut self.context).build()?;
+        Ok((context, self))
+    }
+
+    /// The same, as every source is told of it.
+    pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
+        CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context }
+    }
+}
+
+impl Suggest {
+    /// Checks sizes and ranges.
+    pub(super) fn check(&self) -> Result<()> {
+        check_session(self.client_session.as_deref())?;
+        let texts = [&self.prompt, &self.command, &self.error];
+        if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
+            return Err(Error::invalid("prompt, command and error may have 64 KiB each; send the end of a long text."));
+        }
+        if self.limit == Some(0) {
+            return Err(Error::invalid("limit must be a whole number of 1 or more."));
+        }
+        if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
+            return Err(Error::invalid("confirm_ms must be a whole number from 1 to 60000."));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! What may mend a command that failed (semantics section 10).
+
+use std::fmt;
+
+use nudge_core::explain::Parts;
+use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
+use nudge_core::shell::{self, Line};
+use nudge_core::suggest::{Moment, SuggestRequest};
+
+use super::index::FIX;
+use super::place::{Around, Place};
+use super::rank::{Ranked, Why, counted, standing, weigh, with_relevance};
+use crate::store::Found;
+
+/// What a hint counts whose command is near the one that failed, without and with all of its words.
+const NEAR: f64 = 0.3;
+const NEAR_WORDS: f64 = 0.3;
+/// What a hint counts that says how a program is called that was not found.
+const PROGRAM: f64 = 0.6;
+/// What errors say where a program or a module is not there.
+const NOT_FOUND: [&str; 6] =
+    ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
+
+/// A command that failed.
+pub(super) struct Failure<'a> {
+    line: Option<Line>,
+    /// Its programs, as hints name them.
+    programs: Vec<String>,
+    /// A program was not there, or could not be run.
+    not_found: bool,
+    request: &'a SuggestRequest,
+    terms: Terms,
+}
+
+/// The reason why a hint may mend a failure.
+pub(super) enum Mends {
+    Near,
+    Program(String),
+    Fix(Vec<Box<str>>),
+}
+
+impl fmt::Display for Mends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Near => f.write_str("it is close to the command that failed"),
+            Self::Program(program) => write!(f, "it says how {program} is run, which was not found"),
+            Self::Fix(words) => write!(f, "it is a fix for {}, of which the failure tells", words.join(", ")),
+        }
+    }
+}
+
+impl<'a> Failure<'a> {
+    pub(super) fn new(request: &'a SuggestRequest) -> Self {
+        let command = request.command.as_deref().unwrap_or_default();
+        let line = shell::parse(command);
+        let mut programs: Vec<_> =
+            line.iter().flat_map(Line::heads).map(|command| unwrapped(&command.program)).collect();
+        let error = request.error.to_lowercase();
+        let not_found = NOT_FOUND.iter().any(|said| error.contains(said));
+        programs.extend(missing_module(&request.error));
+        programs.retain(|program| !program.is_empty());
+        let folders = line.iter().flat_map(|line| &line.commands).filter_map(|command| match &command.folder {
+            shell::Folder::At(folder) => Some(folder.as_str()),
+            _ => None,
+        });
+        let spoken: Vec<_> =
+            [request.error.as_str()].into_iter().chain(programs.iter().map(String::as_str)).chain(folders).collect();
+        let terms = Terms::of_error(&spoken.join("\n"));
+        Self { line, programs, not_found, request, terms }
+    }
+
+    /// The words of the error's last lines, and the programs.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Returns the hints that may mend it; `relevant` says what their words have in common with it.
+    pub(super) fn mend(&self, around: &Around, eligible: Vec<Found>, relevant: Vec<Relevant>) -> Vec<Ranked> {
+        let mends = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
+            let place = around.place(&found.hint);
+            let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
+            let share = weigh(place, Moment::Failure);
+            let (shape, why) = match self.shape(&found) {
+                Some((shape, why)) => (shape * share, why),
+                None if is_fix(&found) && relevance * share.max(FIX_ELSEWHERE) >= FLOOR => {
+                    (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
+                }
+                None => return None,
+            };
+            let place_part = if place == Place::Elsewhere { 0.0 } else { 0.1 };
+            let fix = if is_fix(&found) { 0.1 } else { 0.0 };
+            let parts = Parts::from([
+                ("shape", shape),
+                ("words", counted(relevance, 0.3) * share.max(FIX_ELSEWHERE)),
+                ("fix", fix),
+                ("place", place_part),
+                ("standing", standing(&found, 0.1)),
+            ]);
+            Some(Ranked { found, parts, why: Why::Mends(why) })
+        });
+        let mut mends: Vec<_> = mends.collect();
+        let best = mends.iter().map(|mends| mends.parts.sum()).fold(0.0, f64::max);
+        mends.retain(|mends| mends.parts.sum() >= CUT * best);
+        mends
+    }
+
+    /// What the hint's command has of the one that failed.
+    fn shape(&self, found: &Found) -> Option<(f64, Mends)> {
+        let text = found.hint.value().command_line()?;
+        let failed = self.line.as_ref()?;
+        // Most hints are about other programs; this saves reading their commands.
+        if !self.programs.iter().any(|program| text.contains(program.as_str())) {
+            return None;
+        }
+        let hint = shell::parse(text)?;
+        let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
+        if failed.is_near(&hint) {
+            return Some((NEAR + NEAR_WORDS * likeness(failed, &hint), Mends::Near));
+        }
+        if self.not_found
+            && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
+            && let Some(program) = self.programs.iter().find(|program| names(program))
+        {
+            return Some((PROGRAM, Mends::Program(program.clone())));
+        }
+        None
+    }
+}
+
+/// What a fix counts that belongs elsewhere: tools break alike everywhere.
+const FIX_ELSEWHERE: f64 = 0.7;
+
+fn is_fix(found: &Found) -> bool {
+    found.hint.tags().any(|tag| tag == FIX)
+}
+
+/// The share of the words of both lines that they have in common.
+// The counts are exact as `f64`: texts have at most 64 KiB.
+#[allow(clippy::cast_precision_loss)]
+fn likeness(a: &Line, b: &Line) -> f64 {
+    let words = |line: &Line| {
+        let mut words: Vec<_> = line.heads().flat_map(|command| command.words.clone()).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    };
+    let (a, b) = (words(a), words(b));
+    let common = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
+    common as f64 / (a.len() + b.len() - common).max(1) as f64
+}
+
+/// The program that a wrapper script of a project runs: `gradlew` is `gradle`.
+fn unwrapped(program: &str) -> String {
+    match program {
+        "gradlew" => "gradle".into(),
+        "mvnw" => "mvn".into(),
+        _ => program.into(),
+    }
+}
+
+/// The name in Python's `No module named 'x'`.
+fn missing_module(error: &str) -> Option<String> {
+    let (_, rest) = error.split_once("No module named ")?;
+    let name: String =
+        rest.trim_start_matches(['\'', '"']).chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    Some(name).filter(|name| !name.is_empty())
+}

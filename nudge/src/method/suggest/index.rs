@@ -1,0 +1,83 @@
+//! The words of the hints, for prompts, questions and errors.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+
+use nudge_core::relevance::{Index, Relevant, Terms};
+use nudge_core::words::identifier;
+
+use crate::hint::Hint;
+use crate::store::Found;
+
+/// The weights of the fields. A word of a name or a tag was chosen to find the hint by, one of a command at least to
+/// work.
+const NAME: f32 = 1.5;
+const COMMAND: f32 = 0.8;
+const PROSE: f32 = 0.6;
+const REASON: f32 = 0.5;
+/// Bytes of a value whose words are looked at.
+const MAX_VALUE_BYTES: usize = 2 << 10;
+/// The tag that marks a hint as a fix. It says what the hint is, not what it is about.
+pub(super) const FIX: &str = "fix";
+
+/// The words of the hints that somebody was told of, by row. It follows the store when it is asked: a hint whose row
+/// holds another one by now is read anew. So nobody who stores something waits for it, and a store that nobody asks in
+/// words has none.
+#[derive(Default)]
+pub(crate) struct WordIndex {
+    index: Index,
+    /// The hint of each row as it was read. It keeps nothing of it alive but its place in memory, by which it is known.
+    read: Vec<Weak<Hint>>,
+}
+
+impl WordIndex {
+    /// Returns those of `eligible` that have one of the words, by their place in it.
+    pub(super) fn search(&mut self, eligible: &[Found], terms: &Terms) -> Vec<Relevant> {
+        if terms.is_empty() {
+            return Vec::new();
+        }
+        self.follow(eligible);
+        let mut place_of = vec![None; self.read.len()];
+        for (place, found) in eligible.iter().enumerate() {
+            place_of[found.row as usize] = u32::try_from(place).ok();
+        }
+        let mut found = self.index.search(terms, eligible.len(), |row| place_of[row as usize].is_some());
+        for relevant in &mut found {
+            relevant.text = place_of[relevant.text as usize].unwrap_or_default();
+        }
+        found.sort_unstable_by_key(|relevant| relevant.text);
+        found
+    }
+
+    fn follow(&mut self, eligible: &[Found]) {
+        for found in eligible {
+            let (hint, row) = (&found.hint, found.row as usize);
+            if row >= self.read.len() {
+                self.read.resize(row + 1, Weak::new());
+            }
+            if self.read[row].as_ptr() != Arc::as_ptr(hint) {
+                self.read[row] = Arc::downgrade(hint);
+                self.index.put(found.row, fields(hint).iter().map(|(text, weight)| (&**text, *weight)));
+            }
+        }
+    }
+}
+
+/// The texts of a hint, each with its weight.
+fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
+    let mut fields: Vec<(Cow<'_, str>, f32)> = Vec::new();
+    for name in [hint.component(), hint.key()] {
+        fields.push((name.into(), NAME));
+        let whole = identifier(name);
+        if whole.len() < name.len() {
+            // Who writes `httpproxy` means `http-proxy`.
+            fields.push((whole.into(), NAME));
+        }
+    }
+    fields.extend(hint.tags().filter(|tag| *tag != FIX).map(|tag| (tag.into(), NAME)));
+    let text = hint.text();
+    let end = text.floor_char_boundary(MAX_VALUE_BYTES.min(text.len()));
+    fields.push((text[..end].into(), if hint.value().is_command() { COMMAND } else { PROSE }));
+    fields.extend(hint.reason().map(|reason| (reason.into(), REASON)));
+    fields
+}

@@ -1,0 +1,69 @@
+//! The line in which a model reads of a hint.
+
+use std::fmt::Write as _;
+
+use nudge_core::clock::Millis;
+use nudge_core::context::Context;
+use nudge_core::text::{age, one_line, visible};
+use nudge_core::words::identifier;
+
+use crate::hint::{Hint, Source};
+
+/// Longest value in a line; `nudge.get_hint` returns all of it.
+const MAX_VALUE_CHARS: usize = 300;
+const MAX_REASON_CHARS: usize = 120;
+const MAX_PLACE_CHARS: usize = 60;
+
+/// The name of a hint in a list.
+pub(super) fn name(hint: &Hint) -> String {
+    format!("{}/{}", visible(hint.component()), visible(hint.key()))
+}
+
+/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: what it says; how
+/// old it is, who stored it, how often it worked; where it applies, when that is narrower than the repository; why.
+pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
+    let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
+    let source = source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source);
+    let mut line = format!(
+        "{}: {} ({}, {}",
+        name(hint),
+        one_line(hint.text(), MAX_VALUE_CHARS),
+        age(hint.updated_at(), now),
+        one_line(source, MAX_REASON_CHARS)
+    );
+    if hint.failure_count() > 0 {
+        let _ = write!(line, "; failed {}x since it last worked", hint.failure_count());
+    } else if hint.use_count() > 0 {
+        let _ = write!(line, ", {}x", hint.use_count());
+    }
+    for place in narrower(hint, context) {
+        let _ = write!(line, "; {}", one_line(&place, MAX_PLACE_CHARS));
+    }
+    if let Some(reason) = hint.reason() {
+        let _ = write!(line, "; {}", one_line(reason, MAX_REASON_CHARS));
+    }
+    line.push(')');
+    line
+}
+
+/// Where a hint applies, as far as that is less than the repository in which the agent is.
+fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
+    let scope = hint.scope().to_spec();
+    let mut out = Vec::new();
+    if !scope.branch.is_empty() {
+        out.push(format!("on {}", scope.branch.join(", ")));
+    }
+    let repo = context.repo().map(|repo| identifier(last(&repo)));
+    let folders: Vec<_> =
+        scope.cwd_glob.iter().map(|glob| glob.trim_start_matches("**/").trim_end_matches("/**")).collect();
+    let is_news = |folder: &&str| !folder.starts_with('/') && *folder != "**" && Some(identifier(last(folder))) != repo;
+    if !folders.is_empty() && folders.iter().all(|folder| is_news(folder)) {
+        out.push(format!("in {}", folders.join(", ")));
+    }
+    out
+}
+
+/// The last segment of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

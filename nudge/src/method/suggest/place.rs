@@ -1,0 +1,127 @@
+//! Where a hint belongs, seen from where the agent stands (semantics section 10).
+
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use nudge_core::shell;
+use nudge_core::suggest::SuggestRequest;
+use nudge_core::words::identifier;
+
+use crate::hint::Hint;
+
+/// The place of a hint that fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Its scope names no place, and its component none of those where the agent is.
+    Elsewhere,
+    /// Its component names the repository, a folder that the agent is in, or a path that is spoken of.
+    Near,
+    /// Its scope names a folder, a repository or a branch.
+    Here,
+}
+
+impl Place {
+    /// The reason for telling it that lies in its place.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Self::Here => "it applies here",
+            Self::Near => "it is of this place",
+            Self::Elsewhere => "it applies everywhere",
+        }
+    }
+}
+
+/// The names of where the agent is, and of the paths that are spoken of.
+pub(super) struct Around(HashSet<String, RandomState>);
+
+impl Around {
+    pub(super) fn new(request: &SuggestRequest) -> Self {
+        let mut names = HashSet::default();
+        let repo = request.context.repo();
+        let repo = repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(identifier);
+        if let Some(cwd) = request.context.cwd() {
+            names.extend(below(cwd, repo.as_deref()).map(identifier));
+        }
+        names.extend(repo);
+        let command = request.command.as_deref().unwrap_or_default();
+        for text in [&*request.text, command, &*request.error] {
+            names.extend(paths(text).flat_map(segments).map(identifier));
+        }
+        for command in shell::parse(command).iter().flat_map(|line| &line.commands) {
+            if let shell::Folder::At(folder) = &command.folder {
+                names.extend(segments(folder).map(identifier));
+            }
+        }
+        names.remove("");
+        Self(names)
+    }
+
+    /// Returns true when a name is one of these.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.0.contains(&identifier(name))
+    }
+
+    pub(super) fn place(&self, hint: &Hint) -> Place {
+        let scope = hint.scope();
+        if scope.names_a_place() {
+            Place::Here
+        } else if self.names(hint.component()) {
+            Place::Near
+        } else {
+            Place::Elsewhere
+        }
+    }
+}
+
+/// The folders of a cwd below the repository's top, which is the last that bears its name. Where none does, the last
+/// one alone: what is above it may be anything.
+fn below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
+    let folders: Vec<_> = cwd.split(['/', '\\']).filter(|folder| !folder.is_empty()).collect();
+    let top = folders.iter().rposition(|folder| Some(&*identifier(folder)) == repo);
+    let from = top.map_or(folders.len().saturating_sub(1), |top| top + 1);
+    folders.into_iter().skip(from)
+}
+
+/// The words of a text that are paths.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let quotes = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;=|".contains(c);
+    text.split(quotes)
+        .map(|word| word.trim_start_matches('@').trim_end_matches(['.', ':', '?', '!']))
+        .filter(|word| word.contains('/') && !word.contains("://") && word.len() <= 512)
+}
+
+/// The folders of a path, and its file without what stands behind the first dot.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|segment| !matches!(*segment, "" | "." | "..")).flat_map(|segment| {
+        let stem = segment.split_once('.').map_or("", |(stem, _)| stem);
+        [segment, stem]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_below_the_repository() {
+        for (cwd, repo, told) in [
+            ("/home/u/minerva/packages/charts", Some("minerva"), "packages charts"),
+            ("/home/u/minerva", Some("minerva"), ""),
+            ("/home/minerva/work/minerva/api", Some("minerva"), "api"),
+            ("/home/u/fork/api", Some("minerva"), "api"),
+            ("/home/u/fork", None, "fork"),
+            ("C:\\work\\Minerva\\api", Some("minerva"), "api"),
+            ("/", None, ""),
+        ] {
+            assert_eq!(below(cwd, repo).collect::<Vec<_>>().join(" "), told, "{cwd}");
+        }
+    }
+
+    #[test]
+    fn paths_of_a_text() {
+        let named = |text: &str| paths(text).flat_map(segments).collect::<Vec<_>>().join(" ");
+        assert_eq!(named("look at @services/http-proxy/main.go:12, please"), "services  http-proxy  main.go:12 main");
+        assert_eq!(named("see https://example.com/x and ./ios/Podfile."), "ios  Podfile ");
+        assert_eq!(named("yes and no"), "");
+    }
+}
