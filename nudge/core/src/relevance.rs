@@ -72,10 +72,11 @@ impl Terms {
         if terms.0.is_empty() { Self::new([(text, 1.0)].into_iter(), true) } else { terms }
     }
 
-    /// The words of the last lines of an error, where it says most.
+    /// The words of the last lines of an error, where it says most. The paths of files say where, not what.
     pub fn of_error(text: &str) -> Self {
         let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
-        Self::new(lines.map(|line| (line, 1.0)), false)
+        let words = lines.flat_map(str::split_whitespace).filter(|word| !(word.contains('/') && word.contains('.')));
+        Self::new(words.map(|word| (word, 1.0)), false)
     }
 
     fn new<'a>(lines: impl Iterator<Item = (&'a str, f64)>, common_too: bool) -> Self {
@@ -131,7 +132,7 @@ impl Terms {
 }
 
 /// A text that the words bring to mind.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Relevant {
     /// The number of the text.
     pub text: u32,

@@ -10,6 +10,8 @@ pub use common::Weight;
 
 /// Longest word that is stemmed, and so compared by more than its letters. Longer ones are hashes, or no words.
 const MAX_STEMMED_BYTES: usize = 40;
+/// The endings of who does something. `difference` has none, though its stem ends like one.
+const AGENTS: [&str; 4] = ["er", "ers", "or", "ors"];
 /// Letters that a stem keeps at least when `-er` or `-or` is taken off it.
 const MIN_AGENT_STEM: usize = 4;
 
@@ -180,8 +182,9 @@ fn stem(folded: &str, stemmer: &Stemmer) -> String {
     }
     let mut stem = stemmer.stem(folded).into_owned();
     // Who does it, and what is done: `linter` and `lint`, `profiler` and `profile`.
+    let is_agent = AGENTS.iter().any(|ending| folded.ends_with(ending));
     let short = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or"));
-    if let Some(short) = short.filter(|short| short.len() >= MIN_AGENT_STEM) {
+    if let Some(short) = short.filter(|short| is_agent && short.len() >= MIN_AGENT_STEM) {
         stem.truncate(short.len());
     }
     // `formatter` leaves two of what `format` has one of.
@@ -244,9 +247,14 @@ mod tests {
             let stems: Vec<_> = words(forms).into_iter().map(|word| word.stem).collect();
             assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms}: {stems:?}");
         }
-        for (a, b) in
-            [("test", "text"), ("port", "report"), ("serve", "several"), ("user", "use"), ("order", "ordinal")]
-        {
+        for (a, b) in [
+            ("test", "text"),
+            ("port", "report"),
+            ("serve", "several"),
+            ("user", "use"),
+            ("order", "ordinal"),
+            ("difference", "diff"),
+        ] {
             assert_ne!(words(a)[0].stem, words(b)[0].stem, "{a} {b}");
         }
     }

@@ -15,8 +15,8 @@ use crate::store::Found;
 /// What a hint counts whose command is near the one that failed, without and with all of its words.
 const NEAR: f64 = 0.3;
 const NEAR_WORDS: f64 = 0.3;
-/// What a hint counts that says how a program is called that was not found.
-const PROGRAM: f64 = 0.6;
+/// What a hint counts that runs the program that was not found, without and with all of the words behind it.
+const PROGRAM: f64 = 0.35;
 /// What errors say where a program or a module is not there.
 const NOT_FOUND: [&str; 6] =
     ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
@@ -121,7 +121,7 @@ impl<'a> Failure<'a> {
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
             && let Some(program) = self.programs.iter().find(|program| names(program))
         {
-            return Some((PROGRAM, Mends::Program(program.clone())));
+            return Some((PROGRAM + NEAR_WORDS * likeness(failed, &hint), Mends::Program(program.clone())));
         }
         None
     }
@@ -149,12 +149,14 @@ fn likeness(a: &Line, b: &Line) -> f64 {
     common as f64 / (a.len() + b.len() - common).max(1) as f64
 }
 
-/// The program that a wrapper script of a project runs: `gradlew` is `gradle`.
+/// The name by which people speak of a program: without its version (`python3`, `godot4`), and of a project's wrapper
+/// script (`gradlew`) that of what it runs.
 fn unwrapped(program: &str) -> String {
-    match program {
+    match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "gradlew" => "gradle".into(),
         "mvnw" => "mvn".into(),
-        _ => program.into(),
+        "" => program.into(),
+        name => name.into(),
     }
 }
 

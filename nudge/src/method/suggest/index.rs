@@ -9,9 +9,10 @@ use nudge_core::words::identifier;
 use crate::hint::Hint;
 use crate::store::Found;
 
-/// The weights of the fields. A word of a name or a tag was chosen to find the hint by, one of a command at least to
-/// work.
+/// The weights of the fields. A word of a key or a tag was chosen to find the hint by; the component is also that of
+/// others, so that it takes another word beside it; one of a command was chosen at least to work.
 const NAME: f32 = 1.5;
+const COMPONENT: f32 = 0.6;
 const COMMAND: f32 = 0.8;
 const PROSE: f32 = 0.6;
 const REASON: f32 = 0.5;
@@ -66,8 +67,8 @@ impl WordIndex {
 /// The texts of a hint, each with its weight.
 fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
     let mut fields: Vec<(Cow<'_, str>, f32)> = Vec::new();
-    for name in [hint.component(), hint.key()] {
-        fields.push((name.into(), NAME));
+    for (name, weight) in [(hint.component(), COMPONENT), (hint.key(), NAME)] {
+        fields.push((name.into(), weight));
         let whole = identifier(name);
         if whole.len() < name.len() {
             // Who writes `httpproxy` means `http-proxy`.

@@ -32,11 +32,17 @@ impl Place {
 }
 
 /// The names of where the agent is, and of the paths that are spoken of.
-pub(super) struct Around(HashSet<String, RandomState>);
+pub(super) struct Around {
+    /// The repository, and the folders that the agent is in.
+    names: Names,
+    spoken_of: Names,
+}
+
+type Names = HashSet<String, RandomState>;
 
 impl Around {
     pub(super) fn new(request: &SuggestRequest) -> Self {
-        let mut names = HashSet::default();
+        let mut names: Names = HashSet::default();
         let repo = request.context.repo();
         let repo = repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(identifier);
         if let Some(cwd) = request.context.cwd() {
@@ -44,28 +50,31 @@ impl Around {
         }
         names.extend(repo);
         let command = request.command.as_deref().unwrap_or_default();
+        let mut spoken_of: Names = HashSet::default();
         for text in [&*request.text, command, &*request.error] {
-            names.extend(paths(text).flat_map(segments).map(identifier));
+            spoken_of.extend(paths(text).flat_map(segments).map(identifier));
+            spoken_of.extend(identifiers(text).map(identifier));
         }
         for command in shell::parse(command).iter().flat_map(|line| &line.commands) {
             if let shell::Folder::At(folder) = &command.folder {
-                names.extend(segments(folder).map(identifier));
+                spoken_of.extend(segments(folder).map(identifier));
             }
         }
         names.remove("");
-        Self(names)
+        spoken_of.remove("");
+        Self { names, spoken_of }
     }
 
-    /// Returns true when a name is one of these.
-    pub(super) fn names(&self, name: &str) -> bool {
-        self.0.contains(&identifier(name))
+    /// Returns true when the prompt, the command or the error speaks of a hint's component as of a path or an identifier.
+    pub(super) fn speak_of(&self, hint: &Hint) -> bool {
+        self.spoken_of.contains(&identifier(hint.component()))
     }
 
     pub(super) fn place(&self, hint: &Hint) -> Place {
         let scope = hint.scope();
         if scope.names_a_place() {
             Place::Here
-        } else if self.names(hint.component()) {
+        } else if self.names.contains(&identifier(hint.component())) || self.speak_of(hint) {
             Place::Near
         } else {
             Place::Elsewhere
@@ -88,6 +97,15 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
     text.split(quotes)
         .map(|word| word.trim_start_matches('@').trim_end_matches(['.', ':', '?', '!']))
         .filter(|word| word.contains('/') && !word.contains("://") && word.len() <= 512)
+}
+
+/// The words of a text that only a program is called by: `search_service`, `HttpProxy`, `http-proxy`.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    text.split(move |c| !inside(c)).filter(|word| {
+        let mut pairs = word.chars().zip(word.chars().skip(1));
+        word.trim_matches('-').contains(['_', '-']) || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
+    })
 }
 
 /// The folders of a path, and its file without what stands behind the first dot.

@@ -19,6 +19,8 @@ const IMPORTANT: u8 = 8;
 const HALF_SCORE: f64 = 1.0 / 3.0;
 /// Relevance at which words count half of the most that they can.
 const HALF_RELEVANCE: f64 = 0.7;
+/// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
+const SPOKEN_OF: f64 = 0.4;
 /// Most words that are named as the reason.
 const MAX_WORDS: usize = 3;
 
@@ -45,8 +47,10 @@ impl fmt::Display for Why {
             Self::Place(place) => f.write_str(place.why()),
             Self::Words(moment, words, place) => {
                 let who = if *moment == Moment::Recall { "question" } else { "prompt" };
-                let words = &words[..words.len().min(MAX_WORDS)];
-                write!(f, "the {who} mentions {}; {}", words.join(", "), place.why())
+                match &words[..words.len().min(MAX_WORDS)] {
+                    [] => write!(f, "the {who} speaks of its component; {}", place.why()),
+                    words => write!(f, "the {who} mentions {}; {}", words.join(", "), place.why()),
+                }
             }
             Self::Mends(mends) => mends.fmt(f),
         }
@@ -124,10 +128,13 @@ pub(super) fn weigh(place: Place, moment: Moment) -> f64 {
 
 fn of_words(moment: Moment, around: &Around, eligible: Vec<Found>, relevant: Vec<Relevant>) -> Vec<Ranked> {
     let weighed = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
-        let relevant = relevant?;
+        let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
+        if relevant.is_none() && spoken_of == 0.0 {
+            return None;
+        }
+        let Relevant { relevance, words, .. } = relevant.unwrap_or_default();
         let place = around.place(&found.hint);
-        let relevance = relevant.relevance * weigh(place, moment);
-        Some((relevance, found, place, relevant.words))
+        Some(((relevance + spoken_of) * weigh(place, moment), found, place, words))
     });
     let weighed: Vec<_> = weighed.collect();
     let best = weighed.iter().map(|(relevance, ..)| *relevance).fold(0.0, f64::max);
