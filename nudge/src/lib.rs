@@ -39,6 +39,7 @@ mod explain;
 mod guard;
 mod hint;
 mod log;
+mod ran;
 mod record;
 mod scoring;
 mod snapshot;

@@ -214,6 +214,56 @@ impl Context {
         Self(Arc::new(inner))
     }
 
+    /// The context after `cd` to a folder, absolute or relative to this one's. What lies below it is taken to be of the
+    /// same repository, as is what lies below a repository that is named by its folder; elsewhere repository and branch
+    /// are not known. `None` where the folder cannot be known.
+    ///
+    /// ```
+    /// # use nudge_core::context::Context;
+    /// let here = Context::builder().cwd("/work/shop").repo("org/shop").branch("dev").build()?;
+    /// let web = here.moved("web/../app").unwrap();
+    /// assert_eq!((web.cwd(), web.branch()), (Some("/work/shop/app"), Some("dev")));
+    /// assert_eq!(here.moved("../other").unwrap().branch(), None);
+    /// # Ok::<(), nudge_core::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn moved(&self, to: &str) -> Option<Self> {
+        let windows = self.os() == Some(Os::Windows);
+        let to = if windows { Cow::from(to.replace('\\', "/")) } else { to.into() };
+        let drive = matches!(to.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
+        let mut joined = match (to.starts_with('/'), drive) {
+            (true, _) => "/".to_owned(),
+            (false, true) => String::new(),
+            (false, false) => self.cwd()?.to_owned(),
+        };
+        for segment in to.split('/').filter(|segment| !segment.is_empty() && *segment != ".") {
+            if segment == ".." {
+                joined.truncate(joined.rfind('/')?.max(1));
+            } else {
+                let between = if joined.is_empty() || joined.ends_with('/') { "" } else { "/" };
+                joined.extend([between, segment]);
+            }
+        }
+        if !can_be_told(&joined) {
+            return None;
+        }
+        let cwd = Subject::cwd(&joined, windows)?;
+        let below = |top: &str| {
+            cwd.as_str()
+                .strip_prefix(top)
+                .is_some_and(|rest| rest.is_empty() || top.ends_with('/') || rest.starts_with('/'))
+        };
+        let repo = self.repo();
+        let top = repo.as_deref().and_then(|repo| repo.strip_prefix("file://"));
+        let stays = self.cwd().is_some_and(below) || top.is_some_and(below);
+        let inner = Inner::clone(&self.0);
+        Some(Self(Arc::new(if stays {
+            Inner { cwd: Some(cwd), ..inner }
+        } else {
+            Inner { cwd: Some(cwd), repo: None, branch: None, ..inner }
+        })))
+    }
+
     /// Replaces the open files by `paths`.
     ///
     /// # Errors
@@ -346,6 +396,42 @@ mod tests {
         let windows = Context::builder().os(Os::Windows).build().unwrap().with_env([("Path".into(), "x".into())]);
         assert_eq!(windows.env("PATH"), Some("x"));
         assert!(Context::default().with_env(vars(0)).is_empty());
+    }
+
+    #[test]
+    fn moves() {
+        let here = Context::builder().cwd("/w/shop/api").repo("org/shop").branch("dev").env("A", "b").build().unwrap();
+        let told = |context: &Context, to: &str| {
+            let moved = context.moved(to)?;
+            assert_eq!(moved.env("A"), Some("b"));
+            Some(format!("{} {}", moved.cwd()?, moved.branch().unwrap_or("-")))
+        };
+        for (to, want) in [
+            ("web", "/w/shop/api/web dev"),
+            ("./web//x/", "/w/shop/api/web/x dev"),
+            (".", "/w/shop/api dev"),
+            ("/w/shop/api/web", "/w/shop/api/web dev"),
+            ("/w/shop/api2", "/w/shop/api2 -"),
+            ("..", "/w/shop -"),
+            ("../api/x", "/w/shop/api/x dev"),
+            ("../../../../..", "/ -"),
+            ("/", "/ -"),
+            ("/x/../y", "/y -"),
+        ] {
+            assert_eq!(told(&here, to).as_deref(), Some(want), "{to}");
+        }
+        let top =
+            Context::builder().cwd("/w/shop/api").repo("file:///w/shop").branch("dev").env("A", "b").build().unwrap();
+        assert_eq!(told(&top, "../web").as_deref(), Some("/w/shop/web dev"));
+        assert_eq!(told(&top, "../../web").as_deref(), Some("/w/web -"));
+        let nowhere = Context::builder().env("A", "b").build().unwrap();
+        assert_eq!((told(&nowhere, "web"), told(&nowhere, "/web").as_deref()), (None, Some("/web -")));
+        let windows =
+            Context::builder().cwd("C:\\w\\shop").os(Os::Windows).branch("dev").env("A", "b").build().unwrap();
+        assert_eq!(told(&windows, "web\\app").as_deref(), Some("C:/w/shop/web/app dev"));
+        assert_eq!(told(&windows, "D:\\x").as_deref(), Some("D:/x -"));
+        assert_eq!(told(&here, &"x/".repeat(4096)), None);
+        assert_eq!(told(&here, "a\nb"), None);
     }
 
     #[test]

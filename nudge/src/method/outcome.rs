@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use nudge_core::clock::Millis;
 use nudge_core::error::Result;
 use nudge_core::once::Recordable;
 use nudge_core::service::Caller;
+use nudge_core::steps::Steps;
 use nudge_core::suggest::{CommandOutcome, OUTCOME, Outcome};
 use nudge_core::table::{Row, answer};
 use serde::Serialize;
@@ -15,7 +17,9 @@ use super::set::redacted;
 use super::suggest::id;
 use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, NAME, Use};
+use crate::ran::{Ended, Ran};
 use crate::scoring;
+use crate::store::Judged;
 
 /// Number of failures that count for a command that is not found or not executable.
 const CANNOT_RUN: u32 = 3;
@@ -61,36 +65,53 @@ impl Nudge {
         Ok(done)
     }
 
-    /// Counts an outcome for the eligible hints whose command line is the same.
+    /// Counts an outcome for the eligible hints of which it says something. Lines are read and scopes judged before it
+    /// is this writer's turn, so that no other waits meanwhile.
     pub(crate) fn count_outcome(&self, by: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<Matched> {
-        let ran: Vec<_> = outcome.command.split_whitespace().collect();
-        let failures = if matches!(outcome.exit_code, Some(126 | 127)) { CANNOT_RUN } else { 1 };
-        let says_it = |hint: &Arc<Hint>| {
-            !ran.is_empty()
-                && hint.value().command_line().is_some_and(|line| line.split_whitespace().eq(ran.iter().copied()))
-        };
-        let candidates = || self.store.all().into_iter().filter(says_it);
-        self.write_judged(Act::new("outcome", by), outcome.context, &mut by.steps(), candidates, |plan, judged| {
-            let mut hints = Vec::new();
-            for hint in plan.all().into_iter().filter(says_it) {
-                if judged(&hint)? {
-                    hints.push(hint);
+        let found = self.concerned(outcome, &mut by.steps())?;
+        self.write(Act::new("outcome", by), |plan| {
+            let mut matched = Vec::with_capacity(found.len());
+            for (hint, ended) in &found {
+                // It may have been changed meanwhile. With another value it is another command, or not yet tried.
+                let stored = plan.variants(hint.component(), hint.key());
+                let same = |stored: &Arc<Hint>| stored.variant() == hint.variant() && stored.value() == hint.value();
+                if let Some(hint) = stored.into_iter().find(same) {
+                    matched.push(MatchedHint(plan.put(after(&hint, *ended, plan.now))));
                 }
             }
-            hints.sort_by(|a, b| scoring::compare_names(b, a));
-            let changed = hints.iter().map(|hint| {
-                let mut hint = if outcome.ok { used(hint, 1, plan.now) } else { Hint::clone(hint) };
-                let usage = hint.usage();
-                hint.set_usage(if outcome.ok {
-                    Use { failures: 0, ..usage }
-                } else {
-                    Use { failures: usage.failures.saturating_add(failures), last_failed: Some(plan.now), ..usage }
-                });
-                MatchedHint(plan.put(hint))
-            });
-            Ok(Matched { matched: changed.collect() })
+            Ok(Matched { matched })
         })
     }
+
+    /// Returns the eligible hints that an outcome says something of, in order of component, key and variant.
+    fn concerned(&self, outcome: &CommandOutcome<'_>, steps: &mut Steps) -> Result<Vec<(Arc<Hint>, Ended)>> {
+        let ran = Ran::new(outcome, steps)?;
+        let mut judged: Vec<_> = ran.places().iter().map(|place| (place, Judged::default())).collect();
+        let mut found = Vec::new();
+        for hint in self.store.all() {
+            let Some(line) = hint.value().command_line() else { continue };
+            let Some(ended) = ran.says_of(line, steps)? else { continue };
+            let (place, judged) = &mut judged[ended.place];
+            if judged.judge(&hint.scope, place, steps)? {
+                found.push((hint, ended));
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| scoring::compare_names(b, a));
+        Ok(found)
+    }
+}
+
+/// The hint after its command has ended.
+fn after(hint: &Hint, ended: Ended, now: Millis) -> Hint {
+    let mut hint = if ended.ok { used(hint, 1, now) } else { hint.clone() };
+    let usage = hint.usage();
+    hint.set_usage(if ended.ok {
+        Use { failures: 0, ..usage }
+    } else {
+        let failures = if matches!(ended.exit_code, Some(126 | 127)) { CANNOT_RUN } else { 1 };
+        Use { failures: usage.failures.saturating_add(failures), last_failed: Some(now), ..usage }
+    });
+    hint
 }
 
 impl Matched {

@@ -1,0 +1,200 @@
+//! A command line that ran, and what its end says of a hint (semantics section 10).
+
+use nudge_core::context::Context;
+use nudge_core::error::Result;
+use nudge_core::shell::{self, Folder, Line};
+use nudge_core::steps::Steps;
+use nudge_core::suggest::CommandOutcome;
+
+/// Steps for each byte of a line that is read: reading it takes longer than comparing it.
+const STEPS_PER_BYTE: usize = 16;
+
+/// A command line that ran, ready to be compared with thousands of hints.
+pub(crate) struct Ran<'a> {
+    outcome: &'a CommandOutcome<'a>,
+    line: Option<Line>,
+    /// For each command of the line, where it ran: a number of `places`, `None` where that is not known.
+    at: Vec<Option<usize>>,
+    /// Where the line ran, first; then where its commands did.
+    places: Vec<Context>,
+}
+
+/// What an end says of a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub ok: bool,
+    pub exit_code: Option<i64>,
+    /// The number of the place in [`Ran::places`] where the hint must be eligible.
+    pub place: usize,
+}
+
+impl<'a> Ran<'a> {
+    /// Reads the line.
+    ///
+    /// # Errors
+    /// When the steps do not suffice.
+    pub fn new(outcome: &'a CommandOutcome<'a>, steps: &mut Steps) -> Result<Self> {
+        steps.take(outcome.command.len() * STEPS_PER_BYTE)?;
+        let line = shell::parse(outcome.command);
+        let mut places = vec![outcome.context.clone()];
+        let mut folders: Vec<(&str, Option<usize>)> = Vec::new();
+        let mut at = Vec::new();
+        for command in line.iter().flat_map(|line| &line.commands) {
+            at.push(match &command.folder {
+                Folder::Here => Some(0),
+                Folder::Unknown => None,
+                Folder::At(folder) => {
+                    if let Some((_, place)) = folders.iter().find(|(known, _)| known == folder) {
+                        *place
+                    } else {
+                        let place = outcome.context.moved(folder).map(|context| {
+                            places.push(context);
+                            places.len() - 1
+                        });
+                        folders.push((folder, place));
+                        place
+                    }
+                }
+            });
+        }
+        Ok(Self { outcome, at, places, line })
+    }
+
+    /// The contexts of the commands.
+    pub fn places(&self) -> &[Context] {
+        &self.places
+    }
+
+    /// What the end of the line says of a hint with this command line; `None` when it says nothing.
+    ///
+    /// # Errors
+    /// When the steps do not suffice.
+    pub fn says_of(&self, hint: &str, steps: &mut Steps) -> Result<Option<Ended>> {
+        let CommandOutcome { command, ok, exit_code, .. } = *self.outcome;
+        let whole = Ended { ok, exit_code, place: 0 };
+        let background = self.line.as_ref().is_some_and(|line| line.background);
+        let mut words = command.split_whitespace().peekable();
+        if words.peek().is_some() && words.eq(hint.split_whitespace()) {
+            return Ok((!background).then_some(whole));
+        }
+        let Some(line) = self.line.as_ref().filter(|_| self.may_be_in(hint)) else { return Ok(None) };
+        steps.take(hint.len() * STEPS_PER_BYTE)?;
+        let Some(hint) = shell::parse(hint).filter(|hint| !hint.background) else { return Ok(None) };
+        let Some(only) = hint.only() else {
+            return Ok((!background && hint.commands.len() > 1 && line.is_same(&hint)).then_some(whole));
+        };
+        Ok(line.commands.iter().zip(&self.at).find_map(|(command, at)| {
+            let here = if only.folder == Folder::Here { *at } else { (only.folder == command.folder).then_some(0) };
+            let (ok, exit_code) = command.ended(ok, exit_code)?;
+            let place = here.filter(|_| !command.piped && command.is_same(only))?;
+            Some(Ended { ok, exit_code, place })
+        }))
+    }
+
+    /// False for most hints that hold none of the commands. Reading a line takes a hundred times as long.
+    fn may_be_in(&self, hint: &str) -> bool {
+        let plain = |word: &&String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b));
+        self.line
+            .iter()
+            .flat_map(|line| line.heads())
+            .any(|command| command.words.iter().filter(plain).all(|word| hint.contains(&**word)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is counted: `+` and `-`, the exit code, and the folder where the hint must be eligible.
+    fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
+        let context = Context::builder().cwd("/r").build().unwrap();
+        let outcome = CommandOutcome { command: line, ok, exit_code, context: &context };
+        let mut steps = Steps::of_a_call();
+        let ran = Ran::new(&outcome, &mut steps).unwrap();
+        ran.says_of(hint, &mut steps).unwrap().map_or("nothing".into(), |ended| {
+            let code = ended.exit_code.map(|code| code.to_string()).unwrap_or_default();
+            format!("{}{code} {}", if ended.ok { "+" } else { "-" }, ran.places()[ended.place].cwd().unwrap())
+        })
+    }
+
+    #[test]
+    fn forms_of_one_command() {
+        for (line, success, failure) in [
+            ("npm test", "+0 /r", "-1 /r"),
+            (" npm  test\n", "+0 /r", "-1 /r"),
+            ("cd web && npm test", "+0 /r/web", "-1 /r/web"),
+            ("cd web; npm test", "+0 /r/web", "-1 /r/web"),
+            ("cd /r/web && npm test", "+0 /r/web", "-1 /r/web"),
+            ("cd ~/web && npm test", "nothing", "nothing"),
+            ("npm test 2>&1", "+0 /r", "-1 /r"),
+            ("npm test > log 2>&1", "+0 /r", "-1 /r"),
+            ("npm test | tail", "nothing", "nothing"),
+            ("set -o pipefail; npm test | tail", "+0 /r", "-1 /r"),
+            ("set -o pipefail; npm test | grep x", "+0 /r", "nothing"),
+            ("CI=1 npm test", "nothing", "nothing"),
+            ("timeout 60 npm test", "+0 /r", "-1 /r"),
+            ("time npm test", "+0 /r", "-1 /r"),
+            ("(npm test)", "+0 /r", "-1 /r"),
+            ("(cd web && npm test)", "+0 /r/web", "-1 /r/web"),
+            ("bash -lc \"npm test\"", "+0 /r", "-1 /r"),
+            ("npm test; echo done", "nothing", "nothing"),
+            ("echo start; npm test", "+0 /r", "-1 /r"),
+            ("npm ci && npm test", "+0 /r", "nothing"),
+            ("npm test && npm run build", "+0 /r", "nothing"),
+            ("npm test || true", "nothing", "- /r"),
+            ("npm test &", "nothing", "nothing"),
+            ("npm test & wait", "nothing", "nothing"),
+            ("! npm test", "nothing", "nothing"),
+            ("if npm test; then echo ok; fi", "nothing", "nothing"),
+            ("cat > x <<'E'\nnpm test\nE", "nothing", "nothing"),
+            ("cat > x <<'E'\nx\nE\nnpm test", "+0 /r", "-1 /r"),
+            ("npm test <<E\ny\nE", "nothing", "nothing"),
+            ("npm test # all of it", "+0 /r", "-1 /r"),
+            ("echo 'npm test'", "nothing", "nothing"),
+            ("echo npm test", "nothing", "nothing"),
+            ("npm test 'x", "nothing", "nothing"),
+        ] {
+            assert_eq!(says(line, true, Some(0), "npm test"), success, "{line}");
+            assert_eq!(says(line, false, Some(1), "npm test"), failure, "{line}");
+        }
+    }
+
+    #[test]
+    fn hints_are_read_as_lines() {
+        for (line, hint, success) in [
+            ("npm test", "sudo npm test 2>&1", "+0 /r"),
+            ("CI=1 npm test", "env CI=1 npm test", "+0 /r"),
+            ("cd web && npm test", "cd web && npm test", "+0 /r"),
+            ("cd web && npm test 2>&1", "cd web && npm test", "+0 /r"),
+            ("cd api && npm test", "cd web && npm test", "nothing"),
+            ("npm test", "cd web && npm test", "nothing"),
+            ("npm ci && npm test", "npm ci && npm test", "+0 /r"),
+            ("npm ci  && npm test 2>&1", "npm ci && npm test", "+0 /r"),
+            ("npm ci; npm test", "npm ci && npm test", "nothing"),
+            ("npm test", "npm ci && npm test", "nothing"),
+            ("ps aux", "ps aux | grep node", "nothing"),
+            ("ps aux | grep node", "ps aux | grep node", "+0 /r"),
+            ("npm start &", "npm start &", "nothing"),
+            ("make | tee log", "make 2>&1 | tee log", "nothing"),
+            ("make", "make 2>&1 | tee log", "+0 /r"),
+            ("never say npm test", "never say npm test", "+0 /r"),
+            ("echo 'it", "echo  'it", "+0 /r"),
+            ("", "", "nothing"),
+            ("cd web", "cd web", "+0 /r"),
+        ] {
+            assert_eq!(says(line, true, Some(0), hint), success, "{line} | {hint}");
+        }
+    }
+
+    #[test]
+    fn a_hint_that_takes_long_to_read_is_not_read_in_passing() {
+        let context = Context::default();
+        let line = "npm test";
+        let outcome = CommandOutcome { command: line, ok: true, exit_code: None, context: &context };
+        let mut steps = Steps::in_passing();
+        let ran = Ran::new(&outcome, &mut steps).unwrap();
+        let long = format!("npm test '{}'", "x".repeat(60_000));
+        assert!(ran.says_of(&long, &mut steps).unwrap_err().takes_long());
+        assert!(ran.says_of("make", &mut steps).unwrap().is_none(), "most need not be read");
+    }
+}
