@@ -1,7 +1,7 @@
 //! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use super::plan::{File, Plan, PriorEntries, shell_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, login, within};
 use crate::args::Init;
+use crate::cmd::ask;
 use crate::{children, programs};
 
 /// The name under which changes are recorded that belong to no client.
@@ -134,13 +135,6 @@ fn agree(yes: bool, question: &str) -> Result<()> {
         return Err(Error::invalid("Nobody can be asked here; add --yes to make these changes."));
     }
     if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
-}
-
-fn ask(question: &str) -> bool {
-    let _ = write!(std::io::stderr(), "{question} [y/N] ");
-    let mut answer = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> Result<()> {
