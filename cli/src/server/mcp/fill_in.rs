@@ -19,6 +19,7 @@ use crate::kept as keeping;
 use crate::reach;
 use crate::server::session::backend::Backend;
 use crate::server::session::calls::MAX_INLINE_BYTES;
+use crate::server::session::status;
 
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
@@ -144,7 +145,7 @@ async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &F
         stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
     }
     if keeping::has_duration(&stored)
-        && let Ok(status) = backend.call("nudge.status", &RawValue::NULL.to_owned()).await
+        && let Ok(status) = backend.call("nudge.status", &status::asked_nothing()).await
         && let Some(why) = keeping::told(&status)
     {
         stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);

@@ -71,6 +71,11 @@ pub fn asked(schemas: bool) -> Box<RawValue> {
     to_raw_value(&json!({"schemas": schemas})).unwrap_or_default()
 }
 
+/// Returns the params of a method that takes none.
+pub fn asked_nothing() -> Box<RawValue> {
+    to_raw_value(&Map::new()).unwrap_or_default()
+}
+
 /// A method as `nudge.methods` tells it.
 // As of a [`Method`].
 #[allow(clippy::struct_excessive_bools)]
