@@ -230,6 +230,14 @@ there is nothing to say. NUDGE_HOOK_BYTES limits its text (2,000 bytes), NUDGE_H
     /// Stop the running server and all that stand by; the session ends.
     #[command(after_help = "Example:\n  nudge stop")]
     Stop,
+    /// Empty what is kept for next time.
+    #[command(after_help = "\
+Examples:
+  nudge forget           says how many, and asks
+  nudge forget --yes
+What a running session holds stays there until it ends, and is not kept any more; what is stored from then
+on is.")]
+    Forget(Forget),
     /// A method of another source than the hints.
     #[command(flatten)]
     Source(SourceVerb),
@@ -278,6 +286,14 @@ pub struct Serve {
     /// What the table of settings has flags for.
     #[command(flatten)]
     pub settings: SettingFlags,
+}
+
+/// `nudge forget`
+#[derive(Debug, ClapArgs)]
+pub struct Forget {
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `nudge recall`

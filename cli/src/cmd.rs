@@ -7,6 +7,7 @@ mod delete;
 mod doctor;
 mod edit;
 mod export;
+mod forget;
 mod get;
 mod import;
 mod init;
@@ -28,7 +29,7 @@ mod why;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Read as _, Write};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
 use nudge::{Error, ErrorKind, Result};
@@ -98,6 +99,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Config => config::run(&global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
+        Command::Forget(args) => forget::run(&args, &global),
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Stats => stats::run(&global),
@@ -213,6 +215,28 @@ fn parsed(result: &RawValue) -> Result<Value> {
 fn reworded(error: &Error, message: impl Into<String>) -> Error {
     let bare = Error::new(error.kind(), message);
     error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
+}
+
+/// Asks for consent, unless `yes`.
+///
+/// # Errors
+/// `E_INVALID` when nobody can be asked, or nobody consents.
+fn agree(yes: bool, question: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::invalid(format!("{question} Nobody can be asked here; add --yes.")));
+    }
+    if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
+}
+
+/// Asks whoever sits at the terminal.
+pub fn ask(question: &str) -> bool {
+    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Returns the text, or all of stdin for `-`.

@@ -12,7 +12,7 @@ use nudge::context::detect::{Detector, GitInfo};
 use nudge::context::infer;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
-use nudge_core::context::outside;
+use nudge_core::context::{outside, repository};
 use serde_json::{Map, Value};
 
 use crate::{children, programs};
@@ -130,19 +130,30 @@ impl Inference {
         }
     }
 
-    /// Infers from a folder. Git runs outside the lock, so that a hanging git delays no other call.
+    /// Infers from a folder.
     fn infer_folder(&self, cwd: &Path) -> nudge::ContextSpec {
+        self.look(cwd, |detector, asked| infer(cwd, detector, |_| asked()))
+    }
+
+    /// The repository that a folder lies in; `None` outside one, and where git does not answer.
+    pub fn repository(&self, cwd: &Path) -> Option<String> {
+        self.look(cwd, |detector, asked| repository(cwd, detector, |_| asked()))
+    }
+
+    /// Looks at a folder with the detector and, where git's files do not say enough, once more with what git says. Git
+    /// runs outside the lock, so that a hanging git delays no other call.
+    fn look<T>(&self, cwd: &Path, look: impl Fn(&mut Detector, &mut dyn FnMut() -> Option<GitInfo>) -> T) -> T {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
-        let here = infer(cwd, &mut detector(), |_| {
+        let here = look(&mut detector(), &mut || {
             unsure = true;
             None
         });
         if !unsure || !self.asks_git {
             return here;
         }
-        let asked = ask_git(cwd);
-        infer(cwd, &mut detector(), |_| asked)
+        let mut asked = ask_git(cwd);
+        look(&mut detector(), &mut || asked.take())
     }
 
     /// Sets the environment variables to send from now on: those that the scopes of the last call's

@@ -13,6 +13,8 @@ use anstyle::{AnsiColor, Style};
 use nudge_core::text::{escaped, is_hidden};
 use serde_json::Value;
 
+use crate::server::session::keeper::Ending;
+
 pub use doctor::doctor;
 pub use nudge_core::text::visible;
 pub use plain::plain;
@@ -114,6 +116,9 @@ pub fn stored(result: &Value) -> String {
     let fields = meta["scope"].as_object().map(|scope| scope.keys().cloned().collect::<Vec<_>>().join(","));
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
+    for told in [&result["reach"], &result["keeping"]].into_iter().filter_map(Value::as_str) {
+        let _ = writeln!(out, "  {}", visible(told));
+    }
     if let Some(variants @ 2..) = result["variants"].as_u64() {
         let _ = writeln!(out, "  the key has {variants} variants now; `nudge why` tells them apart");
     }
@@ -165,11 +170,32 @@ pub fn undone(result: &Value) -> String {
     out
 }
 
+/// The output of `stop`: what becomes of the hints.
+pub fn stopped(result: &Value) -> String {
+    let number = |name: &str| result[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
+    let place = match result["file"].as_str() {
+        Some(file) => Ok(visible(file)),
+        None => Err(visible(result["why"].as_str().unwrap_or_default())),
+    };
+    match (Ending { hints: number("hints"), kept: number("kept"), place }).told() {
+        told if told.is_empty() => "stopped\n".into(),
+        told => format!("stopped; {told}\n"),
+    }
+}
+
 /// The output of `import`.
 pub fn imported(result: &Value) -> String {
     let imported = result["imported"].as_u64().unwrap_or_default();
     let mut out =
         format!("{} imported {}, skipped {}\n", styled(GOOD, "✔"), plural(imported, "hint"), result["skipped"]);
+    if let Some(removed) = result["removed"].as_u64() {
+        let _ = writeln!(
+            out,
+            "  removed {} that {} stored before",
+            plural(removed, "hint"),
+            if removed == 1 { "was" } else { "were" }
+        );
+    }
     for error in result["errors"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "  {} {} {}", styled(BAD, "✘"), name(error), text(&error["reason"]));
     }

@@ -57,6 +57,11 @@ impl RunningSession {
         Self { inference: Inference::of_files_alone(), ..self }
     }
 
+    /// The repository that a folder lies in, if any.
+    pub fn repository(&self, cwd: &Path) -> Option<String> {
+        self.inference.repository(cwd)
+    }
+
     /// Calls a method that takes no context.
     ///
     /// # Errors

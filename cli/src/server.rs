@@ -21,7 +21,7 @@ pub mod watchdog;
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU16;
+use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::time::Duration;
 
 use nudge::{Error, Result, Service, Services};
@@ -42,6 +42,7 @@ use session::changes::{self, Changes, Touched};
 use session::control::Control;
 use session::history::History;
 use session::journal::SessionJournal;
+use session::keeper::Keeper;
 use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
@@ -106,6 +107,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
             let server = shared.open(*primary, None, calls).await?;
             if people {
                 say(&server.invitation(&settings.dir));
+                server.keeper.notice().iter().for_each(|notice| say(notice));
             }
             (Serving::AsPrimary(Box::new(server)), backend)
         }
@@ -166,7 +168,11 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
     };
     stop.send_replace(true);
     history.close();
-    ended.and(serving.leave(&settings.dir).await)
+    let told = ended.and(serving.leave(&settings.dir).await)?;
+    if people && !told.is_empty() {
+        say(&told);
+    }
+    Ok(())
 }
 
 /// Resolves when a test asks the server to panic.
@@ -213,6 +219,7 @@ struct PrimaryServer {
     watchdog: Watchdog,
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
+    keeper: Arc<Keeper>,
     file: ServerFile,
     session: SessionFile,
     member: Member,
@@ -236,6 +243,7 @@ impl PrimaryCalls {
             clock: Arc::clone(&primary.clock) as _,
             sources: Arc::clone(&primary.sources),
             journal: Arc::clone(&primary.journal),
+            keeper: Arc::clone(&primary.keeper),
             proxies: Arc::clone(&proxies),
             own: history.methods().into_iter().chain(primary.sources.shared_methods()).collect(),
             port: AtomicU16::new(port),
@@ -262,7 +270,7 @@ impl PrimaryCalls {
 impl Shared<'_> {
     /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
-        let Primary { lock, member: joined, listeners, token, sources, journal, file, session, .. } = primary;
+        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, file, session, .. } = primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -282,7 +290,14 @@ impl Shared<'_> {
         let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
         let watchdog = Watchdog::start(Arc::clone(&calls.proxies));
-        let control = Control::new(dir.clone(), Arc::clone(&journal), self.stop.clone());
+        let control = Control {
+            dir: dir.clone(),
+            journal: Arc::clone(&journal),
+            sources: Arc::clone(&sources),
+            keeper: Arc::clone(&keeper),
+            stop: self.stop.clone(),
+            ended: AtomicBool::new(false),
+        };
         let endpoint = http::Endpoint {
             door,
             service: calls.with(control),
@@ -301,8 +316,9 @@ impl Shared<'_> {
         tracing::info!(port = file.port, pid = file.pid, "serving");
         let connections = http::spawn(Listeners { tcp, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
+        keeper.start();
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));
-        Ok(PrimaryServer { connections, housekeeping, watchdog, sources, journal, file, session, member, lock })
+        Ok(PrimaryServer { connections, housekeeping, watchdog, sources, journal, keeper, file, session, member, lock })
     }
 
     /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
@@ -352,19 +368,23 @@ impl Serving {
         }
     }
 
-    /// Stops answering, and then leaves the session to the other members, if there are any.
-    async fn leave(self, dir: &RuntimeDir) -> Result<()> {
+    /// Stops answering, and then leaves the session to the other members, if there are any. When there are none,
+    /// returns what becomes of the hints, for people.
+    async fn leave(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
-                let PrimaryServer { lock, member, sources, journal, connections, housekeeping, watchdog, .. } = *server;
+                let PrimaryServer { lock, member, sources, journal, keeper, .. } = *server;
+                let PrimaryServer { connections, housekeeping, watchdog, .. } = *server;
                 // Closing the sources may take its time.
                 drop(watchdog);
                 housekeeping.abort();
                 connections.drained(DRAIN_TIMEOUT).await;
                 sources.close();
                 let journal = journal.close();
-                if lock.is_named(dir) {
-                    dir.end(Some(lock), member, journal)?;
+                // Before the next PRIMARY can be there.
+                keeper.close();
+                if lock.is_named(dir) && dir.end(Some(lock), member, journal)? {
+                    return Ok(keeper.ending(sources.hints()).told());
                 }
                 // Without the name, the files in the directory may be another PRIMARY's and stay.
             }
@@ -372,15 +392,17 @@ impl Serving {
                 feed.abort();
                 match waiting.leave() {
                     Some(Turn::Primary(won)) => {
-                        let Primary { lock, sources, journal, .. } = *won;
+                        let Primary { lock, sources, journal, keeper, .. } = *won;
                         sources.close();
-                        dir.end(Some(lock), member, journal.close())?;
+                        let journal = journal.close();
+                        keeper.close();
+                        dir.end(Some(lock), member, journal)?;
                     }
                     Some(Turn::SessionOver | Turn::Unseated) | None => drop(dir.end(None, member, None)?),
                 }
             }
         }
-        Ok(())
+        Ok(String::new())
     }
 }
 

@@ -83,6 +83,20 @@ static OWN: &[Setting] = &[
         about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
     },
     Setting {
+        name: "default_reach",
+        kind: Kind::OneOf(&["repo", "everywhere"]),
+        default: "repo",
+        flag: Flag::Value("REACH"),
+        about: "Where a hint stored without a scope applies: in the repository it is stored in, or everywhere",
+    },
+    Setting {
+        name: "keep",
+        kind: Kind::Switch,
+        default: "0",
+        flag: Flag::On,
+        about: "Keep hints for next time, in nudge/kept.json in the system's folder for state; their ttl is P365D then unless default_ttl is set",
+    },
+    Setting {
         name: "suggest_max",
         kind: Kind::Count,
         default: "20",
@@ -138,6 +152,12 @@ pub fn defaults() -> Values {
     let mut values = Values::default();
     table().for_each(|setting| values.or_default(setting));
     values
+}
+
+/// Nudge's folder for state, which programs keep but nobody copies elsewhere; `None` where the system has none.
+pub fn state_dir() -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("nudge"))
 }
 
 /// The folder in which sources keep files.
@@ -253,6 +273,9 @@ impl Args for SettingFlags {
             let Some(long) = setting.long() else { return command };
             let arg = Arg::new(setting.name).long(long);
             let arg = match setting.flag {
+                Flag::On => {
+                    arg.action(ArgAction::SetTrue).help(format!("{} ({}=1)", setting.about, setting.variable()))
+                }
                 Flag::Off => arg.action(ArgAction::SetTrue).help(format!(
                     "Do not {} ({}=0)",
                     lower(setting.about),
@@ -279,6 +302,7 @@ impl FromArgMatches for SettingFlags {
         let mut flags = Vec::new();
         for setting in table().filter(|setting| setting.long().is_some()) {
             let text = match (setting.flag, setting.kind) {
+                (Flag::On, _) => matches.get_flag(setting.name).then(|| "1".to_owned()),
                 (Flag::Off, _) => matches.get_flag(setting.name).then(|| "0".to_owned()),
                 (_, Kind::Count) => matches.get_one::<usize>(setting.name).map(usize::to_string),
                 (_, Kind::List) => {

@@ -75,9 +75,9 @@ pub use view::View;
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Confirmed, Counts, Delete, Deleted, Deletion, Deletions,
     EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported, Limits,
-    Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Recall, Recalled, SessionStats, SetHint,
-    SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo, Undone, Why,
-    WhyVariant, Whys, methods,
+    Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
+    SetHint, SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo,
+    Undone, Why, WhyVariant, Whys, methods,
 };
 #[doc(no_inline)]
 pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};

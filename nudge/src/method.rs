@@ -40,7 +40,7 @@ pub use nudge_core::suggest::{
 pub use nudge_core::table::{NoParams, schema};
 pub use outcome::{Matched, MatchedHint};
 pub use query::{Query, QueryRow, QueryRows};
-pub use set::{SetHint, SetResult};
+pub use set::{Reach, SetHint, SetResult};
 pub use stats::Stats;
 pub use status::{Limits, Status};
 pub use suggest::{SuggestedHint, Suggestion, Suggestions};

@@ -8,6 +8,7 @@ use nudge::Result;
 use serde_json::{Value, json};
 
 use super::config::{Config, Form};
+use super::permission::{Grant, Permission, tools};
 use super::plan::shell_line;
 use super::within;
 
@@ -25,11 +26,23 @@ pub struct Client {
     pub hooks: Option<fn(&ClientFolders) -> Hooks>,
     /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
     pub plugin: Option<fn(&ClientFolders) -> Plugin>,
+    /// What lets it use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that asks
+    /// nobody, or notes the answers where nobody else writes.
+    pub permission: Option<fn(&ClientFolders) -> Permission>,
+    /// The same for the tools of the plugin.
+    pub plugin_permission: Option<fn(&ClientFolders) -> Permission>,
     /// A folder or file by which the client is found when its command is not.
     pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
 impl Client {
+    /// Returns what lets the user's client use the tools without asking. A project's settings give no permission: that is
+    /// each user's own.
+    pub fn permission(&self, place: &ClientFolders) -> Option<Permission> {
+        let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
+        given.filter(|_| place.project.is_none()).map(|permission| permission(place))
+    }
+
     /// Returns the file in which Nudge's plugin is switched on; `None` when it is not.
     pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
@@ -181,8 +194,24 @@ const CLAUDE: Client = Client {
         form: Form::Json,
         path: &["enabledPlugins", "nudge@nudge"],
     }),
+    permission: Some(|place| claude_permission(place, "mcp__nudge")),
+    plugin_permission: Some(|place| claude_permission(place, "mcp__plugin_nudge_nudge")),
     trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
+
+/// Returns the rules for every tool of a server: a wildcard would also allow what a later version brings.
+fn claude_permission(place: &ClientFolders, server: &str) -> Permission {
+    Permission {
+        file: claude_settings(place),
+        form: Form::Json,
+        grant: Grant::Names {
+            list: &["permissions", "allow"],
+            names: tools().into_iter().map(|tool| format!("{server}__{tool}")).collect(),
+            covered_by: vec![server.to_owned(), format!("{server}__*")],
+            makes: true,
+        },
+    }
+}
 
 fn claude_settings(place: &ClientFolders) -> PathBuf {
     place.file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json"))
@@ -208,12 +237,22 @@ const CODEX: Client = Client {
         trust: Some(codex_config(place)),
     }),
     plugin: Some(|place| Plugin { file: codex_config(place), form: Form::Toml, path: &["plugins", "nudge@nudge"] }),
+    permission: Some(|place| Permission {
+        file: codex_config(place),
+        form: Form::Toml,
+        grant: Grant::Values(vec![value(&["mcp_servers", "nudge", "default_tools_approval_mode"], "approve")]),
+    }),
+    plugin_permission: None,
     trace: |place| place.folder("CODEX_HOME", ".codex"),
 };
 
 /// Returns the user's own configuration file, to which Codex itself writes.
 fn codex_config(place: &ClientFolders) -> PathBuf {
     place.folder("CODEX_HOME", ".codex").join("config.toml")
+}
+
+fn value(path: &[&str], value: impl Into<Value>) -> (Vec<String>, Value) {
+    (path.iter().map(|&name| name.to_owned()).collect(), value.into())
 }
 
 const CURSOR: Client = Client {
@@ -236,6 +275,18 @@ const CURSOR: Client = Client {
         trust: None,
     }),
     plugin: None,
+    permission: Some(|place| Permission {
+        file: place.home.join(".cursor/permissions.json"),
+        form: Form::Json,
+        grant: Grant::Names {
+            list: &["mcpAllowlist"],
+            names: tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
+            covered_by: vec!["nudge:*".into(), "*:*".into()],
+            // Such a list takes the place of the one in Cursor's own settings.
+            makes: false,
+        },
+    }),
+    plugin_permission: None,
     trace: |place| place.home.join(".cursor"),
 };
 
@@ -255,6 +306,9 @@ const VSCODE: Client = Client {
     },
     hooks: None,
     plugin: None,
+    // It notes the answers in a store of its own.
+    permission: None,
+    plugin_permission: None,
     trace: vscode_folder,
 };
 
@@ -287,6 +341,12 @@ const GEMINI: Client = Client {
         trust: None,
     }),
     plugin: None,
+    permission: Some(|place| Permission {
+        file: gemini_settings(place),
+        form: Form::Json,
+        grant: Grant::Values(vec![value(&["mcpServers", "nudge", "trust"], true)]),
+    }),
+    plugin_permission: None,
     trace: |place| gemini_home(place).join(".gemini"),
 };
 
@@ -316,6 +376,9 @@ const OPENCODE: Client = Client {
     },
     hooks: None,
     plugin: None,
+    // It asks only where its user has told it to.
+    permission: None,
+    plugin_permission: None,
     trace: |place| place.folder("XDG_CONFIG_HOME", ".config").join("opencode"),
 };
 
@@ -332,6 +395,17 @@ const ZED: Client = Client {
     },
     hooks: None,
     plugin: None,
+    permission: Some(|place| {
+        let allowed = |tool: String| {
+            value(&["agent", "tool_permissions", "tools", &format!("mcp:nudge:{tool}"), "default"], "allow")
+        };
+        Permission {
+            file: zed_folder(place).join("settings.json"),
+            form: Form::Json,
+            grant: Grant::Values(tools().into_iter().map(allowed).collect()),
+        }
+    }),
+    plugin_permission: None,
     trace: zed_folder,
 };
 

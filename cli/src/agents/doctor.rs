@@ -71,7 +71,7 @@ impl Check {
 }
 
 /// Reports on each client: `{"client", "title", "checks": [{"name", "ok", "ms"?, "detail"?, "fix"?}]}`, with
-/// the checks `configured`, `binary`, `handshake`, `hook` and `proof`.
+/// the checks `configured`, `binary`, `handshake`, `allowed`, `hook` and `proof`.
 ///
 /// # Errors
 /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there; `E_UNAVAILABLE` when there is no
@@ -137,6 +137,7 @@ impl Patient<'_> {
     fn examine(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let mut served = self.server(&mut checks);
+        checks.push(self.settings.allowed());
         let hint = TestHint::new();
         let put = served.as_mut().map(|served| self.put(&hint, served));
         match self.settings.hooked() {

@@ -1,7 +1,7 @@
 //! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,8 +13,9 @@ use super::config::text_of;
 use super::here::InitPaths;
 use super::plan::{File, Plan, PriorEntries, shell_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
-use super::{agents_md, login, within};
+use super::{agents_md, keep, login, within};
 use crate::args::Init;
+use crate::cmd::ask;
 use crate::{children, programs};
 
 /// The name under which changes are recorded that belong to no client.
@@ -38,54 +39,50 @@ pub fn run(args: &Init) -> Result<String> {
         Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
         chosen => chosen?,
     };
-    let (mut clients, mut broken, mut shown) = (Vec::new(), Vec::new(), String::new());
-    for client in chosen {
-        let title = client.title;
-        if let Some(file) = client.plugin_file(&here.place) {
-            let file = file.display();
-            let _ = writeln!(shown, "{title}: nothing to change, the plugin that {file} switches on brings it all");
-            continue;
-        }
-        match Plan::new(client, &here.place, here.has_program(client)) {
-            Ok(plan) if plan.is_empty() => drop(writeln!(shown, "{title}: nothing to change")),
-            Ok(plan) => {
-                let _ = write!(shown, "{title}\n{}", plan.tell());
-                clients.push(client);
-            }
-            Err(error) => broken.push(named(client, &error)),
-        }
-    }
+    let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
     let wants_block = args.agents_md && agents_md::plan()?.inspect(|file| shown += &file.diff()).is_some();
+    // A project is shared, and what is kept is each user's own.
+    let keeping = if args.project { None } else { keep::plan()? };
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
     // An existing unit is updated like all other files.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
-    if let Some(unit) = unit.as_ref().filter(|_| wants_unit) {
-        shown += &unit.diff();
+    for file in keeping.iter().chain(unit.as_ref().filter(|_| wants_unit)) {
+        shown += &file.diff();
     }
     if args.print {
         return refused_or(&broken, shown);
     }
     tell(shown.trim_end());
-    if clients.is_empty() && !wants_block && !wants_unit {
+    let changes = wants_block || wants_unit || wanted.iter().any(|wanted| wanted.entries);
+    if !changes && keeping.is_none() && wanted.is_empty() {
         let done = if broken.is_empty() { "nothing to change\n" } else { "" };
         return refused_or(&broken, done.into());
     }
-    agree(args.yes, "Make these changes?")?;
+    if changes && !agreed(args.yes, "Make these changes?")? {
+        return Err(Error::invalid("Nothing was changed."));
+    }
+    for wanted in wanted.iter_mut().filter(|wanted| wanted.allow) {
+        let question = format!("Let {} use Nudge's tools without asking?", wanted.client.title);
+        wanted.allow = agreed(args.yes, &question)?;
+    }
+    let wants_keeping = keeping.is_some() && agreed(args.yes, "Keep hints for next time?")?;
+    let keeps = wants_keeping || keep::is_on();
+    if !keeps && !args.project {
+        tell("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
+    }
     let mut starts_now = args.login;
-    if let (Some(unit), false) = (&unit, wants_unit) {
-        if args.yes {
-            tell("Hints end with the last agent; `nudge init --login` has a server from your login on.");
-        } else {
-            tell(unit.diff().trim_end());
-            starts_now = ask("Hints end with the last agent. Start a server at your login, too?");
-            wants_unit = starts_now;
-        }
+    // Hints that are kept outlive the agents by themselves.
+    if let (Some(unit), false, false, false) = (&unit, wants_unit, keeps, args.yes) {
+        tell(unit.diff().trim_end());
+        starts_now = ask("Hints end with the last agent. Start a server at your login, too?");
+        wants_unit = starts_now;
     }
     let mut record = Record::open(&here.record)?;
     let mut done = String::new();
-    for client in clients {
-        match carry_out(client, &here, &mut record) {
+    for Wanted { client, entries, allow } in wanted {
+        match carry_out(client, allow, &here, &mut record) {
+            Ok(()) if !entries && !allow => {}
             Ok(()) => drop(writeln!(done, "{}: ready; restart it", client.title)),
             Err(error) => broken.push(named(client, &error)),
         }
@@ -93,7 +90,8 @@ pub fn run(args: &Init) -> Result<String> {
     // Files are read again, as the question may have waited for long.
     let block = if wants_block { agents_md::plan()? } else { None };
     let unit = if wants_unit { login::plan(&here.place)? } else { None };
-    for file in block.into_iter().chain(unit) {
+    let keeping = if wants_keeping { keep::plan()? } else { None };
+    for file in block.into_iter().chain(unit).chain(keeping) {
         apply(OURS, PriorEntries::default(), &file, &here, &mut record)?;
         let _ = writeln!(done, "{}: written", file.path.display());
     }
@@ -104,6 +102,47 @@ pub fn run(args: &Init) -> Result<String> {
         done += "Codex asks once whether it may run the hooks.\n";
     }
     refused_or(&broken, done)
+}
+
+/// A client with something to change.
+struct Wanted {
+    client: &'static Client,
+    /// The server's entry or hooks are missing.
+    entries: bool,
+    /// The client asks before it uses the tools, and need not.
+    allow: bool,
+}
+
+/// What a look at all clients found.
+#[derive(Default)]
+struct Looked {
+    wanted: Vec<Wanted>,
+    broken: Vec<Error>,
+    /// For people.
+    shown: String,
+}
+
+fn look(here: &InitPaths, chosen: Vec<&'static Client>) -> Looked {
+    let mut looked = Looked::default();
+    for client in chosen {
+        let title = client.title;
+        let plan = |allow| Plan::new(client, &here.place, here.has_program(client), allow);
+        match plan(true).and_then(|whole| Ok((whole, plan(false)?))) {
+            Ok((whole, _)) if whole.is_empty() => {
+                let why = client.plugin_file(&here.place).map_or_else(String::new, |file| {
+                    format!(", the plugin that {} switches on brings it all", file.display())
+                });
+                let _ = writeln!(looked.shown, "{title}: nothing to change{why}");
+            }
+            Ok((whole, entries)) => {
+                let _ = write!(looked.shown, "{title}\n{}", whole.tell());
+                let allow = whole.files != entries.files;
+                looked.wanted.push(Wanted { client, entries: !entries.is_empty(), allow });
+            }
+            Err(error) => looked.broken.push(named(client, &error)),
+        }
+    }
+    looked
 }
 
 /// Puts the client's title before an error's message.
@@ -126,26 +165,16 @@ fn tell(text: &str) {
 }
 
 /// Asks for consent, unless `yes`.
-fn agree(yes: bool, question: &str) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
+fn agreed(yes: bool, question: &str) -> Result<bool> {
+    if !yes && !std::io::stdin().is_terminal() {
         return Err(Error::invalid("Nobody can be asked here; add --yes to make these changes."));
     }
-    if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
+    Ok(yes || ask(question))
 }
 
-fn ask(question: &str) -> bool {
-    let _ = write!(std::io::stderr(), "{question} [y/N] ");
-    let mut answer = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> Result<()> {
+fn carry_out(client: &'static Client, allow: bool, here: &InitPaths, record: &mut Record) -> Result<()> {
     let place = &here.place;
-    let Plan { mut files, command, stood } = Plan::new(client, place, here.has_program(client))?;
+    let Plan { mut files, command, stood } = Plan::new(client, place, here.has_program(client), allow)?;
     if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
         let failed = ask_client(&words).err();
@@ -159,7 +188,7 @@ fn carry_out(client: &'static Client, here: &InitPaths, record: &mut Record) -> 
             tell(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
         // The command may have changed the hooks' file too, or done less than it was asked to.
-        files = Plan::new(client, place, false)?.files;
+        files = Plan::new(client, place, false, allow)?.files;
     }
     files.iter().try_for_each(|file| apply(client.name, stood.clone(), file, here, record))
 }
@@ -218,7 +247,9 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
         return Ok("nothing to undo\n".into());
     }
     tell(&files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display())));
-    agree(args.yes, "Take Nudge out of them?")?;
+    if !agreed(args.yes, "Take Nudge out of them?")? {
+        return Err(Error::invalid("Nothing was changed."));
+    }
     record.changes = kept;
     let (mut done, mut broken) = (String::new(), Vec::new());
     for (path, changes) in files.into_iter().rev() {
@@ -267,6 +298,9 @@ fn take_out(here: &InitPaths, path: &Path, first: &Change, now: &str) -> Result<
     } else if login::is_unit(&here.place, path) {
         remove(path)?;
         first.remove_folders();
+    } else if keep::is_settings(path) {
+        let Some(file) = keep::removal(path)? else { return Ok("") };
+        write(path, &file.after)?;
     } else {
         let Some(text) = agents_md::without(now) else { return Ok("") };
         write(path, &text)?;

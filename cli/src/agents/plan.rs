@@ -22,7 +22,7 @@ pub struct Plan {
 }
 
 /// A change of a file.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct File {
     pub path: PathBuf,
     /// The text before; `None` for a new file.
@@ -37,6 +37,9 @@ pub struct PriorEntries {
     words: Map<String, Value>,
     /// The events that had a handler.
     events: Vec<String>,
+    /// The permissions that were given already; absent in records of older versions.
+    #[serde(default)]
+    allowed: Vec<String>,
 }
 
 /// The fields of an entry that Nudge sets; all others are the user's.
@@ -55,24 +58,43 @@ impl PriorEntries {
             let there = hooks.events.iter().filter(|(event, matcher)| is_there(hooks, config, event, *matcher));
             there.map(|(event, _)| (*event).to_owned()).collect()
         });
-        Self { words: WORDS.iter().filter_map(word).collect(), events: events.unwrap_or_default() }
+        Self { words: WORDS.iter().filter_map(word).collect(), events: events.unwrap_or_default(), allowed: Vec::new() }
     }
 }
 
 impl Plan {
-    /// Plans entries that are missing or start a binary that has moved. `has_program` is true when
-    /// the client's own command can be run.
+    /// Plans entries that are missing or start a binary that has moved, and with `allow` the permission to use the tools
+    /// without asking. `has_program` is true when the client's own command can be run. A plugin brings all but the
+    /// permission.
     ///
     /// # Errors
     /// `E_INVALID`, with the position, for a file that is broken; and for an entry `nudge` that starts something else.
-    pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool) -> Result<Self> {
+    pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
+        let (mut command, mut stood) = (None, PriorEntries::default());
+        if client.plugin_file(place).is_none() {
+            (command, stood) = Self::entries(client, place, has_program, &mut configs)?;
+        }
+        if let Some(permission) = client.permission(place).filter(|_| allow) {
+            let at = open(&mut configs, place, &permission.file, permission.form)?;
+            stood.allowed = permission.stood(&configs[at]);
+            permission.add(&mut configs[at])?;
+        }
+        Ok(Self { files: changed(configs), command, stood })
+    }
+
+    /// Plans the server's entry and the hooks.
+    fn entries(
+        client: &'static Client,
+        place: &ClientFolders,
+        has_program: bool,
+        configs: &mut Vec<Config>,
+    ) -> Result<(Option<(Vec<String>, PathBuf)>, PriorEntries)> {
         let server = (client.server)(place);
-        let at = open(&mut configs, place, &server.file, server.form)?;
+        let at = open(configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));
-        let hooks = hooks
-            .map(|hooks| Ok::<_, Error>((open(&mut configs, place, &hooks.file, Form::Json)?, hooks)))
-            .transpose()?;
+        let hooks =
+            hooks.map(|hooks| Ok::<_, Error>((open(configs, place, &hooks.file, Form::Json)?, hooks))).transpose()?;
         let stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
         let stands = configs[at].get(server.path);
         let mut command = None;
@@ -100,7 +122,7 @@ impl Plan {
         if let Some((at, hooks)) = hooks {
             add_hooks(&mut configs[at], &hooks)?;
         }
-        Ok(Self { files: changed(configs), command, stood })
+        Ok((command, stood))
     }
 
     /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that
@@ -131,6 +153,13 @@ impl Plan {
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place)).filter(|hooks| hooks.file == path) {
             let at = open(&mut configs, place, path, Form::Json)?;
             remove_hooks(&mut configs[at], &hooks, stood);
+        }
+        for permission in [client.permission, client.plugin_permission].into_iter().flatten() {
+            let permission = permission(place);
+            if permission.file == path && place.project.is_none() {
+                let at = open(&mut configs, place, path, permission.form)?;
+                permission.remove(&mut configs[at], &stood.allowed);
+            }
         }
         Ok(changed(configs).pop())
     }

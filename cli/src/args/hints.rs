@@ -55,7 +55,7 @@ pub struct Set {
     /// Folders, as globs.
     #[arg(long, value_name = "GLOB")]
     pub scope_cwd_glob: Vec<String>,
-    /// Repositories.
+    /// Repositories; `.` is the one you are in.
     #[arg(long, value_delimiter = ',', value_name = "REPO")]
     pub scope_repo: Vec<String>,
     /// Branches, as globs.
@@ -70,6 +70,13 @@ pub struct Set {
     /// An environment variable and a value it may have; repeat it for more values or variables.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub scope_env: Vec<(String, String)>,
+    /// This repository and this folder with all below it.
+    #[arg(long, conflicts_with_all = ["everywhere", "variant", "scope_repo", "scope_cwd_glob"])]
+    pub here: bool,
+    /// No scope: not even that of the repository you are in, which a hint gets otherwise.
+    #[arg(long, conflicts_with_all = ["variant", "scope_cwd_glob", "scope_repo", "scope_branch", "scope_os",
+        "scope_env_required", "scope_env"])]
+    pub everywhere: bool,
     /// Update this variant and keep its scope; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -289,6 +296,9 @@ pub struct Import {
     /// The secret guard's findings are false alarms.
     #[arg(long)]
     pub allow_secret: bool,
+    /// Do not ask before `--mode replace` removes what is stored.
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// What happens to hints that are already stored.

@@ -1,13 +1,14 @@
 //! `nudge import`
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _, stderr, stdin};
 
 use nudge::{Error, Result, Service as _};
 use serde::Serialize;
+use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::{CommandOutput, RunningSession, raw, text_or_stdin};
+use super::{CommandOutput, RunningSession, ask, parsed, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
 use crate::output;
 use crate::server::MAX_BODY_BYTES;
@@ -44,7 +45,21 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
     let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
     let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
     let session = RunningSession::open(global)?;
+    if args.mode == Mode::Replace && !args.yes {
+        agree_to_replace(&session, args)?;
+    }
     session.render(&session.remote.call("nudge.import", &raw(&params)?)?, output::imported)
+}
+
+/// Asks whoever sits at a terminal before what is stored is removed. Scripts are not asked: they have said it.
+fn agree_to_replace(session: &RunningSession, args: &Import) -> Result<()> {
+    if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
+        return Ok(());
+    }
+    let hints = parsed(&session.call("nudge.status", &Map::new())?)?["hints"].as_u64().unwrap_or_default();
+    let is = if hints == 1 { "1 hint is" } else { &format!("{hints} hints are") };
+    let is_fine = hints == 0 || ask(&format!("{is} stored, and --mode replace removes all. Go on?"));
+    if is_fine { Ok(()) } else { Err(invalid("Nothing was changed.".into())) }
 }
 
 /// Returns the payload of a whole `export --json` result.

@@ -21,7 +21,7 @@ use crate::server::session::history::History;
 use crate::server::session::role::{self, Asks, ServeSettings};
 use crate::server::token::Token;
 use crate::server::{self, Stdio, log};
-use crate::settings;
+use crate::{reach, settings};
 
 /// The arguments and settings of `nudge serve`.
 struct ServeArgs {
@@ -54,6 +54,7 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         allow_host: values.list("allow_host"),
         asks: asks(&values)?,
         journal: values.is_on("journal"),
+        keep: values.is_on("keep"),
         data: settings::data_dir(&values),
         values: Arc::new(values.clone()),
     };
@@ -76,22 +77,37 @@ fn serve(args: ServeArgs) -> Result<()> {
         // A server that cannot log still serves.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
-    let stdio =
-        if args.detached || for_people { Stdio::Off } else { Stdio::Mcp(Some(Arc::new(StdioClient::default()))) };
+    let stdio = if args.detached || for_people {
+        Stdio::Off
+    } else {
+        let limits = reach::is_of_repository(&settings.values);
+        Stdio::Mcp(Some(Arc::new(StdioClient { inference: Inference::default(), limits })))
+    };
     server::run(role, &settings, &history, stdio)
 }
 
 /// Infers the context of the stdio client.
-#[derive(Default)]
-struct StdioClient(Inference);
+struct StdioClient {
+    inference: Inference,
+    /// True when hints without a scope are limited to the client's repository.
+    limits: bool,
+}
 
 impl FillIn for StdioClient {
     fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &Map<String, Value>, look: Look) -> Inferred {
-        self.0.infer(usage, given, || client_cwd(meta), look)
+        self.inference.infer(usage, given, || client_cwd(meta), look)
     }
 
     fn learn(&self, names: EnvNames) {
-        self.0.learn(names);
+        self.inference.learn(names);
+    }
+
+    fn limits(&self) -> bool {
+        self.limits
+    }
+
+    fn reach(&self, meta: &Map<String, Value>) -> Option<String> {
+        self.inference.repository(&client_cwd(meta).filter(|_| self.limits)?)
     }
 }
 

@@ -7,9 +7,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use nudge_client::process_cwd;
+
 use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
 use crate::args::{Global, Set, ValueKind, split_globs};
-use crate::output;
+use crate::{kept, output, reach, settings};
 
 /// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
@@ -35,9 +37,65 @@ pub fn run(args: &Set, global: &Global) -> Result<CommandOutput> {
     add(&mut rest, "variant", args.variant.clone());
     add(&mut rest, "if_match_version", args.if_match_version);
     add(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
-    let params = Params { component: &args.component, key: &args.key, value, meta: meta(args), rest };
+    let mut meta = meta(args);
+    let values = settings::read()?;
     let session = RunningSession::open(global)?;
-    session.render(&session.remote.call("nudge.set_hint", &raw(&params)?)?, output::stored)
+    let limited_to = limit(args, &mut meta, || reach::is_of_repository(&values), &session)?;
+    let params = Params { component: &args.component, key: &args.key, value, meta, rest };
+    let mut stored = session.remote.call(reach::SET_HINT, &raw(&params)?)?;
+    if let Some(repo) = limited_to {
+        let told = reach::told(&repo, "--everywhere");
+        stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
+    }
+    if kept::has_duration(&stored)
+        && let Some(why) = session.call("nudge.status", &Map::new()).ok().and_then(|status| kept::told(&status))
+    {
+        stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);
+    }
+    session.render(&stored, output::stored)
+}
+
+/// Says where a hint applies: replaces the shorthands for this repository and this folder, and limits a hint without a
+/// scope to the repository. Returns the repository when it was added so.
+fn limit(
+    args: &Set,
+    meta: &mut Map<String, Value>,
+    by_default: impl FnOnce() -> bool,
+    session: &RunningSession,
+) -> Result<Option<String>> {
+    let here = |what: &str| {
+        process_cwd().ok_or_else(|| Error::invalid(format!("{what} needs a folder; go to one that is there.")))
+    };
+    if args.here {
+        let cwd = here("--here")?;
+        let folder =
+            cwd.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; name a scope."))?;
+        let mut scope = scope_of(meta);
+        scope.insert("cwd_glob".into(), reach::below(folder).into());
+        add(&mut scope, "repo", session.repository(&cwd));
+        meta.insert("scope".into(), scope.into());
+    } else if args.scope_repo.iter().any(|repo| repo == ".") {
+        let outside = || Error::invalid("This folder is in no repository that has a name; name one instead of `.`.");
+        let repo = session.repository(&here("--scope-repo .")?).ok_or_else(outside)?;
+        let repos: Vec<_> = args.scope_repo.iter().map(|name| if name == "." { &repo } else { name }).collect();
+        let mut scope = scope_of(meta);
+        scope.insert("repo".into(), json!(repos));
+        meta.insert("scope".into(), scope.into());
+    } else if !args.everywhere && args.variant.is_none() && !meta.contains_key("scope") && by_default() {
+        let repo = process_cwd().and_then(|cwd| session.repository(&cwd));
+        if let Some(repo) = &repo {
+            meta.insert("scope".into(), json!({"repo": repo}));
+        }
+        return Ok(repo);
+    }
+    Ok(None)
+}
+
+fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
+    match meta.remove("scope") {
+        Some(Value::Object(scope)) => scope,
+        _ => Map::new(),
+    }
 }
 
 /// Builds the value in the form that `--type` names.

@@ -57,7 +57,7 @@ impl Tour {
         let nudge = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
         let folder = std::env::temp_dir().join(format!("nudge-try-{}", std::process::id()));
         let mut serve = Command::new(&nudge);
-        serve.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", &folder);
+        serve.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", &folder).env("NUDGE_KEEP", "0");
         // Holding stdin open keeps the server alive as long as the tour.
         let server = serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let tour = Self { server: server.map_err(|_| failed("the server cannot be started"))?, folder, nudge };

@@ -34,7 +34,7 @@ use tools::OfferedTools;
 /// hosts cut them at 2 KB.
 const INSTRUCTIONS: [&str; 2] = [
     "\
-Nudge remembers small facts about this workspace for the session: the command that builds, runs or \
+Nudge remembers small facts about this workspace: the command that builds, runs or \
 tests a component, a folder, an environment switch, a fix. Components are services, modules or folders; \
 keys name the fact (build, test, run, dir, fix-...).\n\
 - Before you build, test, run or look for something: nudge_get_hint, or nudge_query when you do not know the key.\n\
@@ -178,8 +178,21 @@ impl Tools {
 impl Tools {
     fn instructions(&self) -> String {
         let [intro, end] = INSTRUCTIONS;
-        let guides = self.offered().guides.iter().fold(String::new(), |all, guide| format!("{all}- {guide}\n"));
-        format!("{intro}{guides}{end}")
+        let offered = self.offered();
+        let guides = offered.guides.iter().fold(String::new(), |all, guide| format!("{all}- {guide}\n"));
+        let lasts = match offered.keeps {
+            Some(true) => "- Hints are kept for next time; meta.ttl `session` is for what holds only now.\n",
+            Some(false) => {
+                "- Hints end with the session, whatever their ttl: keeping is off, `nudge init` switches it on.\n"
+            }
+            None => "",
+        };
+        let reach = if self.filler.as_ref().is_some_and(|filler| filler.limits()) {
+            "- A hint without a scope is for this repository; reach `everywhere` is for what holds in all.\n"
+        } else {
+            ""
+        };
+        format!("{intro}{guides}{reach}{lasts}{end}")
     }
 }
 

@@ -6,6 +6,7 @@ pub mod changes;
 pub mod control;
 pub mod history;
 pub mod journal;
+pub mod keeper;
 pub mod open;
 pub mod proxies;
 pub mod role;

@@ -53,6 +53,8 @@ fn clean(command: &mut Command) {
     }
     // Nor does the settings file of whoever runs the tests count.
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
+    // The tests run in a repository, to which their hints would be limited.
+    command.env("NUDGE_DEFAULT_REACH", "everywhere");
 }
 
 /// The command with the demo source, which cargo builds beside the tests.

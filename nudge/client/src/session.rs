@@ -25,6 +25,9 @@ pub struct SessionFile {
     /// The bearer token that callers show; absent when servers ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Whether its hints are to be kept for next time, as its first PRIMARY was told; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<bool>,
 }
 
 impl fmt::Debug for SessionFile {
@@ -34,6 +37,7 @@ impl fmt::Debug for SessionFile {
             .field("created_at", &self.created_at)
             .field("port", &self.port)
             .field("token", &self.token.as_ref().map(|_| "[secret]"))
+            .field("keep", &self.keep)
             .finish()
     }
 }

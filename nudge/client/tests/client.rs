@@ -24,7 +24,7 @@ fn home() -> (TempDir, RuntimeDir) {
 }
 
 fn session() -> SessionFile {
-    SessionFile { id: "one".into(), created_at: 1, port: 0, token: None }
+    SessionFile { id: "one".into(), created_at: 1, port: 0, token: None, keep: None }
 }
 
 fn params() -> Box<RawValue> {

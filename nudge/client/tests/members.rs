@@ -56,7 +56,7 @@ fn puppet() {
 }
 
 fn session() -> SessionFile {
-    SessionFile { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()) }
+    SessionFile { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()), keep: None }
 }
 
 fn puppet_in(home: &Home) -> Puppet {

@@ -77,13 +77,14 @@ fn the_session_file_reads_back() {
     let (_home, dir, _) = fresh();
     let lock = dir.try_lock().unwrap().unwrap();
     let path = dir.path().join("session");
-    let session = SessionFile { id: "a".into(), created_at: 7, port: 8765, token: Some("swordfish".into()) };
+    let session =
+        SessionFile { id: "a".into(), created_at: 7, port: 8765, token: Some("swordfish".into()), keep: None };
     assert_eq!(dir.session(), SessionState::Unknown);
     dir.write_session(&lock, &session).unwrap();
     assert_eq!(dir.session(), SessionState::Lives(session.clone()));
     assert!(!format!("{:?}", dir.session()).contains("swordfish"));
     fs::write(&path, r#"{"id":"b","created_at":8,"new":[]}"#).unwrap();
-    let newer = SessionFile { id: "b".into(), created_at: 8, port: 0, token: None };
+    let newer = SessionFile { id: "b".into(), created_at: 8, port: 0, token: None, keep: None };
     assert_eq!(dir.session(), SessionState::Lives(newer));
     fs::write(&path, "{}").unwrap();
     assert_eq!(dir.session(), SessionState::Unknown);

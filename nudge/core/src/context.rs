@@ -19,7 +19,7 @@ mod env_names;
 mod infer;
 
 pub use env_names::{EnvNames, ask_env};
-pub use infer::{infer, outside};
+pub use infer::{infer, outside, repository};
 
 const MAX_CWD_BYTES: usize = 4096;
 const MAX_ENV_NAMES: usize = 256;

@@ -33,6 +33,8 @@ pub enum Flag {
     None,
     /// `--name VALUE`, with this word for the value.
     Value(&'static str),
+    /// `--name`, of a switch that is off by default.
+    On,
     /// `--no-name`, of a switch that is on by default.
     Off,
 }
@@ -64,7 +66,7 @@ impl Setting {
         let name = self.name.replace(['.', '_'], "-");
         match self.flag {
             Flag::None => None,
-            Flag::Value(_) => Some(name),
+            Flag::Value(_) | Flag::On => Some(name),
             Flag::Off => Some(format!("no-{name}")),
         }
     }

@@ -76,6 +76,9 @@ pub struct Imported {
     pub skipped: usize,
     /// The first 100 wrong hints.
     pub errors: Vec<ImportError>,
+    /// With [`ImportMode::Replace`], the number of hints that were stored before and are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<usize>,
 }
 
 /// A hint that was not imported.
@@ -124,9 +127,11 @@ impl Nudge {
         let incoming = self.incoming(document.hints, params.allow_secret, by.agent);
         self.write(Act::adds("import", by), |plan| {
             let replace = params.mode == ImportMode::Replace;
-            if replace {
-                plan.all().iter().for_each(|hint| plan.delete(hint));
-            }
+            let removed = replace.then(|| {
+                let all = plan.all();
+                all.iter().for_each(|hint| plan.delete(hint));
+                all.len()
+            });
             let (mut imported, mut skipped) = (0, incoming.wrong);
             for (hint, dated) in incoming.hints {
                 match merge(plan, hint, dated, replace) {
@@ -138,7 +143,7 @@ impl Nudge {
                 }
             }
             plan_extra(plan, document.extra, replace)?;
-            Ok(Imported { imported, skipped, errors: incoming.errors })
+            Ok(Imported { imported, skipped, errors: incoming.errors, removed })
         })
     }
 

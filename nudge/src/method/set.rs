@@ -21,7 +21,7 @@ Remember one small fact that took effort to find: the command that works, a path
 is updated. Never store credentials.";
 
 pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().destructive().quick(),
+    method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
 };
 
@@ -47,6 +47,18 @@ pub struct SetHint {
     /// The secret guard's finding is a false alarm.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub allow_secret: bool,
+    /// Without a scope: everywhere, not just in this repository.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub reach: Option<Reach>,
+}
+
+/// Where a hint without a scope is to apply. A front end that stands in a repository limits it to that; here, where
+/// nobody knows the caller's place, it applies everywhere anyway (semantics section 12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// Everywhere.
+    Everywhere,
 }
 
 impl SetHint {
@@ -60,6 +72,7 @@ impl SetHint {
             if_match_version: None,
             variant: None,
             allow_secret: false,
+            reach: None,
         }
     }
 }
@@ -118,6 +131,9 @@ impl Nudge {
     fn set_by(&self, by: Caller<'_>, mut params: SetHint) -> Result<SetResult> {
         if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
             return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
+        }
+        if params.reach.is_some() && (params.variant.is_some() || params.meta.scope != ScopeSpec::default()) {
+            return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
         }
         check_source(by.agent, &params.meta)?;
         let scope =

@@ -68,6 +68,8 @@ impl Server {
             // Not the folder itself: a runtime directory must be closed to others, and the server makes it so.
             .env("NUDGE_RUNTIME_DIR", home.path().join("run"))
             .env("HOME", home.path())
+            // A case says all that it stores: nothing is added of where the tests run.
+            .env("NUDGE_DEFAULT_REACH", "everywhere")
             .envs(config.env())
             .stdin(Stdio::piped())
             .stdout(stdout)
@@ -116,6 +118,7 @@ impl Server {
         let mut command = Command::new(binary()?);
         let home = self.home.path();
         command.env_clear().env("NUDGE_RUNTIME_DIR", home.join("run")).env("HOME", home).current_dir(home);
+        command.env("NUDGE_DEFAULT_REACH", "everywhere");
         Ok(command)
     }
 

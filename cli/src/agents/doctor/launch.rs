@@ -80,6 +80,7 @@ impl Launch {
         command.args(&self.args);
         apart(&mut command);
         command.envs(self.env.iter().map(|(name, value)| (name, value))).env("NUDGE_RUNTIME_DIR", runtime);
+        private(&mut command, runtime);
         command
     }
 
@@ -122,6 +123,13 @@ fn shell(line: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", line]);
     command
+}
+
+/// Keeps a child from what the user's sessions keep, whatever its settings say, and has it store for every folder.
+fn private(command: &mut Command, runtime: &Path) {
+    command.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
+    // The flag `--keep` of an entry counts more than the variable.
+    command.env("XDG_STATE_HOME", runtime.with_file_name("state"));
 }
 
 /// Removes all `NUDGE_` variables, which could lead the child to the user's session.

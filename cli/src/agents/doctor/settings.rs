@@ -111,6 +111,33 @@ impl ClientSettings<'_> {
         Ok(Some(found))
     }
 
+    /// Checks that the client may use the tools without asking each time: a client that nobody sits at refuses them
+    /// otherwise.
+    pub fn allowed(&self) -> Check {
+        let title = self.client.title;
+        if self.is_foreign() {
+            return Check::none("allowed", "each user's own: `nudge doctor` without --project looks at yours");
+        }
+        let Some(permission) = self.client.permission(self.place) else {
+            return Check::none("allowed", format!("{title} itself decides whether it asks before it uses a tool"));
+        };
+        let config = match self.read("allowed", &permission.file, permission.form) {
+            Ok(config) => config,
+            Err(check) => return check,
+        };
+        let file = permission.file.display();
+        if permission.is_elsewhere(&config) {
+            return Check::none("allowed", format!("{title}'s own settings say whether it asks; {file} does not"));
+        }
+        let missing = permission.missing(&config).len();
+        if missing == 0 {
+            return Check::good("allowed", format!("without asking, says {file}"));
+        }
+        let told = format!("{title} asks before it uses the tools, and where nobody can be asked it refuses them");
+        let fix = permission.contradicted(&config).map(|value| format!("say {value} in {file}"));
+        Check::bad("allowed", format!("{told}: {file} lacks the permission"), fix.unwrap_or_else(|| self.init()))
+    }
+
     fn found(&self, config: &Config, hooks: Hooks) -> HookEntries {
         let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
             let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped, plan::Scan::For(*matcher))?;

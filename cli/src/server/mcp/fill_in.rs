@@ -15,8 +15,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::context::{Inferred, Look};
+use crate::kept as keeping;
+use crate::reach;
 use crate::server::session::backend::Backend;
 use crate::server::session::calls::MAX_INLINE_BYTES;
+use crate::server::session::status;
 
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
@@ -25,6 +28,17 @@ pub trait FillIn: Send + Sync {
 
     /// Which environment variables to tell from now on.
     fn learn(&self, names: EnvNames);
+
+    /// Whether hints without a scope are limited to the client's repository.
+    fn limits(&self) -> bool {
+        false
+    }
+
+    /// The repository to which a hint without a scope is limited, if it is to be limited at all. It looks at files.
+    fn reach(&self, meta: &JsonObject) -> Option<String> {
+        let _ = meta;
+        None
+    }
 }
 
 /// Time for which a call waits for its context, a little longer than git is waited for. What is not known then stays
@@ -45,26 +59,40 @@ impl Filler {
         Self { fill_in, patience: PATIENCE, overdue: Arc::default() }
     }
 
+    /// Whether hints without a scope are limited to the client's repository.
+    pub fn limits(&self) -> bool {
+        self.fill_in.limits()
+    }
+
     async fn fill(&self, call: &Arc<ToolCall>) -> Box<RawValue> {
         if call.params.get().len() <= MAX_INLINE_BYTES
             && let Some(filled) = call.fill(&*self.fill_in, Look::Elsewhere)
         {
             return filled;
         }
-        if self.overdue.load(Ordering::Relaxed) == 0 {
-            let (looking, fill_in) = (Arc::clone(call), Arc::clone(&self.fill_in));
-            let mut look = spawn_blocking(move || looking.fill(&*fill_in, Look::Here));
-            if let Ok(filled) = timeout(self.patience, &mut look).await {
-                return filled.ok().flatten().unwrap_or_else(|| call.params.clone());
-            }
-            self.overdue.fetch_add(1, Ordering::Relaxed);
-            let overdue = Arc::clone(&self.overdue);
-            tokio::spawn(async move {
-                let _ = look.await;
-                overdue.fetch_sub(1, Ordering::Relaxed);
-            });
+        let (looking, fill_in) = (Arc::clone(call), Arc::clone(&self.fill_in));
+        match self.look(move || looking.fill(&*fill_in, Look::Here)).await {
+            Some(filled) => filled.unwrap_or_else(|| call.params.clone()),
+            None => call.fill(&*self.fill_in, Look::Nowhere).unwrap_or_else(|| call.params.clone()),
         }
-        call.fill(&*self.fill_in, Look::Nowhere).unwrap_or_else(|| call.params.clone())
+    }
+
+    /// Looks at files off the event loop; `None` when they do not answer in time.
+    async fn look<T: Send + 'static>(&self, look: impl FnOnce() -> Option<T> + Send + 'static) -> Option<Option<T>> {
+        if self.overdue.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let mut look = spawn_blocking(look);
+        if let Ok(found) = timeout(self.patience, &mut look).await {
+            return Some(found.ok().flatten());
+        }
+        self.overdue.fetch_add(1, Ordering::Relaxed);
+        let overdue = Arc::clone(&self.overdue);
+        tokio::spawn(async move {
+            let _ = look.await;
+            overdue.fetch_sub(1, Ordering::Relaxed);
+        });
+        None
     }
 }
 
@@ -86,6 +114,9 @@ pub struct ToolCall {
 /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
 pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&Filler>) -> Result<Box<RawValue>> {
     let caller = Caller::named(by).by_agent();
+    if let (reach::SET_HINT, Some(filler)) = (&*call.method, filler) {
+        return store(backend, caller, call, filler).await;
+    }
     let Some(filler) = filler.filter(|_| call.context != ContextUse::None) else {
         return backend.call_by(caller, &call.method, &call.params).await;
     };
@@ -98,6 +129,28 @@ pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&F
     filler.fill_in.learn(refused.env_names().ok_or(refused)?);
     let params = filler.fill(&call).await;
     backend.call_by(caller, &call.method, &params).await
+}
+
+/// Stores a hint. Without a scope it is limited to the client's repository, and the answer says so; it also says when a
+/// hint that was given a duration ends with the session all the same.
+async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &Filler) -> Result<Box<RawValue>> {
+    let ToolCall { method, params, meta, .. } = call;
+    let fill_in = Arc::clone(&filler.fill_in);
+    let repo =
+        if reach::is_open(params.get()) { filler.look(move || fill_in.reach(&meta)).await.flatten() } else { None };
+    let limited = repo.as_deref().and_then(|repo| reach::limited(params.get(), repo));
+    let mut stored = backend.call_by(caller, &method, limited.as_deref().unwrap_or(&params)).await?;
+    if let (Some(repo), Some(_)) = (repo, limited) {
+        let told = reach::told(&repo, "`reach: everywhere`");
+        stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
+    }
+    if keeping::has_duration(&stored)
+        && let Ok(status) = backend.call("nudge.status", &status::asked_nothing()).await
+        && let Some(why) = keeping::told(&status)
+    {
+        stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);
+    }
+    Ok(stored)
 }
 
 impl ToolCall {

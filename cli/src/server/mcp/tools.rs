@@ -19,6 +19,8 @@ pub struct OfferedTools {
     pub by_name: HashMap<String, ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
+    /// Whether hints are kept for next time, if the server says so.
+    pub keeps: Option<bool>,
 }
 
 /// The method behind a tool.
@@ -55,7 +57,7 @@ impl OfferedTools {
             by_name.insert(tool_name(&row.name), behind.clone());
             by_name.insert(row.name.clone(), behind);
         }
-        Self { by_name, guides: told.guides.clone() }
+        Self { by_name, guides: told.guides.clone(), keeps: told.keeps }
     }
 }
 

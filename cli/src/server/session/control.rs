@@ -1,4 +1,4 @@
-//! The method `nudge.shutdown`, which exists only over HTTP.
+//! The methods that exist only over HTTP: `nudge.shutdown`, and `nudge.forget`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,37 +11,69 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::journal::{SessionJournal, leaving};
+use super::keeper::{Ending, Keeper};
+use super::open::OpenSources;
 
 /// The method that ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
+/// The method that empties what is kept.
+pub const FORGET: &str = "nudge.forget";
 
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
+const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session holds now is not kept any more.";
 
-static TABLE: Table<Control> = Table(&[&Row {
-    method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent().quick(),
-    run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
-}]);
+static TABLE: Table<Control> = Table(&[
+    &Row {
+        // What changed last is written first, which a disk may make slow.
+        method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent(),
+        run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
+    },
+    &Row {
+        method: Method::new(FORGET, "Forget", ABOUT_FORGET, schema::<NoParams>).destructive().idempotent(),
+        run: |control, _, params| {
+            answer(params, |_: NoParams| control.keeper.forget().map(|forgotten| Forgotten { forgotten }))
+        },
+    },
+]);
 
 #[derive(Serialize)]
 struct Stopping {
     stopping: bool,
+    /// The number of hints that the session had.
+    hints: usize,
+    /// The number of these that are kept for next time.
+    kept: usize,
+    /// Where they are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// Why they are not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Forgotten {
+    /// The number of hints that were kept.
+    forgotten: usize,
 }
 
 /// The service that ends the session of its server.
 pub struct Control {
-    dir: RuntimeDir,
-    journal: Arc<SessionJournal>,
-    stop: watch::Sender<bool>,
+    /// The runtime directory.
+    pub dir: RuntimeDir,
+    /// The session's journal.
+    pub journal: Arc<SessionJournal>,
+    /// The sources, which tell how much they have.
+    pub sources: Arc<OpenSources>,
+    /// What keeps the hints for next time.
+    pub keeper: Arc<Keeper>,
+    /// Becomes true when the session is ended.
+    pub stop: watch::Sender<bool>,
     /// Set once the session was ended, so that a second call has nothing to do.
-    ended: AtomicBool,
+    pub ended: AtomicBool,
 }
 
 impl Control {
-    /// Makes the service; `stop` becomes true when the method is called.
-    pub fn new(dir: RuntimeDir, journal: Arc<SessionJournal>, stop: watch::Sender<bool>) -> Self {
-        Self { dir, journal, stop, ended: AtomicBool::new(false) }
-    }
-
     fn shutdown(&self) -> Result<Stopping> {
         match self.journal.end_session(&self.dir) {
             // The journal is closed: this process only leaves, and the session may go on elsewhere.
@@ -50,8 +82,12 @@ impl Control {
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
+        // Nothing changes any more.
+        self.keeper.flush();
+        let Ending { hints, kept, place } = self.keeper.ending(self.sources.hints());
         self.stop.send_replace(true);
-        Ok(Stopping { stopping: true })
+        let (file, why) = (place.clone().ok(), place.err());
+        Ok(Stopping { stopping: true, hints, kept, file, why })
     }
 }
 

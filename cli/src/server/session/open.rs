@@ -6,13 +6,12 @@ use std::time::Instant;
 use nudge::{Caller, Error, Method, Millis, Result, Service};
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
 use nudge_core::suggest_service::SuggestService;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
-use super::history::History;
 use super::journal::{Records, SessionJournal, SourceJournal};
 use crate::sources;
 
@@ -27,8 +26,8 @@ pub struct Lent<'a> {
     pub session: SessionIdentity,
     /// The journal and the fence.
     pub journal: Arc<SessionJournal>,
-    /// The memory of changes.
-    pub history: Arc<History>,
+    /// Takes what changes.
+    pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
     /// The values of the settings.
@@ -66,7 +65,7 @@ impl OpenSources {
                 fence: Arc::clone(&lent.journal) as _,
                 journal: Arc::new(journal),
                 records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
-                changes: Arc::clone(&lent.history) as _,
+                changes: Arc::clone(&lent.changes),
                 settings: Arc::new(lent.settings.of(spec.settings)),
             };
             let opened = match (spec.open)(host) {
@@ -118,6 +117,12 @@ impl OpenSources {
     /// The names of those in use.
     pub fn in_use(&self) -> Vec<&'static str> {
         self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
+    }
+
+    /// The number of hints.
+    pub fn hints(&self) -> usize {
+        let count = |(_, source): (&SourceSpec, &dyn Source)| source.status().get(nudge::HINTS)?.as_u64();
+        self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     }
 
     /// The change that tells that a source has come into use, or is no longer.

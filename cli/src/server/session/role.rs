@@ -9,17 +9,19 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::Clock as _;
-use nudge::{Error, Result};
+use nudge::{Error, Result, Services};
 use nudge_client::{Member, PrimaryLock, Remote, RuntimeDir, ServerFile, SessionFile, SessionState};
 use nudge_core::clock::rfc3339;
-use nudge_core::settings::Values;
+use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{DataDir, SessionIdentity};
 use tokio::sync::oneshot;
 
 use super::history::History;
 use super::journal::SessionJournal;
+use super::keeper::{self, Keeper};
 use super::open::{Lent, OpenSources};
 use crate::server::token::Token;
+use crate::settings;
 
 /// Time to try for the lock while nobody answers: its holder may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,6 +53,8 @@ pub struct ServeSettings {
     pub data: DataDir,
     /// True when changes are journalled.
     pub journal: bool,
+    /// True when a new session keeps its hints for next time.
+    pub keep: bool,
 }
 
 /// The token that callers over HTTP must show.
@@ -83,6 +87,8 @@ pub struct Primary {
     pub sources: Arc<OpenSources>,
     /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
+    /// What keeps the hints for next time.
+    pub keeper: Arc<Keeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
     /// The content for `server.pid`.
@@ -186,14 +192,16 @@ fn take_over(
         SessionState::Unreadable => return Err(unreadable(dir)),
     };
     // The earlier PRIMARY's records are restored even when this one does not journal.
-    let (journal, records) = if settings.journal || goes_on {
+    let (journal, records, whole) = if settings.journal || goes_on {
         let (journal, restored) = dir.open_journal(&lock, goes_on)?;
+        // Without any record the one before kept no journal.
+        let whole = restored.notice.is_none() && !restored.records.is_empty();
         if let Some(notice) = restored.notice {
             tracing::warn!(notice, "the journal");
         }
-        (settings.journal.then_some(journal), restored.records)
+        (settings.journal.then_some(journal), restored.records, whole)
     } else {
-        (None, Vec::new())
+        (None, Vec::new(), false)
     };
     let identity = before.as_ref().map_or_else(
         || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: clock().now() },
@@ -201,16 +209,19 @@ fn take_over(
     );
     let clock = Arc::new(clock());
     let journal = Arc::new(SessionJournal::new(lock.watch(dir), journal));
+    let keep = before.as_ref().and_then(|session| session.keep).unwrap_or(settings.keep);
+    let keeper = Arc::new(Keeper::begin(keep, dir.path(), &identity.id));
     let lent = Lent {
         clock: Arc::clone(&clock) as _,
         session: identity.clone(),
         journal: Arc::clone(&journal),
-        history: Arc::clone(history),
+        changes: Arc::new(keeper::Both(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
-        settings: Arc::clone(&settings.values),
+        settings: values(settings, &keeper),
         given_up: &given_up,
     };
     let sources = Arc::new(OpenSources::open(&lent, records)?);
+    keeper.read_back(Arc::new(Services::new(sources.services())), whole);
     if given_up() {
         return Err(Error::unavailable("This process ends and takes nothing over."));
     }
@@ -226,7 +237,7 @@ fn take_over(
     let own = before.as_ref().and_then(|session| session.token.clone());
     let own = own.map_or_else(Token::random, Token::fixed)?;
     let SessionIdentity { id, created_at } = identity;
-    let session = SessionFile { id, created_at, port, token: Some(own.text().to_owned()) };
+    let session = SessionFile { id, created_at, port, token: Some(own.text().to_owned()), keep: Some(keep) };
     let token = match &settings.asks {
         Asks::Nothing => None,
         Asks::For(token) => Some(token.clone()),
@@ -244,7 +255,20 @@ fn take_over(
     }
     let shown = token.as_ref().map(|token| token.text().to_owned());
     let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
-    Ok(Primary { member: None, listeners, token, sources, journal, clock, file, session, lock })
+    Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, file, session, lock })
+}
+
+/// Returns the values of the settings. Where hints are kept, those stored without a ttl last for long, unless somebody
+/// has set how long.
+fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
+    const TTL: &str = "default_ttl";
+    let mut values = Values::clone(&settings.values);
+    let row = settings::table().find(|setting| setting.name == TTL);
+    if let Some(row) = row.filter(|_| keeper.is_on() && values.origin(TTL) == Origin::Default) {
+        // Whatever is written in this code passes the check.
+        let _ = values.set(row, Origin::Default, TTL, keeper::TTL.into());
+    }
+    Arc::new(values)
 }
 
 #[cfg(not(feature = "test-clock"))]

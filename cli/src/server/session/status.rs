@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::journal::SessionJournal;
+use super::keeper::Keeper;
 use super::open::OpenSources;
 use super::proxies::Proxies;
 use crate::sources;
@@ -46,6 +47,8 @@ pub struct ServerStatus {
     pub sources: Arc<OpenSources>,
     /// The journal in which they record.
     pub journal: Arc<SessionJournal>,
+    /// What keeps the hints for next time.
+    pub keeper: Arc<Keeper>,
     /// The PROXYs, which stand in line to take over.
     pub proxies: Arc<Proxies>,
     /// Further rows of the server's own.
@@ -66,6 +69,11 @@ struct MethodsAsked {
 /// Returns params of `nudge.methods` that ask for schemas or not.
 pub fn asked(schemas: bool) -> Box<RawValue> {
     to_raw_value(&json!({"schemas": schemas})).unwrap_or_default()
+}
+
+/// Returns the params of a method that takes none.
+pub fn asked_nothing() -> Box<RawValue> {
+    to_raw_value(&Map::new()).unwrap_or_default()
 }
 
 /// A method as `nudge.methods` tells it.
@@ -129,6 +137,9 @@ pub struct MethodInfos {
     /// The description of each source in use, for agents.
     #[serde(default)]
     pub guides: Vec<String>,
+    /// Whether hints are kept for next time; absent from older servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<bool>,
 }
 
 impl ServerStatus {
@@ -150,6 +161,7 @@ impl ServerStatus {
         tell("proxies", proxies.into());
         // Null when no journal is kept.
         tell("journal_bytes", json!(self.journal.bytes()));
+        tell("keeping", self.keeper.status());
         out
     }
 
@@ -170,7 +182,7 @@ impl ServerStatus {
         }
         let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));
         let guides = used.map(|spec| spec.guide.to_owned()).filter(|guide| !guide.is_empty()).collect();
-        MethodInfos { methods, guides }
+        MethodInfos { methods, guides, keeps: Some(self.keeper.is_on()) }
     }
 }
 

@@ -28,6 +28,19 @@ pub fn infer(cwd: &Path, detector: &mut Detector, ask_git: impl FnOnce(&Path) ->
     ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..outside(cwd) }
 }
 
+/// The repository that `cwd` lies in, as [`infer`] names it; `None` outside one, where `infer` names the folder.
+pub fn repository(
+    cwd: &Path,
+    detector: &mut Detector,
+    ask_git: impl FnOnce(&Path) -> Option<GitInfo>,
+) -> Option<String> {
+    match detector.git(cwd) {
+        Git::Outside => None,
+        Git::Inside(info) => of(&info).0,
+        Git::Unsure(_) => of(&ask_git(cwd)?).0,
+    }
+}
+
 /// What can be told about `cwd` without looking at it. A name that no context may hold, such as one with a control
 /// character, is left out: the rest may be enough for an answer.
 pub fn outside(cwd: &Path) -> ContextSpec {
@@ -80,6 +93,7 @@ mod tests {
         let path = folder.path().canonicalize().unwrap();
         let here = infer(&path, &mut Detector::new(), |_| None);
         assert_eq!(here.repo, Some(format!("file://{}", path.to_str().unwrap())));
+        assert_eq!(repository(&path, &mut Detector::new(), |_| None), None);
         assert_eq!((here.branch, here.os), (None, Os::current()));
     }
 }

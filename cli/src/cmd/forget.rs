@@ -1,0 +1,77 @@
+//! `nudge forget`
+
+use nudge::{Error, Result, Service as _};
+use nudge_client::{Remote, RuntimeDir};
+use serde_json::{Map, json};
+
+use super::{CommandOutput, agree, parsed, raw};
+use crate::args::{Forget, Global};
+use crate::kept::{self, Document, KeptFolder};
+use crate::output;
+
+/// Empties what is kept: by the session that keeps now, else in the file.
+pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
+    let folder = KeptFolder::usual()?;
+    let file = folder.file();
+    // The lock tells whether a session keeps; it is not held while people are asked.
+    let none = std::path::Path::new("");
+    let keeper = match folder.lock(none)? {
+        Some(_) => None,
+        None => Some(keeper(&folder, global)?),
+    };
+    let hints = match &keeper {
+        Some(remote) => {
+            let status = remote.call("nudge.status", &raw(&Map::new())?)?;
+            Some(kept::status(&status).unwrap_or_default().hints)
+        }
+        // What cannot be read is emptied too.
+        None => folder
+            .read()
+            .ok()
+            .map(|text| text.map_or(Some(0), |text| Document::read(&text).ok().map(|all| all.len())))
+            .unwrap_or_default(),
+    };
+    let shown = output::visible(&file.display().to_string());
+    let how_many = match hints {
+        Some(1) => "1 hint is".to_owned(),
+        Some(count) => format!("{count} hints are"),
+        None => "Hints that cannot be counted are".to_owned(),
+    };
+    if hints == Some(0) && keeper.is_none() {
+        return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
+    }
+    agree(args.yes, &format!("{how_many} kept in {shown}. Forget them?"))?;
+    let forgotten = match &keeper {
+        Some(remote) => {
+            let done = parsed(&remote.call("nudge.forget", &raw(&Map::new())?)?)?;
+            done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
+        }
+        None => {
+            let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
+            let lock = folder.lock(none)?.ok_or_else(again)?;
+            let unwritable =
+                |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
+            folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
+            hints.unwrap_or_default()
+        }
+    };
+    let count = if forgotten == 1 { "1 hint".to_owned() } else { format!("{forgotten} hints") };
+    let beside = if keeper.is_some() { "; what the running session holds ends with it" } else { "" };
+    Ok(told(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
+}
+
+/// Connects to the session that has the lock.
+fn keeper(folder: &KeptFolder, global: &Global) -> Result<Remote> {
+    let owner = folder.owner().filter(|owner| !owner.as_os_str().is_empty());
+    let dir = RuntimeDir::open(owner.as_deref().or(global.runtime_dir.as_deref()))?;
+    Remote::connect(&dir)
+}
+
+fn told(global: &Global, forgotten: usize, text: String, folder: &KeptFolder) -> CommandOutput {
+    let aside: Vec<_> = folder.aside().iter().map(|path| path.display().to_string()).collect();
+    if global.json {
+        return format!("{}\n", json!({"forgotten": forgotten, "aside": aside})).into();
+    }
+    let left = aside.iter().map(|path| format!("  set aside before, and still there: {}\n", output::visible(path)));
+    (text + &left.collect::<String>()).into()
+}

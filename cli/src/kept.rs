@@ -1,0 +1,386 @@
+//! The file in which hints are kept for next time (semantics section 12): `nudge/kept.json` in the system's folder for
+//! state, an export with counts. One session at a time has the lock beside it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, Result};
+use nudge_core::foreign::{self, Links};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::settings;
+
+/// The name of the file, and of the lock beside it, which holds the runtime directory of whoever has it.
+const FILE: &str = "kept.json";
+const LOCK: &str = "kept.lock";
+/// Most that is read of the file. The store itself takes less ([`nudge::Config::max_bytes`]), whatever its limits.
+const MAX_BYTES: u64 = 1 << 30;
+/// Longest path in the lock file that is believed.
+const MAX_OWNER_BYTES: u64 = 4096;
+/// Time to try for the lock: somebody may just be looking. A process that dies gives up its locks one after the other,
+/// so that the one of a session that is known to be over comes a little later.
+const LOOKING: Duration = Duration::from_millis(60);
+const DYING: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(2);
+
+/// The folder that has the file.
+#[derive(Debug, Clone)]
+pub struct KeptFolder(PathBuf);
+
+/// The lock of the file, given back when dropped.
+#[derive(Debug)]
+pub struct KeptLock(File);
+
+/// What kept hints say of themselves besides their hints.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Document<'a> {
+    /// The session that wrote it.
+    #[serde(borrow)]
+    session_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    created_at: Option<&'a RawValue>,
+    /// The hints.
+    #[serde(borrow)]
+    pub components: BTreeMap<String, Component<'a>>,
+    /// Marks of hints that the session still holds and that are not to be written again.
+    pub forgotten: Vec<String>,
+}
+
+/// The hints of a component, as in an export.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Component<'a> {
+    #[serde(borrow)]
+    hints: BTreeMap<String, &'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "BTreeMap::is_empty")]
+    variants: BTreeMap<String, Vec<&'a RawValue>>,
+}
+
+impl<'a> Document<'a> {
+    /// Reads an export, or what was written before.
+    ///
+    /// # Errors
+    /// For anything else.
+    pub fn read(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// Returns true for what the session of this id has written.
+    pub fn is_of(&self, session: &str) -> bool {
+        self.session_id.is_some_and(|id| serde_json::from_str::<String>(id.get()).is_ok_and(|id| id == session))
+    }
+
+    /// Drops the hints that `keeps` does not name; the number of those that stay.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&str, &str, &RawValue) -> bool) -> usize {
+        for (name, component) in &mut self.components {
+            component.hints.retain(|key, hint| keeps(name, key, hint));
+            for (key, hints) in &mut component.variants {
+                hints.retain(|hint| keeps(name, key, hint));
+            }
+            component.variants.retain(|_, hints| !hints.is_empty());
+        }
+        self.components.retain(|_, component| !component.hints.is_empty() || !component.variants.is_empty());
+        self.len()
+    }
+
+    /// Every hint with its component and key.
+    pub fn hints(&self) -> impl Iterator<Item = (&str, &str, &'a RawValue)> {
+        self.components.iter().flat_map(|(name, component)| {
+            let first = component.hints.iter().map(|(key, hint)| (key.as_str(), *hint));
+            let further =
+                component.variants.iter().flat_map(|(key, hints)| hints.iter().map(|hint| (key.as_str(), *hint)));
+            first.chain(further).map(|(key, hint)| (name.as_str(), key, hint))
+        })
+    }
+
+    /// The number of hints, variants counted.
+    pub fn len(&self) -> usize {
+        self.hints().count()
+    }
+
+    /// Returns true when there is no hint.
+    pub fn is_empty(&self) -> bool {
+        self.hints().next().is_none()
+    }
+
+    /// The document as `nudge.import` takes it.
+    pub fn payload(&self) -> String {
+        self.text(&[])
+    }
+
+    /// The document as it is written.
+    pub fn text(&self, forgotten: &[String]) -> String {
+        #[derive(Serialize)]
+        struct Written<'a> {
+            schema_version: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            created_at: Option<&'a RawValue>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a RawValue>,
+            components: &'a BTreeMap<String, Component<'a>>,
+            #[serde(skip_serializing_if = "<[String]>::is_empty")]
+            forgotten: &'a [String],
+        }
+        let Self { session_id, created_at, components, .. } = self;
+        let written =
+            Written { schema_version: "1.0", created_at: *created_at, session_id: *session_id, components, forgotten };
+        // Serializing texts cannot fail.
+        serde_json::to_string(&written).unwrap_or_default()
+    }
+}
+
+impl KeptFolder {
+    /// The user's folder; it need not be there.
+    ///
+    /// # Errors
+    /// `E_INVALID` where the system has none.
+    pub fn usual() -> Result<Self> {
+        let folder = settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?;
+        Ok(Self(folder))
+    }
+
+    /// The path of the file.
+    pub fn file(&self) -> PathBuf {
+        self.0.join(FILE)
+    }
+
+    /// Takes the lock for the session of a runtime directory; the folder is made, and closed to others. `None` when
+    /// another session has it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
+    pub fn lock(&self, runtime: &Path) -> Result<Option<KeptLock>> {
+        let unusable = |error: io::Error| {
+            Error::unavailable(format!("Cannot keep hints in {}: {error}; make it yours alone.", self.0.display()))
+        };
+        self.make_private().map_err(unusable)?;
+        let begun = Instant::now();
+        loop {
+            let file = self.open_lock().map_err(unusable)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let lock = KeptLock(file);
+                    lock.note(runtime).map_err(unusable)?;
+                    return Ok(Some(lock));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    // Whoever asks is the only PRIMARY of its directory: another of the same is about to be gone.
+                    let patience = if self.owner().is_some_and(|owner| owner == runtime) { DYING } else { LOOKING };
+                    if begun.elapsed() > patience {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(POLL);
+                }
+                Err(TryLockError::Error(error)) => return Err(unusable(error)),
+            }
+        }
+    }
+
+    /// The runtime directory of the session that has the lock, or had it last.
+    pub fn owner(&self) -> Option<PathBuf> {
+        let text = foreign::read_text(&self.0.join(LOCK), Links::Refused, MAX_OWNER_BYTES).ok()?;
+        Some(PathBuf::from(text)).filter(|path| path.is_absolute())
+    }
+
+    /// The text of the file; `None` when there is none.
+    ///
+    /// # Errors
+    /// For a file that cannot be read, or is no text.
+    pub fn read(&self) -> io::Result<Option<String>> {
+        match foreign::read_text(&self.file(), Links::Refused, MAX_BYTES) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the file: nobody ever reads half of it, whatever ends when.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the old one stays.
+    pub fn write(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
+        // Readable by the user alone.
+        let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(self.file()).map_err(|error| error.error)?;
+        // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
+        if cfg!(unix) {
+            let _ = File::open(&self.0).and_then(|folder| folder.sync_all());
+        }
+        Ok(())
+    }
+
+    /// Gives the file another name, under which it is never touched again.
+    ///
+    /// # Errors
+    /// When that is not possible; then it stays.
+    pub fn set_aside(&self, _lock: &KeptLock) -> io::Result<PathBuf> {
+        let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
+        let aside = self.0.join(format!("kept-aside-{since_1970}.json"));
+        fs::rename(self.file(), &aside)?;
+        Ok(aside)
+    }
+
+    /// The files that were set aside.
+    pub fn aside(&self) -> Vec<PathBuf> {
+        let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_aside = |path: &PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("kept-aside-"))
+        };
+        let mut aside: Vec<_> = names.filter(is_aside).collect();
+        aside.sort();
+        aside
+    }
+
+    #[cfg(unix)]
+    fn make_private(&self) -> io::Result<()> {
+        use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+        if let Some(parent) = self.0.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        match fs::DirBuilder::new().mode(0o700).create(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let meta = self.0.symlink_metadata()?;
+        if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("it is not a folder of yours"));
+        }
+        if meta.mode() & 0o077 != 0 {
+            fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn make_private(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.0)
+    }
+
+    fn open_lock(&self) -> io::Result<File> {
+        let path = self.0.join(LOCK);
+        if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+            return Err(io::Error::other("its kept.lock is no regular file"));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path)
+    }
+}
+
+impl KeptLock {
+    fn note(&self, runtime: &Path) -> io::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.write_all(runtime.as_os_str().as_encoded_bytes())
+    }
+}
+
+/// Returns true for a result of `nudge.set_hint` whose hint has a duration, not just its session.
+pub fn has_duration(stored: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Stored {
+        hint: Hint,
+    }
+    serde_json::from_str::<Stored>(stored.get()).is_ok_and(|stored| stored.hint.has_duration())
+}
+
+/// Returns true for an exported hint with a duration.
+pub fn lasts(hint: &RawValue) -> bool {
+    serde_json::from_str::<Hint>(hint.get()).is_ok_and(|hint| hint.has_duration())
+}
+
+#[derive(Deserialize)]
+struct Hint {
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default)]
+    ttl: Option<String>,
+    #[serde(default)]
+    sensitivity: Option<String>,
+}
+
+impl Hint {
+    fn has_duration(&self) -> bool {
+        // A secret is never written, so that nobody expects it to be kept.
+        self.meta.sensitivity.as_deref() != Some("secret")
+            && self.meta.ttl.as_deref().is_some_and(|ttl| ttl != "session")
+    }
+}
+
+/// What is said of keeping by a result of `nudge.status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// True when hints are kept.
+    pub on: bool,
+    /// Why not.
+    pub why: String,
+    /// The number that is kept.
+    pub hints: usize,
+}
+
+/// Reads what a result of `nudge.status` says of keeping; `None` for a server that knows of none.
+pub fn status(status: &RawValue) -> Option<Told> {
+    #[derive(Deserialize)]
+    struct Status {
+        keeping: Told,
+    }
+    serde_json::from_str::<Status>(status.get()).ok().map(|status| status.keeping)
+}
+
+/// What the answer to whoever gave a hint a duration adds where the session does not keep it.
+pub fn told(result: &RawValue) -> Option<String> {
+    let Told { why, .. } = status(result).filter(|told| !told.on)?;
+    Some(format!("it ends with this session all the same: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_keeps_what_lasts_byte_for_byte() {
+        let open = r#"{"value":{"type":"json","data":{"z":1.0,"a":2}},"meta":{"ttl":"P1D"}}"#;
+        let short = r#"{"value":"x","meta":{"ttl":"session"}}"#;
+        let text = format!(
+            r#"{{"schema_version":"1.0","session_id":"s","components":{{"a":{{"hints":{{"k":{short},"l":{open}}},"variants":{{"k":[{open},{short}]}}}},"b":{{"hints":{{"k":{short}}}}}}},"extra":1}}"#
+        );
+        let mut document = Document::read(&text).unwrap();
+        assert!(document.is_of("s") && !document.is_of("t"));
+        assert_eq!((document.len(), document.retain(|_, _, hint| lasts(hint))), (5, 2));
+        assert_eq!(
+            document.text(&["m".into()]),
+            format!(
+                r#"{{"schema_version":"1.0","session_id":"s","components":{{"a":{{"hints":{{"l":{open}}},"variants":{{"k":[{open}]}}}}}},"forgotten":["m"]}}"#
+            )
+        );
+        assert!(Document::read("{\"components\":[]}").is_err() && Document::read("").is_err());
+    }
+
+    #[test]
+    fn one_has_the_lock_and_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = KeptFolder(folder.path().join("state/nudge"));
+        let lock = kept.lock(Path::new("/run/a")).unwrap().unwrap();
+        assert!(kept.lock(Path::new("/run/b")).unwrap().is_none());
+        assert_eq!(kept.owner().as_deref(), Some(Path::new("/run/a")));
+        kept.write(&lock, "one").unwrap();
+        assert_eq!(kept.read().unwrap().as_deref(), Some("one"));
+        let aside = kept.set_aside(&lock).unwrap();
+        assert_eq!((kept.read().unwrap(), kept.aside()), (None, vec![aside]));
+        drop(lock);
+        assert!(kept.lock(Path::new("/run/b")).unwrap().is_some());
+    }
+}

@@ -1,0 +1,463 @@
+//! Keeping hints for next time (semantics section 12): a PRIMARY reads what was kept when a session begins, and writes
+//! it anew shortly after each change and at the end.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use nudge::{Caller, Error, ErrorKind, Result, Service};
+use nudge_core::source::{ChangeEvent, ChangeSink};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::kept::{self, Document, KeptFolder, KeptLock};
+
+/// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
+const DELAY: Duration = Duration::from_millis(1_000);
+/// Who changes what was kept before, for the log and for `nudge watch`.
+const NAME: &str = "nudge-keep";
+/// The ttl of hints stored without one.
+pub const TTL: &str = "P365D";
+const OFF: &str = "keep is off; `nudge init` switches it on";
+
+/// Keeps the hints of a session, or says why it does not.
+pub struct Keeper(std::result::Result<Keeping, String>);
+
+struct Keeping {
+    folder: KeptFolder,
+    /// The session's id.
+    session: String,
+    /// Answers `nudge.export` and `nudge.import`.
+    service: OnceLock<Arc<dyn Service>>,
+    /// Held while the file is written; `None` once it was given back.
+    lock: Mutex<Option<KeptLock>>,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Something has changed since the file was written.
+    changed: bool,
+    ended: bool,
+    /// The number of hints in the file.
+    hints: usize,
+    /// Marks of hints that the session holds and that were forgotten.
+    forgotten: HashSet<String>,
+    /// Why the file could not be written.
+    failed: Option<String>,
+    /// What is wrong with what was kept before, and where it is now.
+    aside: Option<String>,
+    /// The file could not be set aside, and is never overwritten.
+    given_up: bool,
+}
+
+/// What goes and what stays when a session ends.
+pub struct Ending {
+    /// The number of hints at the end.
+    pub hints: usize,
+    /// The number of these that are kept.
+    pub kept: usize,
+    /// Where they are kept; else why not.
+    pub place: std::result::Result<String, String>,
+}
+
+impl Ending {
+    /// The same for people; empty when there was nothing.
+    pub fn told(&self) -> String {
+        let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
+        let is = |count: usize| if count == 1 { "is" } else { "are" };
+        let Self { hints, kept, place } = self;
+        match place {
+            _ if *hints == 0 => String::new(),
+            Ok(file) => {
+                let gone = match hints.saturating_sub(*kept) {
+                    0 => String::new(),
+                    gone => format!("; {} ended with the session", count(gone)),
+                };
+                format!("{} {} kept for next time in {file}{gone}", count(*kept), is(*kept))
+            }
+            Err(why) => format!("{} {} gone: {why}", count(*hints), is(*hints)),
+        }
+    }
+}
+
+impl Keeper {
+    /// Takes the lock of what is kept, if `wanted`.
+    pub fn begin(wanted: bool, runtime: &Path, session: &str) -> Self {
+        if !wanted {
+            return Self(Err(OFF.into()));
+        }
+        let begun = KeptFolder::usual().and_then(|folder| Ok((folder.lock(runtime)?, folder)));
+        Self(match begun {
+            Ok((Some(lock), folder)) => Ok(Keeping {
+                folder,
+                session: session.into(),
+                service: OnceLock::new(),
+                lock: Mutex::new(Some(lock)),
+                state: Mutex::default(),
+                wake: Condvar::new(),
+            }),
+            Ok((None, folder)) => {
+                let owner = folder.owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
+                Err(format!("the session{owner} keeps hints already, and one does at a time"))
+            }
+            Err(error) => Err(error.message().trim_end_matches('.').to_owned()),
+        })
+    }
+
+    /// What people should know when a session begins: that its hints are not kept although that is wanted, or that
+    /// what was kept could not be read.
+    pub fn notice(&self) -> Option<String> {
+        match &self.0 {
+            Ok(keeping) => keeping.state().aside.clone(),
+            Err(why) => (why != OFF).then(|| format!("hints are not kept for next time: {why}")),
+        }
+    }
+
+    /// Returns true when hints are kept.
+    pub fn is_on(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    /// Reads what was kept into the opened sources, which `service` calls, unless this session has it already: then it
+    /// has them from its journal, if that was `whole`.
+    pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
+        let Ok(keeping) = &self.0 else {
+            if let Some(notice) = self.notice() {
+                tracing::warn!("{notice}");
+            }
+            return;
+        };
+        let _ = keeping.service.set(service);
+        let claims = keeping.read_back(whole);
+        // Before anything else is answered: a PROXY that is promoted sees by it that the session has read the file.
+        if claims {
+            keeping.write();
+        } else {
+            keeping.change();
+        }
+    }
+
+    /// Starts to write what changes.
+    pub fn start(self: &Arc<Self>) {
+        if self.0.is_err() {
+            return;
+        }
+        let keeper = Arc::clone(self);
+        let work = move || {
+            if let Ok(keeping) = &keeper.0 {
+                keeping.work();
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("nudge-keeper".into()).spawn(work) {
+            tracing::error!(%error, "hints are kept at the end alone");
+        }
+    }
+
+    /// Writes what has changed at once.
+    pub fn flush(&self) {
+        if let Ok(keeping) = &self.0
+            && keeping.state().changed
+        {
+            keeping.write();
+        }
+    }
+
+    /// Writes for the last time and gives the lock back. The sources are closed already.
+    pub fn close(&self) {
+        let Ok(keeping) = &self.0 else { return };
+        keeping.state().ended = true;
+        keeping.wake.notify_all();
+        self.flush();
+        keeping.lock().take();
+    }
+
+    /// What goes and what stays of `hints`, when the session ends now.
+    pub fn ending(&self, hints: usize) -> Ending {
+        let (kept, place) = match &self.0 {
+            Ok(keeping) => {
+                let state = keeping.state();
+                match &state.failed {
+                    Some(why) => (0, Err(why.clone())),
+                    None => (state.hints, Ok(keeping.folder.file().display().to_string())),
+                }
+            }
+            Err(why) => (0, Err(why.clone())),
+        };
+        Ending { hints, kept, place }
+    }
+
+    /// Empties what is kept; what the session holds now is not written again. Returns the number of hints.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
+    pub fn forget(&self) -> Result<usize> {
+        let keeping =
+            self.0.as_ref().map_err(|why| Error::unavailable(format!("This session keeps nothing: {why}.")))?;
+        keeping.forget()
+    }
+
+    /// How things stand, for `nudge.status`.
+    pub fn status(&self) -> Value {
+        let keeping = match &self.0 {
+            Ok(keeping) => keeping,
+            Err(why) => return json!({"on": false, "why": why}),
+        };
+        let state = keeping.state();
+        if let (true, Some(why)) = (state.given_up, &state.failed) {
+            return json!({"on": false, "why": why});
+        }
+        let mut out = json!({"on": true, "hints": state.hints, "file": keeping.folder.file().display().to_string()});
+        for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
+            if let Some(told) = told {
+                out[name] = told.as_str().into();
+            }
+        }
+        out
+    }
+}
+
+impl ChangeSink for Keeper {
+    fn tell(&self, changes: &[ChangeEvent]) {
+        if let Ok(keeping) = &self.0
+            && changes.iter().any(|change| change.source == nudge::HINTS)
+        {
+            keeping.change();
+        }
+    }
+}
+
+impl Keeping {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<KeptLock>> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) {
+        let mut state = self.state();
+        if !state.changed {
+            state.changed = true;
+            self.wake.notify_all();
+        }
+    }
+
+    fn work(&self) {
+        loop {
+            let mut state = self.state();
+            while !state.changed && !state.ended {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let due = Instant::now() + DELAY;
+            while !state.ended && Instant::now() < due {
+                let left = due.saturating_duration_since(Instant::now());
+                state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if state.ended {
+                return;
+            }
+            drop(state);
+            self.write();
+        }
+    }
+
+    /// Reads the file; true when it is to be written as this session's now.
+    fn read_back(&self, whole: bool) -> bool {
+        let text = match self.folder.read() {
+            Ok(Some(text)) => text,
+            Ok(None) => return false,
+            Err(error) => {
+                self.set_aside(&error.to_string());
+                return true;
+            }
+        };
+        let document = match Document::read(&text) {
+            Ok(document) => document,
+            Err(error) => {
+                self.set_aside(&format!("it is damaged ({error})"));
+                return true;
+            }
+        };
+        if document.is_of(&self.session) {
+            self.state().forgotten = document.forgotten.iter().cloned().collect();
+            if whole {
+                return false;
+            }
+        }
+        match self.import(&document.payload()) {
+            Ok(0) => {}
+            Ok(wrong) => self.set_aside(&format!("{wrong} of its hints make no sense")),
+            Err(error) if error.kind() == ErrorKind::Quota => {
+                let all = document.len();
+                let taken =
+                    document.hints().filter(|(component, key, hint)| self.import_one(component, key, hint)).count();
+                self.set_aside(&format!("the limits leave room for {taken} of its {all} hints"));
+            }
+            Err(error) => self.set_aside(error.message().trim_end_matches('.')),
+        }
+        true
+    }
+
+    /// Imports a document; the number of hints in it that are wrong. What was declared a false alarm of the secret
+    /// guard is one still.
+    fn import(&self, payload: &str) -> Result<usize> {
+        #[derive(Deserialize)]
+        struct Imported {
+            errors: Vec<Value>,
+        }
+        let params = format!("{{\"payload\":{payload},\"mode\":\"merge\",\"allow_secret\":true}}");
+        let done = self.call("nudge.import", &params)?;
+        let done: Imported = serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
+        Ok(done.errors.len())
+    }
+
+    fn import_one(&self, component: &str, key: &str, hint: &RawValue) -> bool {
+        let one = json!({key: hint});
+        self.import(&json!({"components": {component: {"hints": one}}}).to_string()).is_ok_and(|wrong| wrong == 0)
+    }
+
+    fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>> {
+        let service = self.service.get().ok_or_else(|| Error::unavailable("Nothing is open yet."))?;
+        let params = RawValue::from_string(params.to_owned()).map_err(|error| Error::invalid(error.to_string()))?;
+        service.call_by(Caller::named(NAME), method, &params)
+    }
+
+    /// Keeps what was there before under another name, because it is not wholly understood.
+    fn set_aside(&self, why: &str) {
+        let mut lock = self.lock();
+        let Some(held) = &*lock else { return };
+        let file = self.folder.file();
+        let told = match self.folder.set_aside(held) {
+            Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
+            Err(error) => {
+                // It is never overwritten: this session keeps nothing then.
+                *lock = None;
+                let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
+                let mut state = self.state();
+                (state.failed, state.given_up) = (Some(told.clone()), true);
+                told
+            }
+        };
+        drop(lock);
+        tracing::error!(told, "what was kept");
+        self.state().aside = Some(told);
+    }
+
+    /// Writes the file anew; a failure is noted, and tried again with the next change.
+    fn write(&self) {
+        let lock = self.lock();
+        let Some(held) = &*lock else { return };
+        // Before the look at the store: what changes meanwhile is written next time.
+        self.state().changed = false;
+        let written = self.exported(|document, state| {
+            let hints = document.retain(|component, key, hint| {
+                kept::lasts(hint) && !state.forgotten.contains(&self.mark(component, key, hint))
+            });
+            let mut forgotten: Vec<_> = state.forgotten.iter().cloned().collect();
+            forgotten.sort();
+            (hints, document.text(&forgotten))
+        });
+        let done = written.and_then(|(hints, text)| {
+            let file = self.folder.file();
+            let unwritten = |error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
+            self.folder.write(held, &text).map(|()| hints).map_err(unwritten)
+        });
+        let mut state = self.state();
+        match done {
+            Ok(hints) => (state.hints, state.failed) = (hints, None),
+            Err(error) => {
+                if state.failed.is_none() {
+                    tracing::error!(error = error.message(), "hints are not kept");
+                }
+                state.failed = Some(error.message().to_owned());
+                state.changed = true;
+            }
+        }
+    }
+
+    /// Looks at an export of the whole store, without secrets.
+    fn exported<T>(&self, look: impl FnOnce(&mut Document<'_>, &State) -> T) -> Result<T> {
+        #[derive(Deserialize)]
+        struct Exported<'a> {
+            #[serde(borrow)]
+            payload: &'a RawValue,
+        }
+        let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
+        let exported = self.call("nudge.export", "{}")?;
+        let Exported { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
+        let mut document = Document::read(payload.get()).map_err(unreadable)?;
+        Ok(look(&mut document, &self.state()))
+    }
+
+    fn forget(&self) -> Result<usize> {
+        self.write();
+        let hints = self.state().hints;
+        let marks = self.exported(|document, _| {
+            document.hints().map(|(component, key, hint)| self.mark(component, key, hint)).collect::<Vec<_>>()
+        })?;
+        self.state().forgotten.extend(marks);
+        self.write();
+        match &self.state().failed {
+            Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
+            None => Ok(hints),
+        }
+    }
+
+    /// Stands for a version of a hint and tells nothing of it. A hint that is set again is another.
+    fn mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
+        #[derive(Deserialize)]
+        struct Version<'a> {
+            #[serde(borrow, default)]
+            version: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            updated_at: Option<&'a RawValue>,
+            #[serde(borrow)]
+            meta: Meta<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, default)]
+            scope: Option<&'a RawValue>,
+        }
+        let text = |raw: Option<&RawValue>| raw.map_or_else(String::new, |raw| raw.get().to_owned());
+        let told = serde_json::from_str::<Version<'_>>(hint.get())
+            .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
+        let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
+        let digest = Sha256::digest(whole.get().as_bytes());
+        digest.iter().take(12).fold(String::new(), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        })
+    }
+}
+
+/// Tells several of changes, one after the other.
+pub struct Both(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
+
+impl ChangeSink for Both {
+    fn tell(&self, changes: &[ChangeEvent]) {
+        self.0.tell(changes);
+        self.1.tell(changes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_in_honest_words() {
+        let told = |hints, kept, place| Ending { hints, kept, place }.told();
+        assert_eq!(told(0, 0, Err(OFF.into())), "");
+        assert_eq!(told(1, 0, Err(OFF.into())), format!("1 hint is gone: {OFF}"));
+        assert_eq!(told(2, 2, Ok("/f".into())), "2 hints are kept for next time in /f");
+        assert_eq!(told(3, 1, Ok("/f".into())), "1 hint is kept for next time in /f; 2 hints ended with the session");
+    }
+}
