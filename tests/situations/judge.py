@@ -41,9 +41,10 @@ class Verdict:
         forbidden = self.forbidden()
         counted, junk = self.counted()
         again = self.again()
-        quiet_broken = bool(row.get("quiet")) and not self.full_start and bool(junk or again)
+        loud = [line for line in answer.lines if not self.fits(line)]
+        quiet_broken = bool(row.get("quiet")) and bool(loud or again)
         if quiet_broken:
-            names = [line.name or line.text for line in junk] + [f"{name} again" for name in again]
+            names = [line.name or line.text for line in loud] + [f"{name} again" for name in again]
             self.wrong.append("not quiet: " + ", ".join(names))
         self.state()
         self.form()
@@ -61,7 +62,7 @@ class Verdict:
             "hint_bytes": size(counted),
             "junk_bytes": size(junk),
             "junk": [line.hint or line.name or line.text for line in junk],
-            "quiet": bool(row.get("quiet")) and not self.full_start,
+            "quiet": bool(row.get("quiet")),
             "quiet_broken": quiet_broken,
             "forbidden": forbidden,
             "stale": self.stale,
@@ -134,8 +135,6 @@ class Verdict:
 
     def again(self):
         """Names told with the same words as before."""
-        if self.full_start:
-            return []
         before = {before_age(line.text) for line in self.answer.before if line.tells}
         return [line.name for line in self.answer.lines if line.tells and line.hint and before_age(line.text) in before]
 

@@ -18,7 +18,7 @@ BIN = os.path.abspath(os.environ.get("NUDGE_BIN", "target/release/nudge"))
 # Put together here, so that no file holds what looks like one.
 PASSWORD = "-".join(["S3cr3t", "Blau", "77", "Kranich"])
 # A hint that is to expire lives this much longer, so that it is still there when it is loaded.
-LAST_SECONDS = 1.0
+LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,22 @@ class Play:
         return answer["result"]
 
     def load(self, hints):
+        # A second more than the row says, so that what is an hour old is not told as 59 minutes; one moment for all,
+        # so that equal ages are equal.
+        now = datetime.now(UTC) - timedelta(seconds=1)
         components = {}
         for hint in hints:
             component = components.setdefault(hint["component"], {"hints": {}, "variants": {}})
             if hint["key"] in component["hints"]:
-                component["variants"].setdefault(hint["key"], []).append(self.exported(hint))
+                component["variants"].setdefault(hint["key"], []).append(self.exported(hint, now))
             else:
-                component["hints"][hint["key"]] = self.exported(hint)
+                component["hints"][hint["key"]] = self.exported(hint, now)
         document = {"schema_version": "1.0", "components": components}
         done = self.call("nudge.import", {"payload": document, "allow_secret": True})
         if done["imported"] != len(hints) or done["errors"]:
             raise RuntimeError(f"{len(hints)} hints to import, but: {done}")
 
-    def exported(self, hint):
-        now = datetime.now(UTC)
+    def exported(self, hint, now):
         if hint.get("expire"):  # its TTL is an hour
             stored = now - timedelta(hours=1) + timedelta(seconds=LAST_SECONDS)
         else:
