@@ -58,13 +58,13 @@ def failure(event, client, call):
             "tool_input": {"command": command, "description": "Run the command"},
             "tool_response": {"llmContent": said, "returnDisplay": error},
         }
-    if client == "codex":
+    if client == "codex":  # it says what was written, not that the command failed
         return {
             "hook_event_name": "PostToolUse",
             "tool_name": "Bash",
             "tool_use_id": call,
             "tool_input": {"command": command},
-            "tool_response": error,
+            "tool_response": error.partition("\n")[2],
         }
     return {
         "hook_event_name": "PostToolUseFailure",

@@ -159,7 +159,8 @@ class Verdict:
             if any(DOUBT.search(line.said) for line in self.of(hint, everything)[-1:]):
                 self.wrong.append(f"marked though it works {hint}")
         for hint in row.get("retracted", []):
-            if not any(self.retracts(line) for line in self.of(hint, self.answer.lines)):
+            told = self.of(hint, self.answer.before)
+            if told and not any(self.retracts(line) for line in self.of(hint, self.answer.lines)):
                 self.unmarked(f"not taken back {hint}")
         for hint in row.get("aged", []):
             if any((age_in_days(line) or 0) < OLD_DAYS for line in self.of(hint, everything)):

@@ -93,7 +93,7 @@ def without_own_words(rest, hint):
 
 def age_in_days(line):
     """None when the line states no age."""
-    age = AGE.search(line.said) or AGE.search(line.text)
+    age = AGE.search(line.said)
     if age is None:
         return None
     return int(age[1]) * DAYS[age[2]] if age[1] else 0

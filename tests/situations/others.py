@@ -24,7 +24,7 @@ from worlds import (
 from worlds.hints import note
 from worlds.rows import MACHINE_NAMES, failed, names, prompt, situation, start, store_of, stored
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "others.jsonl")
 
 
 def starts():
@@ -206,7 +206,6 @@ def failures():
             failed(
                 "kubectl get pods -n payments -o wide",
                 "error: You must be logged in to the server (Unauthorized)",
-                client="codex",
             ),
             ["kube/login"],
             ["kube/*"],
@@ -253,7 +252,6 @@ def failures():
             failed(
                 "pdflatex -halt-on-error main.tex > /dev/null",
                 "! Fatal Package fontspec Error: The fontspec package requires either XeTeX or LuaTeX.",
-                client="codex",
             ),
             ["book/pdf"],
             ["book/*", "fonts/*"],
@@ -444,19 +442,14 @@ def prompts():
     ]
 
 
-def main():
+def document():
+    """others.jsonl, whole."""
     rows = []
     for letter, made in (("s", starts()), ("t", lifecycle()), ("u", failures()), ("v", prompts())):
         rows += [{"id": f"o-{letter}{number:02}", **row} for number, row in enumerate(made, 1)]
-    for row in rows:
-        known = [hint["id"] for hint in row["store"]]
-        for wanted in row["needed"] + row["forbidden"] + row.get("drift", []) + row.get("marked", []):
-            assert known.count(wanted) == 1, (row["id"], wanted)
-        assert len(known) == len(set(known)), row["id"]
-        assert 12 <= len(known) <= 50, row["id"]
-    with open(os.path.join(HERE, "others.jsonl"), "w") as out:
-        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 if __name__ == "__main__":
-    main()
+    with open(FILE, "w") as out:
+        out.write(document())
