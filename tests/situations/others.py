@@ -329,11 +329,11 @@ def prompts():
         situation(
             "b4 typos",
             KASSE,
-            prompt("resatrt the queue wrokers", "codex"),
+            prompt("resatrt the wrokers, they still run what was there yesterday", "codex"),
             ["queue/restart"],
             ["queue/*"],
         ),
-        situation("b4 typos", ORCHARD, prompt("pls udpate the nixpkgs inptus"), ["flake/update"], ["flake/*"]),
+        situation("b4 typos", ORCHARD, prompt("pls upadte the flaek"), ["flake/update"], ["flake/*"]),
         situation(
             "b3 paraphrase",
             EMBERFALL,
