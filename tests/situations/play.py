@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import select
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import clients
+import events
 import lines
 
 BIN = os.path.abspath(os.environ.get("NUDGE_BIN", "target/release/nudge"))
@@ -82,7 +83,12 @@ class Play:
 
     def stop(self):
         if self.primary:
-            subprocess.run([BIN, "stop"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # It may write until it has ended; elsewhere than on Linux a file may stay.
+            ended = os.pidfd_open(self.primary["pid"]) if hasattr(os, "pidfd_open") else None
+            subprocess.run([BIN, "stop"], env=self.env, capture_output=True)
+            if ended is not None:
+                select.select([ended], [], [], 5)
+                os.close(ended)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # The repository
@@ -156,10 +162,10 @@ class Play:
         else:
             stored = now - timedelta(hours=hint["age_h"])
         document = {"value": hint["value"], "meta": hint["meta"]}
-        document["created_at"] = document["updated_at"] = clients.stamp(stored)
+        document["created_at"] = document["updated_at"] = events.stamp(stored)
         if hint["uses"]:
             used = stored + timedelta(hours=hint["age_h"] * 0.7)
-            document |= {"use_count": hint["uses"], "last_used_at": clients.stamp(min(now, used))}
+            document |= {"use_count": hint["uses"], "last_used_at": events.stamp(min(now, used))}
         return document
 
     def await_expiry(self):
@@ -194,12 +200,12 @@ class Play:
 
     def event(self, event):
         cwd = os.path.normpath(os.path.join(self.base, event.get("cwd") or ""))
-        body = clients.payload(event, cwd, self.home, len(self.times) + 1)
+        body = events.payload(event, cwd, self.home, len(self.times) + 1)
         env = {**self.hook_env, "CLAUDE_PROJECT_DIR": self.base} if event["client"] == "claude" else self.hook_env
         began = time.perf_counter()
         ran = subprocess.run([BIN, "hook"], input=json.dumps(body).encode(), capture_output=True, env=env, cwd=cwd)
         self.times.append((time.perf_counter() - began) * 1000)
-        text, readable = clients.told(event["client"], body, ran.stdout.decode())
+        text, readable = events.told(event["client"], body, ran.stdout.decode())
         conversation = (event["session"], event.get("agent"))
         if event.get("source") == "compact":
             self.told[conversation] = []
