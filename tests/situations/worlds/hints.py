@@ -1,0 +1,45 @@
+"""How a project and what is stored about it are written down."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class World:
+    fixture: dict
+    hints: list
+
+
+def command(name, cmd, tags="", reason=None, **more):
+    return hint(name, {"type": "command", "cmd": cmd}, tags, reason, **more)
+
+
+def note(name, text, tags="", reason=None, **more):
+    return hint(name, text, tags, reason, **more)
+
+
+def file(name, path, tags="", reason=None, **more):
+    return hint(name, {"type": "path", "abs": path}, tags, reason, **more)
+
+
+def hint(name, value, tags, reason, priority=None, scope=None, age_h=None, uses=None):
+    """`scope`: instead of the project's repository."""
+    return {
+        "name": name,
+        "value": value,
+        "tags": tags.split(),
+        "reason": reason,
+        "priority": priority,
+        "scope": scope,
+        "age_h": age_h,
+        "uses": uses,
+    }
+
+
+MACHINE = [
+    note("git/signing", "commits are signed; the first of a day waits for the key to be touched", "commit gpg"),
+    note("shell/tools", "rg, fd, jq and yq are installed; grep -R takes minutes here", "grep search"),
+    note("host/ports", "4000 and 8000 belong to the print server of this machine", "port busy"),
+    note("host/sudo", "sudo asks for a password, which an agent cannot give", "root permission"),
+    command("docker/rootless", "systemctl --user start docker", "daemon socket", "docker is rootless here"),
+    command("github/pr", "gh pr create --draft --fill", "pull request", "a bot picks the reviewers"),
+]
