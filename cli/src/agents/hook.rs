@@ -23,7 +23,7 @@ use crate::settings;
 const MIN_BYTES: usize = 200;
 /// Largest number of hints at a start, a prompt and a failure. A session gets 20 in 10 minutes: a start must leave
 /// some of them for a command that fails later. Hints that were held back can still be shown then.
-const MAX_OF_START: usize = 12;
+const MAX_OF_START: usize = 14;
 const MAX_OF_PROMPT: usize = 6;
 const MAX_OF_FAILURE: usize = 3;
 /// Largest event that is read; clients send less.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::words::{Weight, Word, words};
 
 /// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
-pub const FLOOR: f64 = 0.4;
+pub const FLOOR: f64 = 0.35;
 /// The share of the best one's relevance below which nothing is told unasked.
 pub const CUT: f64 = 0.5;
 
@@ -113,6 +113,13 @@ impl Terms {
     /// Returns true when there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns true when every word of a name is a form of one of these, and some word says more than little.
+    pub fn name(&self, name: &str) -> bool {
+        let words = words(name);
+        let known = |word: &Word| self.0.iter().any(|term| term.word.stem == word.stem);
+        words.iter().all(known) && words.iter().any(|word| word.weight() == Weight::Full)
     }
 
     /// Returns the first word of `text` that is a form of one of these; for a source with so few texts that it needs no

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
+use nudge_core::relevance::{CUT, Relevant, Terms};
 use nudge_core::shell::{self, Line};
 use nudge_core::suggest::{Moment, SuggestRequest};
 
 use super::index::FIX;
 use super::place::{Around, Place};
-use super::rank::{Ranked, Why, counted, standing, weigh, with_relevance};
+use super::rank::{Ranked, Why, counted, standing, with_relevance};
 use crate::store::Found;
 
 /// What a hint counts whose command is near the one that failed, without and with all of its words.
@@ -17,6 +17,8 @@ const NEAR: f64 = 0.3;
 const NEAR_WORDS: f64 = 0.3;
 /// What a hint counts that runs the program that was not found, without and with all of the words behind it.
 const PROGRAM: f64 = 0.35;
+/// The relevance from which a fix is told that nothing in the failure names.
+const FIX_FLOOR: f64 = 0.6;
 /// What errors say where a program or a module is not there.
 const NOT_FOUND: [&str; 6] =
     ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
@@ -79,19 +81,27 @@ impl<'a> Failure<'a> {
         let mends = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
             let place = around.place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
-            let share = weigh(place, Moment::Failure);
+            let share = around.share(place, Moment::Failure);
+            let named = if is_fix(&found) { self.named(&found) } else { None };
             let (shape, why) = match self.shape(&found) {
                 Some((shape, why)) => (shape * share, why),
-                None if is_fix(&found) && relevance * share.max(FIX_ELSEWHERE) >= FLOOR => {
+                None if let Some(name) = named => (0.0, Mends::Fix(vec![name.into()])),
+                None if is_fix(&found) && relevance * share >= FIX_FLOOR => {
                     (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
                 }
                 None => return None,
             };
             let place_part = if place == Place::Elsewhere { 0.0 } else { 0.1 };
-            let fix = if is_fix(&found) { 0.1 } else { 0.0 };
+            let fix = if named.is_some() {
+                0.2
+            } else if is_fix(&found) {
+                0.1
+            } else {
+                0.0
+            };
             let parts = Parts::from([
                 ("shape", shape),
-                ("words", counted(relevance, 0.3) * share.max(FIX_ELSEWHERE)),
+                ("words", counted(relevance, 0.3) * share),
                 ("fix", fix),
                 ("place", place_part),
                 ("standing", standing(&found, 0.1)),
@@ -102,6 +112,12 @@ impl<'a> Failure<'a> {
         let best = mends.iter().map(|mends| mends.parts.sum()).fold(0.0, f64::max);
         mends.retain(|mends| mends.parts.sum() >= CUT * best);
         mends
+    }
+
+    /// The component or the tag of a fix that the program or the error names.
+    fn named<'f>(&self, found: &'f Found) -> Option<&'f str> {
+        let names = std::iter::once(found.hint.component()).chain(found.hint.tags().filter(|tag| *tag != FIX));
+        names.into_iter().find(|name| self.terms.name(name))
     }
 
     /// What the hint's command has of the one that failed.
@@ -126,9 +142,6 @@ impl<'a> Failure<'a> {
         None
     }
 }
-
-/// What a fix counts that belongs elsewhere: tools break alike everywhere.
-const FIX_ELSEWHERE: f64 = 0.7;
 
 fn is_fix(found: &Found) -> bool {
     found.hint.tags().any(|tag| tag == FIX)

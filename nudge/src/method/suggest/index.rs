@@ -12,7 +12,7 @@ use crate::store::Found;
 /// The weights of the fields. A word of a key or a tag was chosen to find the hint by; the component is also that of
 /// others, so that it takes another word beside it; one of a command was chosen at least to work.
 const NAME: f32 = 1.5;
-const COMPONENT: f32 = 0.6;
+const COMPONENT: f32 = 0.7;
 const COMMAND: f32 = 0.8;
 const PROSE: f32 = 0.6;
 const REASON: f32 = 0.5;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use nudge_core::shell;
-use nudge_core::suggest::SuggestRequest;
+use nudge_core::suggest::{Moment, SuggestRequest};
 use nudge_core::words::identifier;
 
 use crate::hint::Hint;
@@ -36,6 +36,8 @@ pub(super) struct Around {
     /// The repository, and the folders that the agent is in.
     names: Names,
     spoken_of: Names,
+    /// Neither the folder nor the repository is known.
+    is_nowhere: bool,
 }
 
 type Names = HashSet<String, RandomState>;
@@ -62,12 +64,26 @@ impl Around {
         }
         names.remove("");
         spoken_of.remove("");
-        Self { names, spoken_of }
+        let is_nowhere = request.context.cwd().is_none() && request.context.repo_name().is_none();
+        Self { names, spoken_of, is_nowhere }
     }
 
     /// Returns true when the prompt, the command or the error speaks of a hint's component as of a path or an identifier.
     pub(super) fn speak_of(&self, hint: &Hint) -> bool {
         self.spoken_of.contains(&identifier(hint.component()))
+    }
+
+    /// What words count of a hint in a place. Of what belongs elsewhere an accidental word says little. Who asks on
+    /// purpose may mean another place, and who is nowhere means any.
+    pub(super) fn share(&self, place: Place, moment: Moment) -> f64 {
+        match (place, moment) {
+            (Place::Here, _) => 1.0,
+            (Place::Near, _) => 0.95,
+            (Place::Elsewhere, Moment::Recall) => 0.8,
+            (Place::Elsewhere, _) if self.is_nowhere => 0.95,
+            (Place::Elsewhere, Moment::Failure) => 0.7,
+            (Place::Elsewhere, _) => 0.45,
+        }
     }
 
     pub(super) fn place(&self, hint: &Hint) -> Place {

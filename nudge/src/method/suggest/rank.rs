@@ -104,26 +104,15 @@ fn of_start(around: &Around, eligible: Vec<Found>) -> Vec<Ranked> {
     let worth_telling = |found: Found| {
         let place = around.place(&found.hint);
         let part = match place {
-            Place::Here => 0.25,
-            Place::Near => 0.2,
-            Place::Elsewhere if found.hint.priority().is_some_and(|priority| priority >= IMPORTANT) => 0.1,
+            Place::Here => 0.0,
+            Place::Near => -0.05,
+            Place::Elsewhere if found.hint.priority().is_some_and(|priority| priority >= IMPORTANT) => -0.15,
             Place::Elsewhere => return None,
         };
-        let parts = Parts::from([("place", part), ("standing", standing(&found, 0.5))]);
+        let parts = Parts::from([("standing", standing(&found, 1.0)), ("place", part)]);
         Some(Ranked { found, parts, why: Why::Place(place) })
     };
     eligible.into_iter().filter_map(worth_telling).collect()
-}
-
-/// What a place makes of the words that a hint has in common with a prompt, and with a question. Who asks on purpose
-/// may mean another place.
-pub(super) fn weigh(place: Place, moment: Moment) -> f64 {
-    match (place, moment) {
-        (Place::Here, _) => 1.0,
-        (Place::Near, _) => 0.95,
-        (Place::Elsewhere, Moment::Recall) => 0.8,
-        (Place::Elsewhere, _) => 0.45,
-    }
 }
 
 fn of_words(moment: Moment, around: &Around, eligible: Vec<Found>, relevant: Vec<Relevant>) -> Vec<Ranked> {
@@ -134,7 +123,7 @@ fn of_words(moment: Moment, around: &Around, eligible: Vec<Found>, relevant: Vec
         }
         let Relevant { relevance, words, .. } = relevant.unwrap_or_default();
         let place = around.place(&found.hint);
-        Some(((relevance + spoken_of) * weigh(place, moment), found, place, words))
+        Some(((relevance + spoken_of) * around.share(place, moment), found, place, words))
     });
     let weighed: Vec<_> = weighed.collect();
     let best = weighed.iter().map(|(relevance, ..)| *relevance).fold(0.0, f64::max);
