@@ -114,6 +114,10 @@ pub fn stored(result: &Value) -> String {
     let fields = meta["scope"].as_object().map(|scope| scope.keys().cloned().collect::<Vec<_>>().join(","));
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
+    if result["previous"].is_object() {
+        let value = one_line(&value_text(&result["previous"], false));
+        let _ = writeln!(out, "  replaced: {value}; `nudge undo` brings it back");
+    }
     if let Some(variants @ 2..) = result["variants"].as_u64() {
         let _ = writeln!(out, "  the key has {variants} variants now; `nudge why` tells them apart");
     }
