@@ -213,9 +213,6 @@ export interface Omitted {
   readonly late?: readonly string[]
 }
 
-/** `previous` is what was replaced; `note` tells an agent that it was a person's. */
-export type SetResult = { readonly hint: Hint; readonly variants: number; readonly previous?: Hint; readonly note?: string }
-
 /** One call that deleted hints, or replaced a value. */
 export interface Deletion {
   readonly id: number
@@ -382,7 +379,7 @@ export class Store {
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
   /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `previous` had another value. */
-  set(component: string, key: string, value: Value, options?: SetOptions | null): SetResult
+  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number; readonly previous?: Hint; readonly note?: string }
   /** The hints that fit, best first. Secret values are not shown. */
   query(params?: QueryParams | null): { readonly hints: readonly Row[] }
   /** Reports that a hint worked; pass the context it was found with. */

@@ -115,7 +115,7 @@ pub fn stored(result: &Value) -> String {
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
     if result["previous"].is_object() {
-        let value = one_line(&value_text(&result["previous"], false));
+        let value = tables::one_line(&value_text(&result["previous"], false));
         let _ = writeln!(out, "  replaced: {value}; `nudge undo` brings it back");
     }
     if let Some(variants @ 2..) = result["variants"].as_u64() {
