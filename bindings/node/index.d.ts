@@ -213,7 +213,7 @@ export interface Omitted {
   readonly late?: readonly string[]
 }
 
-/** One call that deleted hints, or by which an agent replaced a person's. */
+/** One call that deleted hints, or replaced a value. */
 export interface Deletion {
   readonly id: number
   readonly at: string
@@ -378,8 +378,8 @@ export class Store {
    * finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. */
-  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number }
+  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `previous` had another value. */
+  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number; readonly previous?: Hint; readonly note?: string }
   /** The hints that fit, best first. Secret values are not shown. */
   query(params?: QueryParams | null): { readonly hints: readonly Row[] }
   /** Reports that a hint worked; pass the context it was found with. */
@@ -438,9 +438,9 @@ export class Store {
     }[]
     readonly verdict: string
   }
-  /** The last deletions, newest first. */
+  /** What was deleted or replaced last, newest first. */
   deletions(): { readonly deletions: readonly Deletion[] }
-  /** Brings the hints of a deletion back: the last one, or the one with this id. */
+  /** Brings back what was deleted or replaced: the last, or what has this id. */
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
   /** How often hints were asked for and suggested, and what came of the suggestions. */
   stats(): { readonly [name: string]: Json }

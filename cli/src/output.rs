@@ -119,6 +119,10 @@ pub fn stored(result: &Value) -> String {
     for told in [&result["reach"], &result["keeping"]].into_iter().filter_map(Value::as_str) {
         let _ = writeln!(out, "  {}", visible(told));
     }
+    if result["previous"].is_object() {
+        let value = tables::one_line(&value_text(&result["previous"], false));
+        let _ = writeln!(out, "  replaced: {value}; `nudge undo` brings it back");
+    }
     if let Some(variants @ 2..) = result["variants"].as_u64() {
         let _ = writeln!(out, "  the key has {variants} variants now; `nudge why` tells them apart");
     }

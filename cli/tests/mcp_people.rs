@@ -60,7 +60,7 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
 
     // What an agent stored is replaced as ever, and what was the person's comes back over all of it.
     let again = tool("nudge_set_hint", hint("make -j9 api", &json!({}))).unwrap();
-    assert!(again["previous"].is_null() && again["note"].is_null(), "{again}");
+    assert_eq!((&again["previous"]["value"], &again["note"]), (&json!("make -j8 api"), &Value::Null), "{again}");
     let undone = person("nudge.undo", json!({"id": id})).unwrap();
     assert_eq!((&undone["what"], &undone["restored"]), (&json!("replaced"), &json!(1)), "{undone}");
     assert_eq!(stands(person), (json!("make api"), json!("user"), json!(4)), "no version comes twice");
@@ -68,8 +68,10 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
 
     // Not over what a person stored meanwhile.
     tool("nudge_set_hint", hint("make other", &json!({}))).unwrap();
+    let id = kept(person)[0]["id"].clone();
+    std::thread::sleep(std::time::Duration::from_millis(5));
     person("nudge.set_hint", of_a_person("make anew")).unwrap();
-    assert_eq!(person("nudge.undo", json!({})).unwrap_err()["data"]["reason"], "E_CONFLICT");
+    assert_eq!(person("nudge.undo", json!({"id": id})).unwrap_err()["data"]["reason"], "E_CONFLICT");
 
     // An import is no way around, and keeps what it replaces.
     let payload = |hint: Value| json!({"payload": {"components": {"api": {"hints": {"build": hint}}}}});
@@ -84,11 +86,11 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     person("nudge.undo", json!({})).unwrap();
     assert_eq!(stands(person).0, "make anew");
 
-    // A person's own surfaces replace without a trace, as ever.
-    let kept_before = kept(person);
+    // What a person replaces comes back as well, and needs no note.
     let set = person("nudge.set_hint", of_a_person("make last")).unwrap();
-    assert!(set["previous"].is_null() && set["note"].is_null(), "{set}");
-    assert_eq!(kept(person), kept_before);
+    assert_eq!((&set["previous"]["value"], &set["note"]), (&json!("make anew"), &Value::Null), "{set}");
+    person("nudge.undo", json!({})).unwrap();
+    assert_eq!(stands(person).0, "make anew");
     person("nudge.delete_hint", json!({"component": "api", "key": "build"})).unwrap();
     assert_eq!(kept(person)[0]["what"], "deleted");
 }

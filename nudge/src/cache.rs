@@ -236,7 +236,7 @@ impl Nudge {
                 made.check()?;
             }
             if act.adds {
-                self.check_quotas(&mut writer, &changes, now)?;
+                self.check_quotas(&mut writer, by_agent, &changes, now)?;
             }
             if !changes.is_empty() {
                 let secret = || changes.iter().find_map(Change::version_of_secret);
@@ -447,13 +447,16 @@ impl Plan<'_> {
         hint
     }
 
-    /// Keeps `old`, in whose place another is put, for `undo`, when it is a person's and the caller an agent. Returns
-    /// the id under which it is kept, if the call deletes nothing besides.
-    pub fn keep_of_person(&mut self, old: &Arc<Hint>) -> Option<u64> {
-        (self.by_agent && old.source() == Some(Source::User)).then(|| {
-            self.changes.push(Change::Replaced(Arc::clone(old)));
-            self.trash().last_id() + 1
-        })
+    /// Keeps `old`, in whose place another is put, for `undo`. Returns the id under which it is kept, if the call deletes
+    /// nothing besides.
+    pub fn keep(&mut self, old: &Arc<Hint>) -> u64 {
+        self.changes.push(Change::Replaced(Arc::clone(old)));
+        self.trash().last_id() + 1
+    }
+
+    /// True for a hint that the call must not lose: a person's, when the caller is an agent.
+    pub fn must_keep(&self, old: &Hint) -> bool {
+        self.by_agent && old.source() == Some(Source::User)
     }
 
     pub fn delete(&mut self, hint: &Arc<Hint>) {

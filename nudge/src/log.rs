@@ -90,14 +90,15 @@ impl Applied<'_> {
         }
         // The names are collected only when needed: most writes delete nothing, and an import may put very many.
         let deletes = self.changes.iter().any(|change| matches!(change, Change::Delete(_)));
-        let kept: HashSet<_> = self.put().filter(|_| deletes).map(|hint| name(hint)).collect();
+        // What a secret has replaced is restored as gone and replaced at once.
+        let kept: HashSet<_> = self.put().chain(self.replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
             Change::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),
             _ => None,
         })
     }
 
-    /// Returns the hints of people that were replaced by an agent, as they were.
+    /// Returns the hints that others were put in place of and that `undo` can bring back, as they were.
     pub fn replaced(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.changes.iter().filter_map(|change| if let Change::Replaced(hint) = change { Some(hint) } else { None })
     }

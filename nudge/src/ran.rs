@@ -57,7 +57,7 @@ impl<'a> Ran<'a> {
                 }
             });
         }
-        Ok(Self { outcome, at, places, line })
+        Ok(Self { outcome, line, at, places })
     }
 
     /// The contexts of the commands.
@@ -96,7 +96,7 @@ impl<'a> Ran<'a> {
         let plain = |word: &&String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b));
         self.line
             .iter()
-            .flat_map(|line| line.heads())
+            .flat_map(Line::heads)
             .any(|command| command.words.iter().filter(plain).all(|word| hint.contains(&**word)))
     }
 }

@@ -36,7 +36,7 @@ pub enum Change {
     Put(Arc<Hint>),
     /// The deleted hint.
     Delete(Arc<Hint>),
-    /// A person's hint as it was, in whose place an agent puts another by the same call; it is kept for `undo`.
+    /// The hint as it was, in whose place the same call puts another value; it is kept for `undo`.
     Replaced(Arc<Hint>),
     /// The retained top-level keys of imports, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),

@@ -1,5 +1,5 @@
-//! The last deletions, kept in memory for this session within limits, so that they can be undone. What an agent put
-//! another hint in place of, and was a person's, counts as one.
+//! The last deletions, kept in memory for this session within limits, so that they can be undone. A value in whose place
+//! another was put counts as one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use nudge_core::clock::Millis;
 use serde::Serialize;
 
-use crate::hint::Hint;
+use crate::hint::{Hint, Source};
 use crate::log::Applied;
 
-/// Largest number of remembered deletions.
+/// Largest number of remembered deletions, and, beside them, of remembered [values](Deleted::is_minor) that were replaced.
 const MAX_DELETIONS: usize = 100;
-/// Largest size of deleted hints as exported, in bytes; the last deletion is remembered whatever its size, if there is
+/// Largest size of all these hints as exported, in bytes; the last deletion is remembered whatever its size, if there is
 /// memory for it.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 4 << 20;
 pub enum Gone {
     /// They were deleted.
     Deleted,
-    /// An agent put others in their place; they were a person's.
+    /// Others were put in their place.
     Replaced,
 }
 
@@ -55,6 +55,11 @@ impl Deleted {
     fn held(&self) -> usize {
         self.hints.iter().map(|hint| hint.held as usize).sum::<usize>() + size_of::<Self>() + self.by.len()
     }
+
+    /// True for replaced values that were no person's. Values are replaced often, and are forgotten first.
+    fn is_minor(&self) -> bool {
+        self.what == Gone::Replaced && self.hints.iter().all(|hint| hint.source() != Some(Source::User))
+    }
 }
 
 /// The last deletions, oldest first.
@@ -62,6 +67,12 @@ impl Deleted {
 pub(crate) struct Trash {
     deletions: VecDeque<Deleted>,
     last_id: u64,
+    /// The size of the hints, as exported.
+    bytes: usize,
+    /// The memory that the deletions take.
+    held: usize,
+    /// The number of minor ones.
+    minor: usize,
 }
 
 impl Trash {
@@ -87,21 +98,45 @@ impl Trash {
     /// Remembers a deletion.
     pub fn restore(&mut self, deleted: Deleted) {
         self.last_id = self.last_id.max(deleted.id);
+        let minor = deleted.is_minor();
+        self.count(&deleted);
         self.deletions.push_back(deleted);
-        let mut bytes: usize = self.deletions.iter().map(Deleted::bytes).sum();
-        while self.deletions.len() > 1 && (self.deletions.len() > MAX_DELETIONS || bytes > MAX_BYTES) {
-            bytes -= self.deletions.pop_front().map_or(0, |oldest| oldest.bytes());
+        let alike = if minor { self.minor } else { self.deletions.len() - self.minor };
+        if alike > MAX_DELETIONS
+            && let Some(oldest) = self.deletions.iter().position(|deleted| deleted.is_minor() == minor)
+        {
+            self.forget(oldest);
+        }
+        while self.deletions.len() > 1 && self.bytes > MAX_BYTES {
+            self.forget(self.least());
         }
     }
 
-    /// Forgets the oldest deletions until the others take no more than `room`, in bytes of memory.
+    /// Forgets deletions until the others take no more than `room`, in bytes of memory.
     pub fn fit(&mut self, room: usize) {
-        let mut held: usize = self.deletions.iter().map(Deleted::held).sum();
-        while held > room
-            && let Some(oldest) = self.deletions.pop_front()
-        {
-            held -= oldest.held();
+        while self.held > room && !self.deletions.is_empty() {
+            self.forget(self.least());
         }
+    }
+
+    /// The place of what is forgotten first: the oldest minor one, else the oldest, and the last one at last.
+    fn least(&self) -> usize {
+        let but_last = self.deletions.len().saturating_sub(1);
+        self.deletions.iter().take(but_last).position(Deleted::is_minor).unwrap_or(0)
+    }
+
+    fn forget(&mut self, at: usize) {
+        if let Some(gone) = self.deletions.remove(at) {
+            self.bytes -= gone.bytes();
+            self.held -= gone.held();
+            self.minor -= usize::from(gone.is_minor());
+        }
+    }
+
+    fn count(&mut self, deleted: &Deleted) {
+        self.bytes += deleted.bytes();
+        self.held += deleted.held();
+        self.minor += usize::from(deleted.is_minor());
     }
 
     /// Returns true when nothing is remembered.
@@ -117,6 +152,16 @@ impl Trash {
     /// Continues the ids after `last_id`.
     pub fn count_from(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
+    }
+
+    /// The hint in whose place `stands` was put, and the id of that deletion.
+    pub fn replaced_by(&self, stands: &Hint) -> Option<(u64, Arc<Hint>)> {
+        let of = |hint: &&Arc<Hint>| {
+            hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
+        };
+        self.iter()
+            .filter(|deleted| deleted.what == Gone::Replaced && deleted.at == stands.updated_at())
+            .find_map(|deleted| deleted.hints.iter().find(of).map(|hint| (deleted.id, Arc::clone(hint))))
     }
 
     /// Returns the deletions, newest first.
@@ -135,9 +180,13 @@ impl Trash {
         };
         let Some(first) = applied.put().next() else { return };
         let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
-        if let Some(deleted) = self.deletions.iter_mut().rev().find(|deleted| held(deleted)) {
-            deleted.hints.retain(|hint| !applied.put().any(|back| same(deleted.what, hint, back)));
+        let Some(at) = self.deletions.iter().rposition(held) else { return };
+        let mut rest = self.deletions[at].clone();
+        rest.hints.retain(|hint| !applied.put().any(|back| same(rest.what, hint, back)));
+        self.forget(at);
+        if !rest.hints.is_empty() {
+            self.count(&rest);
+            self.deletions.insert(at, rest);
         }
-        self.deletions.retain(|deleted| !deleted.hints.is_empty());
     }
 }

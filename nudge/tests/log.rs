@@ -45,6 +45,7 @@ impl Log for SpyLog {
                     format!("delete {}/{}", hint.component(), hint.key())
                 }
                 Change::Extra(extra) => format!("extra {extra}"),
+                Change::Replaced(hint) => format!("keep {}/{} v{}", hint.component(), hint.key(), hint.version()),
                 _ => "something new".into(),
             };
             self.0.seen.lock().unwrap().push(line);
@@ -107,7 +108,8 @@ fn changes_are_recorded_first_as_they_will_stand() {
         [
             "put a/k v1 used 0",
             "put a/k v1 used 1",
-            "put a/k v2 used 1",
+            "keep a/k v1",
+            "put a/k v2 used 0",
             "delete a/k",
             "put b/x v1 used 0",
             "extra {\"theme\":\"dark\"}"

@@ -381,8 +381,8 @@ impl nudge_scope {
 
 /// Stores a hint, or updates the variant with an equal scope.
 ///
-/// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`. Refusals, in this order:
-/// `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
+/// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`, and `"previous"`, the hint that stood
+/// there with another value. Refusals, in this order: `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
 /// `variant`), `NUDGE_E_CONFLICT`, `NUDGE_E_QUOTA`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_set(

@@ -246,9 +246,9 @@ pub struct Delete {
 /// `nudge undo`
 #[derive(Debug, ClapArgs)]
 pub struct Undo {
-    /// The number of a deletion (default: the last).
+    /// The number of what was deleted or replaced (default: the last).
     pub id: Option<u64>,
-    /// List the deletions instead.
+    /// List what was deleted or replaced instead.
     #[arg(long, conflicts_with = "id")]
     pub list: bool,
 }

@@ -7,19 +7,25 @@ use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 
 use super::{Nudge, Writer};
-use crate::hint::Hint;
+use crate::hint::{Hint, Source};
 use crate::store::{Change, Store, component_bytes, component_held};
 
 impl Nudge {
     /// Refuses changes that would not fit, after dropping expired hints.
-    pub(super) fn check_quotas(&self, writer: &mut Writer, changes: &[Change], now: Millis) -> Result<()> {
-        self.fits(writer, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
+    pub(super) fn check_quotas(
+        &self,
+        writer: &mut Writer,
+        by_agent: bool,
+        changes: &[Change],
+        now: Millis,
+    ) -> Result<()> {
+        self.fits(writer, by_agent, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
             0 => Err(refusal),
-            _ => self.fits(writer, changes),
+            _ => self.fits(writer, by_agent, changes),
         })
     }
 
-    fn fits(&self, writer: &Writer, changes: &[Change]) -> Result<()> {
+    fn fits(&self, writer: &Writer, by_agent: bool, changes: &[Change]) -> Result<()> {
         let mut sizes = self.store.sizes();
         let extra = changes.iter().rev().find_map(|change| match change {
             Change::Extra(extra) => Some(extra),
@@ -34,12 +40,12 @@ impl Nudge {
             let (component, old, new) = match change {
                 Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
                 Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                // It is kept beside the one in its place.
-                Change::Replaced(hint) => {
+                // A person's must be kept beside what an agent puts in its place.
+                Change::Replaced(hint) if by_agent && hint.source() == Some(Source::User) => {
                     kept += hint.held as usize;
                     continue;
                 }
-                Change::Extra(_) => continue,
+                Change::Replaced(_) | Change::Extra(_) => continue,
             };
             let (_, count) = touched.entry(component).or_insert_with(|| {
                 let before = self.store.component_len(component);

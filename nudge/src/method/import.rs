@@ -217,7 +217,9 @@ fn merge(plan: &mut Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Opt
     if !replace && (!dated || hint.updated_at <= stored.updated_at) {
         return None;
     }
-    plan.keep_of_person(&stored);
+    if plan.must_keep(&stored) {
+        plan.keep(&stored);
+    }
     if replace {
         return Some(hint);
     }

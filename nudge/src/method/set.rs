@@ -85,7 +85,8 @@ pub struct SetResult {
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.
     pub variants: usize,
-    /// The hint of a person that an agent's call replaced; a secret value is redacted in JSON.
+    /// The hint that stood there before, when it had another value, or was a person's and the caller is an agent. `undo`
+    /// brings it back. A secret value is redacted in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
     pub previous: Option<Arc<Hint>>,
     /// For an agent: that it replaced what a person had stored, and how that comes back.
@@ -118,6 +119,10 @@ pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     Ok(())
 }
 
+fn note(id: u64) -> String {
+    format!("This replaced what a person had stored, see `previous`; the command `nudge undo {id}` brings it back.")
+}
+
 impl Nudge {
     /// Stores a hint, or updates the variant with an equal scope (semantics section 1).
     ///
@@ -146,7 +151,9 @@ impl Nudge {
             if let (Some(_), Some(stands)) = (by.made, old) {
                 // A repeated call finds the hint that it stored, or a later one.
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
-                return Ok(SetResult { hint, variants, previous: None, note: None });
+                let kept = plan.trash().replaced_by(&hint);
+                let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(*id));
+                return Ok(SetResult { hint, variants, previous: kept.map(|(_, old)| old), note });
             }
             let lost = match by.made {
                 Some(Made::Lost(version)) => Some(version),
@@ -168,19 +175,17 @@ impl Nudge {
             let scope = old.map_or(scope, |hint| Arc::clone(&hint.scope));
             let mut hint = Hint::new(component.into(), &key, value, meta, scope, plan.now);
             hint.version = lost.unwrap_or(hint.version);
+            let mut kept = None;
             if let Some(old) = old {
+                let same = old.value() == hint.value();
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;
-                hint.set_usage(Use { count: old.use_count, last: old.last_used_at(), ..Use::default() });
+                // What another value has done says nothing of this one.
+                hint.set_usage(if same { old.usage() } else { Use::default() });
+                kept = (!same || plan.must_keep(old)).then(|| plan.keep(old));
             }
-            let kept = old.and_then(|old| plan.keep_of_person(old));
-            let note = kept.map(|id| {
-                format!(
-                    "This replaced what a person had stored, see `previous`; \
-                     the command `nudge undo {id}` brings it back."
-                )
-            });
-            let previous = old.filter(|_| note.is_some()).cloned();
+            let note = kept.zip(old).filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(id));
+            let previous = old.filter(|_| kept.is_some()).cloned();
             let variants = variants.len() + usize::from(old.is_none());
             Ok(SetResult { hint: plan.put(hint), variants, previous, note })
         })

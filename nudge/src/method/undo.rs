@@ -1,4 +1,4 @@
-//! `nudge.deletions` and `nudge.undo`: list the last deletions, and restore them.
+//! `nudge.deletions` and `nudge.undo`: list what was deleted or replaced last, and restore it.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::trash::{Deleted, Gone};
 /// Largest number of hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
-const ABOUT_DELETIONS: &str = "The last deletions of this session, newest first: what, when, by whom.";
+const ABOUT_DELETIONS: &str = "What was deleted or replaced last in this session, newest first: what, when, by whom.";
 
 pub(super) static DELETIONS: Row<Nudge> = Row {
     method: Method::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, schema::<NoParams>).reads().quick(),
     run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
-const ABOUT: &str = "Brings back what a deletion took: the last one, or the one with this id.";
+const ABOUT: &str = "Brings back what was deleted or replaced: the last, or what has this id.";
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.undo", "Undo a deletion", ABOUT, schema::<Undo>).quick(),
@@ -38,7 +38,7 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Undo {
-    /// Which deletion; the last when absent.
+    /// Which one; the last when absent.
     #[serde(deserialize_with = "wire::given")]
     pub id: Option<u64>,
 }
@@ -46,11 +46,12 @@ pub struct Undo {
 /// Result of [`Nudge::deletions`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletions {
-    /// The deletions, newest first; 100 at most, fewer when they are large.
+    /// The deletions, newest first, and among them the values that were replaced; 100 of each at most, fewer when they
+    /// are large.
     pub deletions: Vec<Deletion>,
 }
 
-/// A call that deleted hints.
+/// A call that deleted hints, or replaced one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
     /// The id for [`Undo`].
@@ -112,7 +113,7 @@ impl Nudge {
         Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
-    /// Restores the hints of a deletion as they were, except for those stored anew or expired since.
+    /// Restores the hints of a deletion, or a value that was replaced, as they were, except for those stored anew or expired since.
     ///
     /// # Errors
     /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored
@@ -135,8 +136,11 @@ impl Nudge {
                 let mut was = Hint::clone(hint);
                 let variants = plan.variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
-                    // It goes back to its place, but not over what a person stored meanwhile.
-                    Some(stands) if deleted.what == Gone::Replaced && stands.source() != Some(Source::User) => {
+                    // It goes back to its place, but not over what a person stored after it was replaced.
+                    Some(stands)
+                        if deleted.what == Gone::Replaced
+                            && (stands.updated_at() <= deleted.at || stands.source() != Some(Source::User)) =>
+                    {
                         was.version = was.version.max(stands.version).saturating_add(1);
                     }
                     Some(_) => continue,
@@ -184,11 +188,13 @@ mod tests {
         let before = store.export(&crate::Export::default()).unwrap();
         store.call_by(Caller::named("someone/1"), "nudge.delete_hint", &raw(r#"{"component":"a","key":"x"}"#)).unwrap();
         let listed = store.deletions().deletions;
-        assert_eq!((listed.len(), &*listed[0].by, listed[0].count), (1, "someone/1", 1));
+        assert_eq!((listed.len(), &*listed[0].by, listed[0].count), (2, "someone/1", 1));
         let undone = store.undo(Undo::default()).unwrap();
         assert_eq!((undone.restored, undone.skipped), (1, 0));
         let text = |payload| serde_json::to_string(&payload).unwrap();
         assert_eq!(text(store.export(&crate::Export::default()).unwrap()), text(before));
+        store.undo(Undo::default()).unwrap();
+        assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "one");
         assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
@@ -212,6 +218,68 @@ mod tests {
         store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).unwrap();
         let listed = store.deletions().deletions;
         assert_eq!((listed[0].count, listed[0].hints[0].0.key()), (1, "y"));
+    }
+
+    #[test]
+    fn replaced_values_come_back_one_by_one() {
+        let store = Nudge::default();
+        let set = |value: &str| store.set(SetHint::new("a", "x", value)).unwrap();
+        let stands = || store.get("a", "x", &crate::Context::default()).unwrap().hint().text().to_owned();
+        assert!(set("one").previous.is_none());
+        assert!(set("one").previous.is_none(), "the same value");
+        assert_eq!(set("two").previous.unwrap().text(), "one");
+        assert_eq!(set("three").previous.unwrap().text(), "two");
+        let listed = store.deletions().deletions;
+        assert_eq!((listed.len(), listed[0].what, listed[0].hints[0].0.text()), (2, Gone::Replaced, "two"));
+        for value in ["two", "one"] {
+            store.undo(Undo::default()).unwrap();
+            assert_eq!(stands(), value);
+        }
+        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().version(), 6, "none comes twice");
+        set("four");
+        delete(&store, "a", "x");
+        store.undo(Undo::default()).unwrap();
+        store.undo(Undo::default()).unwrap();
+        assert_eq!(stands(), "one");
+    }
+
+    #[test]
+    fn what_a_person_stored_later_stays() {
+        let clock = Arc::new(crate::ManualClock::new(0));
+        let store = Nudge::with_clock(crate::Config::default(), Arc::clone(&clock) as Arc<dyn crate::Clock>);
+        let set = |value: &str, source| {
+            let mut hint = SetHint::new("a", "x", value);
+            hint.meta.source = source;
+            clock.advance(1);
+            store.set(hint).unwrap();
+        };
+        set("one", None);
+        set("two", Some(Source::User));
+        set("three", Some(Source::User));
+        assert_eq!(store.undo(Undo { id: Some(1) }).unwrap_err().kind(), ErrorKind::Conflict);
+        store.undo(Undo::default()).unwrap();
+        store.undo(Undo::default()).unwrap();
+        assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "one");
+    }
+
+    #[test]
+    fn values_that_are_replaced_again_and_again_push_out_no_deletion() {
+        let store = Nudge::default();
+        store.set(SetHint::new("a", "gone", "one")).unwrap();
+        delete(&store, "a", "gone");
+        for round in 0..250 {
+            store.set(SetHint::new("a", "x", format!("{round}"))).unwrap();
+        }
+        let listed = store.deletions().deletions;
+        assert_eq!((listed.len(), listed[100].what, listed[99].hints[0].0.text()), (101, Gone::Deleted, "149"));
+        let big = "x y ".repeat(16_000);
+        for round in 0..75 {
+            store.set(SetHint::new("a", "x", format!("{round} {big}"))).unwrap();
+        }
+        let listed = store.deletions().deletions;
+        assert!((60..=66).contains(&listed.len()), "{} of 64 KiB", listed.len());
+        assert_eq!(listed.last().unwrap().what, Gone::Deleted);
     }
 
     #[test]

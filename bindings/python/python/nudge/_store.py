@@ -406,7 +406,7 @@ class Store(Sources):
         return result
 
     def undo(self, id: int | None = None) -> t.UndoResult:
-        """Brings back what a deletion deleted; the last one when `id` is None.
+        """Brings back what was deleted or replaced; the last when `id` is None.
 
         Raises `NotFoundError`, `ConflictError` (all of it is stored anew), `QuotaError`.
 

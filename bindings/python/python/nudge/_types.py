@@ -148,10 +148,12 @@ class GetResult(TypedDict):
 
 
 class SetResult(TypedDict):
-    """The hint as stored, and how many variants the key has now."""
+    """The hint as stored, how many variants the key has now, and the hint that stood there with another value."""
 
     hint: Hint
     variants: int
+    previous: NotRequired[Hint]
+    note: NotRequired[str]
 
 
 class QueryRow(TypedDict):
@@ -317,7 +319,7 @@ class WhyResult(TypedDict):
 
 
 class Deletion(TypedDict):
-    """One call that deleted hints, or by which an agent replaced a person's; `id` is for `undo`."""
+    """One call that deleted hints, or replaced a value; `id` is for `undo`."""
 
     id: int
     at: str
@@ -334,7 +336,7 @@ class DeletionsResult(TypedDict):
 
 
 class UndoResult(Deletion):
-    """The deletion, with the hints that are back."""
+    """What was deleted or replaced, with the hints that are back."""
 
     restored: int
     skipped: int
