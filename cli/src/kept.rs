@@ -37,17 +37,17 @@ pub struct KeptLock(File);
 
 /// What kept hints say of themselves besides their hints.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub struct Document<'a> {
     /// The session that wrote it.
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     session_id: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     created_at: Option<&'a RawValue>,
     /// The hints.
     #[serde(borrow)]
     pub components: BTreeMap<String, Component<'a>>,
     /// Marks of hints that the session still holds and that are not to be written again.
+    #[serde(default)]
     pub forgotten: Vec<String>,
 }
 
@@ -67,6 +67,10 @@ impl<'a> Document<'a> {
     /// # Errors
     /// For anything else.
     pub fn read(text: &'a str) -> serde_json::Result<Self> {
+        // A list would be read as the members in order.
+        if !text.trim_start().starts_with('{') {
+            return Err(serde::de::Error::custom("it is no object"));
+        }
         serde_json::from_str(text)
     }
 

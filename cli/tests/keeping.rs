@@ -229,6 +229,7 @@ fn a_damaged_file_is_set_aside_and_named() {
         "{\"components\": {\"a\"",
         "[]",
         "",
+        "{}",
         "{\"schema_version\":\"9.0\",\"components\":{\"a\":{\"hints\":{\"k\":\"x\"}}}}",
     ] {
         let user = User::new();
