@@ -181,7 +181,7 @@ fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let plain = serve.tool("nudge_set_hint", &json!({"component": "a", "key": "u", "value": "x"}));
     assert_eq!(plain["result"]["structuredContent"].get("keeping"), None);
     let said = user.said("run", &["set", "a", "v", "x", "--ttl", "P1D"]);
-    assert!(said.contains("it ends with this session all the same"), "{said}");
+    assert!(said.contains("it ends with this session at the latest"), "{said}");
     let said = user.said("run", &["stop"]);
     assert_eq!(said, "stopped; 4 hints are gone: keep is off; `nudge init` switches it on\n");
     serve.end(PATIENCE);
