@@ -225,7 +225,7 @@ impl KeptFolder {
         file.persist(self.file()).map_err(|error| error.error)?;
         // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
         if cfg!(unix) {
-            let _ = File::open(&self.0).and_then(|folder| folder.sync_all());
+            let _ = OpenOptions::new().read(true).open(&self.0).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
