@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge::context::detect::{Detector, GitInfo};
+use nudge::context::detect::{Detector, GitInfo, main_worktree};
 use nudge::context::infer;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
@@ -206,9 +206,14 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
         let text = said_by(command, deadline)?;
         Some(text.trim_end_matches(['\r', '\n']).to_owned())
     };
-    let root = git(&["rev-parse", "--show-toplevel"])?;
+    let root = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    let own = git(&["rev-parse", "--absolute-git-dir"]);
+    let common = git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+    // In a linked worktree the two differ.
+    let main = common.filter(|common| own.as_ref() != Some(common)).map(PathBuf::from);
     Some(GitInfo {
-        root: root.into(),
+        main: main.map_or_else(|| root.clone(), |common| main_worktree(&common).to_owned()),
+        root,
         remote: git(&["remote", "get-url", "origin"]),
         branch: git(&["rev-parse", "--abbrev-ref", "HEAD"]),
     })

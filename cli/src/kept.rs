@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use nudge::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::settings;
 
 /// The name of the file, and of the lock beside it, which holds the runtime directory of whoever has it.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
+/// That of exports, which they are.
+const SCHEMA_VERSION: &str = "1.0";
 /// Most that is read of the file. The store itself takes less ([`nudge::Config::max_bytes`]), whatever its limits.
 const MAX_BYTES: u64 = 1 << 30;
 /// Longest path in the lock file that is believed.
@@ -37,17 +39,19 @@ pub struct KeptLock(File);
 
 /// What kept hints say of themselves besides their hints.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub struct Document<'a> {
+    #[serde(borrow, default)]
+    schema_version: Option<&'a RawValue>,
     /// The session that wrote it.
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     session_id: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     created_at: Option<&'a RawValue>,
     /// The hints.
     #[serde(borrow)]
     pub components: BTreeMap<String, Component<'a>>,
     /// Marks of hints that the session still holds and that are not to be written again.
+    #[serde(default)]
     pub forgotten: Vec<String>,
 }
 
@@ -67,6 +71,10 @@ impl<'a> Document<'a> {
     /// # Errors
     /// For anything else.
     pub fn read(text: &'a str) -> serde_json::Result<Self> {
+        // A list would be read as the members in order.
+        if !text.trim_start().starts_with('{') {
+            return Err(serde::de::Error::custom("it is no object"));
+        }
         serde_json::from_str(text)
     }
 
@@ -110,28 +118,34 @@ impl<'a> Document<'a> {
 
     /// The document as `nudge.import` takes it.
     pub fn payload(&self) -> String {
-        self.text(&[])
+        // An unknown version is refused there.
+        written(self.schema_version, self, &[])
     }
 
     /// The document as it is written.
     pub fn text(&self, forgotten: &[String]) -> String {
-        #[derive(Serialize)]
-        struct Written<'a> {
-            schema_version: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            created_at: Option<&'a RawValue>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            session_id: Option<&'a RawValue>,
-            components: &'a BTreeMap<String, Component<'a>>,
-            #[serde(skip_serializing_if = "<[String]>::is_empty")]
-            forgotten: &'a [String],
-        }
-        let Self { session_id, created_at, components, .. } = self;
-        let written =
-            Written { schema_version: "1.0", created_at: *created_at, session_id: *session_id, components, forgotten };
-        // Serializing texts cannot fail.
-        serde_json::to_string(&written).unwrap_or_default()
+        let version = to_raw_value(SCHEMA_VERSION).ok();
+        written(version.as_deref(), self, forgotten)
     }
+}
+
+fn written(schema_version: Option<&RawValue>, document: &Document<'_>, forgotten: &[String]) -> String {
+    #[derive(Serialize)]
+    struct Written<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema_version: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        created_at: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<&'a RawValue>,
+        components: &'a BTreeMap<String, Component<'a>>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        forgotten: &'a [String],
+    }
+    let Document { session_id, created_at, components, .. } = document;
+    let written = Written { schema_version, created_at: *created_at, session_id: *session_id, components, forgotten };
+    // Serializing texts cannot fail.
+    serde_json::to_string(&written).unwrap_or_default()
 }
 
 impl KeptFolder {
@@ -211,7 +225,7 @@ impl KeptFolder {
         file.persist(self.file()).map_err(|error| error.error)?;
         // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
         if cfg!(unix) {
-            let _ = File::open(&self.0).and_then(|folder| folder.sync_all());
+            let _ = OpenOptions::new().read(true).open(&self.0).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
@@ -343,7 +357,7 @@ pub fn status(status: &RawValue) -> Option<Told> {
 /// What the answer to whoever gave a hint a duration adds where the session does not keep it.
 pub fn told(result: &RawValue) -> Option<String> {
     let Told { why, .. } = status(result).filter(|told| !told.on)?;
-    Some(format!("it ends with this session all the same: {why}"))
+    Some(format!("it ends with this session at the latest: {why}"))
 }
 
 #[cfg(test)]

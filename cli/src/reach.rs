@@ -67,7 +67,7 @@ pub fn limited(params: &str, repo: &str) -> Option<Box<RawValue>> {
 
 /// The pattern of a folder and all below it, whatever characters its name has.
 pub fn below(folder: &str) -> String {
-    let literal = |c: char| if "*?[{".contains(c) { format!("[{c}]") } else { c.to_string() };
+    let literal = |c: char| if "*?[]{}".contains(c) { format!("[{c}]") } else { c.to_string() };
     format!("{}/**", folder.trim_end_matches('/').chars().map(literal).collect::<String>())
 }
 

@@ -94,7 +94,7 @@ static OWN: &[Setting] = &[
         kind: Kind::Switch,
         default: "0",
         flag: Flag::On,
-        about: "Keep hints for next time, in nudge/kept.json in the system's folder for state; their ttl is P365D then unless default_ttl is set",
+        about: "Keep hints for next time, in nudge/kept.json in the system's folder for state; those stored without a ttl last for P365D then, unless another default is set",
     },
     Setting {
         name: "suggest_max",

@@ -61,7 +61,7 @@ fn the_report_has_this_shape() {
     assert_eq!(fields(&report["clients"][0]), ["client", "title", "checks"]);
     let checks = report["clients"][0]["checks"].as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["configured", "binary", "handshake", "hook", "proof"]);
+    assert_eq!(names, ["configured", "binary", "handshake", "allowed", "hook", "proof"]);
     assert!(!home.runtime.exists(), "no trace of the user's session either");
 }
 

@@ -1,6 +1,8 @@
 //! `nudge init` on a home of its own: what it writes, that twice is once, and that `--undo` brings every byte back.
 #![cfg(unix)]
 
+#[path = "init/allowed.rs"]
+mod allowed;
 #[path = "init/kept.rs"]
 mod kept;
 mod kit;
@@ -146,7 +148,7 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     assert_eq!(home.files(), before);
 
     let said = home.init(&["--yes"]);
-    assert_eq!(said.lines().count(), 8, "{said}");
+    assert_eq!(said.lines().count(), 9, "{said}");
     let command = home.binary.to_str().unwrap();
     for (file, at) in [
         (".claude.json", "/mcpServers/nudge"),
@@ -239,7 +241,7 @@ fn the_clients_own_command_is_used_where_there_is_one() {
     assert_eq!(home.files(), before, "what it changed is brought back too");
     program("echo 'it is broken' >&2; exit 1");
     let before = home.files();
-    let output = home.command(&["claude", "claude", "--yes"]).output().unwrap();
+    let output = home.command(&["claude", "claude", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("failed (it is broken)"), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Claude Code: ready; restart it\n");
     assert_eq!(home.json(".claude.json")["mcpServers"]["nudge"]["command"], command, "it is written all the same");
@@ -277,22 +279,27 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     const CHANGES: &str = "Make these changes? [y/N]";
     const UNIT: &str = ".config/systemd/user/nudge.service";
     const LOGIN: &str = "Start a server at your login, too? [y/N]";
+    const ALLOW: &str = "Let Codex use Nudge's tools without asking? [y/N]";
     if !cfg!(target_os = "linux") {
         return;
     }
     let home = Home::new();
     home.program("systemctl", "echo \"$@\" >> \"$HOME/asked\"");
+    // Hints that are kept outlive the agents without it.
+    fs::create_dir_all(home.path(".config/nudge")).unwrap();
+    home.write(".config/nudge/config.toml", "keep = false\n");
     let before = home.files();
     let (done, said) = home.asked(&["codex"], &[(CHANGES, "n\n")]);
     assert!(!done && said.ends_with("Nothing was changed.\n"), "{said}");
     assert_eq!(home.files(), before);
 
-    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (LOGIN, "\n")]);
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "\n"), (LOGIN, "\n")]);
     assert!(done && said.contains("+[mcp_servers.nudge]") && said.contains("Codex: ready"), "{said}");
     assert!(!home.path(UNIT).exists() && !home.path("asked").exists());
+    assert!(!home.read(".codex/config.toml").contains("approval"), "it was not allowed");
     home.init(&["--undo", "--yes"]);
 
-    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (LOGIN, "yes\n")]);
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "y\n"), (LOGIN, "yes\n")]);
     assert!(done && said.contains("A server starts at your login"), "{said}");
     let unit = home.read(UNIT);
     assert!(unit.contains(&format!("ExecStart=\"{}\" serve --detach", home.binary.display())), "{unit}");
@@ -315,9 +322,17 @@ fn what_the_plugin_brings_is_not_put_in_twice() {
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
     home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
     let before = home.files();
-    let output = home.command(&["claude", "codex", "--yes"]).output().unwrap();
+    let init = || home.command(&["claude", "codex", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
+    // All but the permission, which no plugin can give itself.
+    assert_eq!(String::from_utf8_lossy(&init().stdout), "Claude Code: ready; restart it\n");
+    let settings = home.json(".claude/settings.json");
+    let allowed = settings["permissions"]["allow"].as_array().unwrap();
+    assert!(allowed.contains(&json!("mcp__plugin_nudge_nudge__nudge_recall")), "{settings}");
+    assert_eq!(settings.get("hooks"), None);
+    let output = init();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing to change\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr).matches("the plugin that").count(), 2, "{output:?}");
+    home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": false}}"#);
     home.init(&["claude", "--yes"]);
@@ -348,7 +363,7 @@ fn what_cannot_be_written_is_told_and_nothing_is_left_on_record() {
     let home = Home::new();
     fs::remove_dir(home.path(".cursor")).unwrap();
     home.write(".cursor", "a file in the way");
-    let output = home.refused(&["cursor", "--yes"]);
+    let output = home.command(&["cursor", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!home.path(".local/state/nudge/init.json").exists());
 }

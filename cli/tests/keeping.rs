@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use kit::pty::{Pty, with_terminal};
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
 
@@ -55,6 +56,11 @@ impl User {
     }
 
     fn run(&self, session: &str, words: &[&str]) -> Output {
+        self.words(session, words).output().unwrap()
+    }
+
+    /// A command with the variables of a server.
+    fn words(&self, session: &str, words: &[&str]) -> Command {
         let serve = self.command(session, true);
         let mut command = Command::new(serve.get_program());
         for (name, value) in serve.get_envs() {
@@ -63,7 +69,8 @@ impl User {
                 None => command.env_remove(name),
             };
         }
-        command.args(words).output().unwrap()
+        command.args(words);
+        command
     }
 
     fn said(&self, session: &str, words: &[&str]) -> String {
@@ -181,7 +188,7 @@ fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let plain = serve.tool("nudge_set_hint", &json!({"component": "a", "key": "u", "value": "x"}));
     assert_eq!(plain["result"]["structuredContent"].get("keeping"), None);
     let said = user.said("run", &["set", "a", "v", "x", "--ttl", "P1D"]);
-    assert!(said.contains("it ends with this session all the same"), "{said}");
+    assert!(said.contains("it ends with this session at the latest"), "{said}");
     let said = user.said("run", &["stop"]);
     assert_eq!(said, "stopped; 4 hints are gone: keep is off; `nudge init` switches it on\n");
     serve.end(PATIENCE);
@@ -229,6 +236,7 @@ fn a_damaged_file_is_set_aside_and_named() {
         "{\"components\": {\"a\"",
         "[]",
         "",
+        "{}",
         "{\"schema_version\":\"9.0\",\"components\":{\"a\":{\"hints\":{\"k\":\"x\"}}}}",
     ] {
         let user = User::new();
@@ -363,4 +371,62 @@ fn replacing_says_how_many_it_removed() {
     let said = user.said("run", &["import", payload.to_str().unwrap()]);
     assert!(!said.contains("removed"), "{said}");
     drop(serve);
+}
+
+/// Runs a command with a terminal as stdin and stderr; presses the keys after each question.
+fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
+    let (mut terminal, end) = Pty::open();
+    command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    for (question, keys) in answers {
+        terminal.wait_for(question);
+        terminal.press(keys.as_bytes());
+    }
+    (child.wait().unwrap().success(), terminal.finish())
+}
+
+#[test]
+fn whoever_sits_at_a_terminal_is_asked_before_hints_go() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "k1", json!({}));
+    until_kept(&user, &["k1"]);
+    let payload = user.0.path().join("payload.json");
+    std::fs::write(&payload, "{\"components\":{\"b\":{\"hints\":{\"k\":\"x\"}}}}").unwrap();
+    let replace = ["import", payload.to_str().unwrap(), "--mode", "replace"];
+    let question = "1 hint is stored, and --mode replace removes all. Go on? [y/N]";
+    let (done, said) = asked(user.words("run", &replace), &[(question, "n\n")]);
+    assert!(!done && said.contains("Nothing was changed"), "{said}");
+    assert_eq!(get(&serve, "k1")["value"], "x");
+    let (done, said) = asked(user.words("run", &["forget"]), &[("Forget them? [y/N]", "\n")]);
+    assert!(!done && said.contains("1 hint is kept in"), "{said}");
+    assert_eq!(kept_keys(&user), ["k1"]);
+    let (done, said) = asked(user.words("run", &["forget"]), &[("Forget them? [y/N]", "y\n")]);
+    assert!(done && said.contains("forgot 1 hint"), "{said}");
+    let (done, said) = asked(user.words("run", &replace), &[(question, "y\n")]);
+    assert!(done && said.contains("removed 1 hint that was stored before"), "{said}");
+    let (done, said) = asked(user.words("run", &[&replace[..], &["--yes"]].concat()), &[]);
+    assert!(done && !said.contains("Go on?"), "{said}");
+}
+
+#[test]
+fn a_server_on_a_terminal_says_what_becomes_of_the_hints() {
+    for (keep, says) in [("1", "1 hint is kept for next time in "), ("0", "1 hint is gone: keep is off; `nudge init`")]
+    {
+        let user = User::new();
+        let (mut terminal, end) = Pty::open();
+        let mut serve = user.words("run", &["serve", "--port", "0"]);
+        serve.env("NUDGE_KEEP", keep);
+        let Some(mut command) = with_terminal(&serve, &end) else { return };
+        command.stdout(std::process::Stdio::null()).stderr(end);
+        let mut serve = command.spawn().unwrap();
+        drop(command);
+        terminal.wait_for("serving http://");
+        user.said("run", &["set", "a", "k", "x"]);
+        terminal.press(b"\x03");
+        assert!(serve.wait().unwrap().success());
+        let said = terminal.finish();
+        assert!(said.contains(says), "{said}");
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 struct Place {
     home: tempfile::TempDir,
-    serve: Serve,
+    _serve: Serve,
 }
 
 impl Place {
@@ -19,7 +19,7 @@ impl Place {
         let home = home();
         let runtime = home.path().join("run");
         let serve = Serve::spawn(with_reach(command(&runtime)), &runtime);
-        Self { home, serve }
+        Self { home, _serve: serve }
     }
 
     fn folder(&self, name: &str) -> PathBuf {

@@ -12,7 +12,8 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 26] = [
+    "forget",
     "recall",
     "config",
     "init",

@@ -18,6 +18,8 @@ fn typed(file: &str) {
     let cases = trycmd::TestCases::new();
     cases.env("PATH", path.unwrap().to_str().unwrap());
     cases.env("NUDGE_RUNTIME_DIR", serve.runtime.to_str().unwrap());
+    // It is typed in a repository.
+    cases.env("NUDGE_DEFAULT_REACH", "everywhere");
     // What an edit keeps goes with the rest.
     cases.env("TMPDIR", home.path().to_str().unwrap());
     for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {

@@ -87,21 +87,21 @@ pub struct HintMeta {
     #[schemars(range(min = 0.0, max = 1.0))]
     #[schemars(description = "")]
     pub confidence: Option<f64>,
-    /// `session`, or a duration such as `PT2H` that counts from the last set.
+    /// `session`, or a duration such as `PT2H` from the last set.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(with = "Option<String>")]
     pub ttl: Option<Ttl>,
     /// `secret` exempts the value from the guard and hides it.
     #[serde(deserialize_with = "wire::given")]
     pub sensitivity: Option<Sensitivity>,
-    /// Where it applies; everywhere when absent.
+    /// Where it applies.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub scope: ScopeSpec,
     /// Who it comes from.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(description = "")]
     pub source: Option<Source>,
-    /// Free text such as `agent:codex`, at most 256 bytes.
+    /// Such as `agent:codex`.
     #[serde(deserialize_with = "wire::given")]
     pub added_by: Option<String>,
 }

@@ -82,6 +82,16 @@ class Home:
         self.nudge("set", "web", "run", "npm start", "--scope-cwd-glob", "**/shop")
         self.nudge("set", "web", "run", "npm run elsewhere", "--scope-cwd-glob", "**/elsewhere")
 
+    def allow_commands(self) -> None:
+        """As a user of Claude Code who is not asked before it runs commands."""
+        settings = self.path / ".claude/settings.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"permissions": {"allow": ["Bash"]}}))
+
+    def wait_for_the_end(self) -> None:
+        """Waits until the session is over: its last server has ended."""
+        wait_for("the end", lambda: None if Path("/tmp/nudge/server.pid").exists() else True)
+
     def close(self) -> None:
         self.model.close()
         shutil.rmtree(self.path, ignore_errors=True)
@@ -155,12 +165,11 @@ class Program:
 
 
 class Claude(Program):
-    """Claude Code, with one conversation."""
+    """Claude Code, with one conversation. What it may do without asking stands in its settings alone."""
 
     def __init__(self, home: Home, *flags: str, cwd: Path | None = None) -> None:
         stream = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-        allowed = ["--allowedTools", "mcp__nudge,Bash", "--model", "claude-sonnet-4-5"]
-        super().__init__(home, "claude", "-p", *stream, *allowed, *flags, cwd=cwd)
+        super().__init__(home, "claude", "-p", *stream, "--model", "claude-sonnet-4-5", *flags, cwd=cwd)
 
     def wait_for_server(self) -> None:
         """Waits for the hook of its start as well: what is stored before that is told by it, or by the first prompt."""
@@ -217,9 +226,9 @@ class Codex(Program):
         raise AssertionError
 
     def answer(self, message: dict) -> None:
-        """Allows what the client asks its user to allow."""
+        """Allows nothing: after `nudge init` the client need not ask."""
         if "method" in message and "id" in message:
-            self.say({"id": message["id"], "result": {"action": "accept", "content": {}}})
+            self.say({"id": message["id"], "result": {"action": "decline"}})
 
     def ask(self, prompt: str) -> None:
         self.turn("turn/start", {"input": [{"type": "text", "text": prompt}]})
@@ -288,6 +297,7 @@ class ClaudeCode(Case):
         shared_behaviour(self, self.start(Claude))
 
     def test_after_a_failing_command_the_working_one_stands_beside_the_error_and_a_success_counts(self) -> None:
+        self.home.allow_commands()
         self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
@@ -391,6 +401,38 @@ class Together(Case):
         self.assertIn("redis-cli flushall", read_by_model(request)[-1])
 
 
+class NextTime(Case):
+    """A hint that the model stores, after all processes have ended."""
+
+    def stored_by(self, program: type[P], tool: str) -> tuple[str, str]:
+        """What the model reads of its hint: in the answer of the tool, and in the first request of the next start."""
+        self.home.nudge("init", "--yes")
+        (agent := self.start(program)).wait_for_server()
+        hint = {"component": "mail", "key": "run", "value": "docker compose up mailhog", "meta": {"ttl": "P30D"}}
+        *_, answered = agent.asked("hello there", (tool, hint))
+        agent.close()
+        self.home.wait_for_the_end()
+        (again := self.start(program)).wait_for_server()
+        (first,) = again.asked("hello again")
+        return read_by_model(answered)[-1], hints(first)
+
+    def test_claude_code_has_it_again(self) -> None:
+        answer, told = self.stored_by(Claude, "mcp__nudge__nudge_set_hint")
+        self.assertNotIn("keep is off", answer)
+        self.assertIn("- mail/run: docker compose up mailhog", told)
+
+    def test_codex_has_it_again(self) -> None:
+        self.assertIn("- mail/run: docker compose up mailhog", self.stored_by(Codex, "mcp__nudge.nudge_set_hint")[1])
+
+    def test_with_keep_off_it_is_gone_and_that_was_told(self) -> None:
+        config = self.home.path / ".config/nudge/config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text("keep = false\n")
+        answer, told = self.stored_by(Claude, "mcp__nudge__nudge_set_hint")
+        self.assertIn("keep is off; `nudge init` switches it on", answer)
+        self.assertNotIn("mailhog", told)
+
+
 class Settings(Case):
     def test_the_doctor_finds_nothing_to_mend(self) -> None:
         self.home.nudge("init", "claude", "codex", "gemini", "opencode", "--yes")
@@ -434,6 +476,7 @@ class Settings(Case):
 
 class Plugin(Case):
     def brings_it_all(self, client: str) -> None:
+        self.home.nudge("init", client, "--yes")
         self.assertEqual(self.home.nudge("init", client, "--yes"), "nothing to change\n")
         self.assertTrue(self.home.nudge("doctor", client).endswith("all is well\n"))
 

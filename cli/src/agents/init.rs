@@ -68,7 +68,7 @@ pub fn run(args: &Init) -> Result<String> {
     }
     let wants_keeping = keeping.is_some() && agreed(args.yes, "Keep hints for next time?")?;
     let keeps = wants_keeping || keep::is_on();
-    if !keeps && !args.project {
+    if !keeps && !args.project && !starts_at_login(args, unit.as_ref(), wants_unit) {
         tell("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
     }
     let mut starts_now = args.login;
@@ -102,6 +102,15 @@ pub fn run(args: &Init) -> Result<String> {
         done += "Codex asks once whether it may run the hooks.\n";
     }
     refused_or(&broken, done)
+}
+
+/// Returns true where nobody is asked about a server at login, which is possible: that is what is mentioned then.
+fn starts_at_login(args: &Init, unit: Option<&File>, wants_unit: bool) -> bool {
+    let mentions = args.yes && unit.is_some() && !wants_unit;
+    if mentions {
+        tell("Hints end with the last agent; `nudge init --login` has a server from your login on.");
+    }
+    mentions
 }
 
 /// A client with something to change.

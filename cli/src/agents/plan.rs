@@ -16,10 +16,13 @@ pub struct Plan {
     /// The files to write.
     pub files: Vec<File>,
     /// The client's own command that registers the server, and the file that it writes.
-    pub command: Option<(Vec<String>, PathBuf)>,
+    pub command: Option<OwnCommand>,
     /// The entries before the changes.
     pub stood: PriorEntries,
 }
+
+/// The words of a client's own command, and the file that it writes.
+type OwnCommand = (Vec<String>, PathBuf);
 
 /// A change of a file.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,7 +92,7 @@ impl Plan {
         place: &ClientFolders,
         has_program: bool,
         configs: &mut Vec<Config>,
-    ) -> Result<(Option<(Vec<String>, PathBuf)>, PriorEntries)> {
+    ) -> Result<(Option<OwnCommand>, PriorEntries)> {
         let server = (client.server)(place);
         let at = open(configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));

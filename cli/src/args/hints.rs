@@ -6,6 +6,8 @@ use super::complete;
 
 /// `nudge set`
 #[derive(Debug, ClapArgs)]
+// Independent switches, each a flag.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Set {
     /// A service, module or folder name.
     #[arg(add = complete::components())]

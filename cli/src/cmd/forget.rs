@@ -41,19 +41,16 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
         return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
     }
     agree(args.yes, &format!("{how_many} kept in {shown}. Forget them?"))?;
-    let forgotten = match &keeper {
-        Some(remote) => {
-            let done = parsed(&remote.call("nudge.forget", &raw(&Map::new())?)?)?;
-            done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
-        }
-        None => {
-            let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
-            let lock = folder.lock(none)?.ok_or_else(again)?;
-            let unwritable =
-                |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
-            folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
-            hints.unwrap_or_default()
-        }
+    let forgotten = if let Some(remote) = &keeper {
+        let done = parsed(&remote.call("nudge.forget", &raw(&Map::new())?)?)?;
+        done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
+    } else {
+        let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
+        let lock = folder.lock(none)?.ok_or_else(again)?;
+        let unwritable =
+            |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
+        folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
+        hints.unwrap_or_default()
     };
     let count = if forgotten == 1 { "1 hint".to_owned() } else { format!("{forgotten} hints") };
     let beside = if keeper.is_some() { "; what the running session holds ends with it" } else { "" };

@@ -124,7 +124,8 @@ fn what_is_written_while_the_question_stands_stays() {
     terminal.wait_for("Make these changes?");
     home.write(".cursor/mcp.json", r#"{"mcpServers": {"meanwhile": {"command": "y"}}}"#);
     terminal.press(b"y\n");
-    // It may ask about a server at login, too.
+    terminal.wait_for("Keep hints for next time?");
+    terminal.press(b"y\n");
     drop(terminal.wait_for("Cursor: ready"));
     assert!(child.wait().unwrap().success());
     terminal.finish();

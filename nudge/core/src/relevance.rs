@@ -29,6 +29,8 @@ const LAST_LINES: usize = 3;
 const ERROR_LINES: usize = 12;
 /// Bytes from which a text is long.
 const LONG_BYTES: usize = 800;
+/// Texts beside which a word is rare or not, where there are fewer.
+const MIN_TEXTS: usize = 20;
 /// Most different words of a text that are looked for, those that say most first.
 const MAX_TERMS: usize = 192;
 /// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
@@ -275,11 +277,12 @@ fn saturated(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }
 
-/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all have it.
+/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all of many have it. Of few texts,
+/// what all of them have may still be what was meant.
 // The counts are exact as `f64`: there are far fewer texts than 2^53.
 #[allow(clippy::cast_precision_loss)]
 fn rarity(few: usize, all: usize) -> f64 {
-    let (few, all) = (few as f64, all.max(few) as f64);
+    let (few, all) = (few as f64, all.max(few).max(MIN_TEXTS) as f64);
     let weigh = |few: f64| (1.0 + (all - few + 0.5) / (few + 0.5)).ln();
     if few == 0.0 { 0.0 } else { weigh(few) / weigh(1.0) }
 }

@@ -129,7 +129,9 @@ impl Nudge {
             let replace = params.mode == ImportMode::Replace;
             let removed = replace.then(|| {
                 let all = plan.all();
-                all.iter().for_each(|hint| plan.delete(hint));
+                for hint in &all {
+                    plan.delete(hint);
+                }
                 all.len()
             });
             let (mut imported, mut skipped) = (0, incoming.wrong);

@@ -47,7 +47,7 @@ pub struct SetHint {
     /// The secret guard's finding is a false alarm.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub allow_secret: bool,
-    /// Without a scope: everywhere, not just in this repository.
+    /// Beyond this repository.
     #[serde(default, deserialize_with = "wire::given")]
     pub reach: Option<Reach>,
 }

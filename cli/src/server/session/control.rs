@@ -39,6 +39,13 @@ static TABLE: Table<Control> = Table(&[
 #[derive(Serialize)]
 struct Stopping {
     stopping: bool,
+    /// What becomes of the hints, if there are any.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    hints: Option<Left>,
+}
+
+#[derive(Serialize)]
+struct Left {
     /// The number of hints that the session had.
     hints: usize,
     /// The number of these that are kept for next time.
@@ -86,8 +93,8 @@ impl Control {
         self.keeper.flush();
         let Ending { hints, kept, place } = self.keeper.ending(self.sources.hints());
         self.stop.send_replace(true);
-        let (file, why) = (place.clone().ok(), place.err());
-        Ok(Stopping { stopping: true, hints, kept, file, why })
+        let left = Left { hints, kept, file: place.clone().ok(), why: place.err() };
+        Ok(Stopping { stopping: true, hints: Some(left).filter(|left| left.hints > 0) })
     }
 }
 

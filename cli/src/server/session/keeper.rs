@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::kept::{self, Document, KeptFolder, KeptLock};
 
 /// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
-const DELAY: Duration = Duration::from_millis(1_000);
+const DELAY: Duration = Duration::from_secs(1);
 /// Who changes what was kept before, for the log and for `nudge watch`.
 const NAME: &str = "nudge-keep";
 /// The ttl of hints stored without one.
@@ -413,7 +413,7 @@ impl Keeping {
     /// Stands for a version of a hint and tells nothing of it. A hint that is set again is another.
     fn mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
         #[derive(Deserialize)]
-        struct Version<'a> {
+        struct Marked<'a> {
             #[serde(borrow, default)]
             version: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -427,7 +427,7 @@ impl Keeping {
             scope: Option<&'a RawValue>,
         }
         let text = |raw: Option<&RawValue>| raw.map_or_else(String::new, |raw| raw.get().to_owned());
-        let told = serde_json::from_str::<Version<'_>>(hint.get())
+        let told = serde_json::from_str::<Marked<'_>>(hint.get())
             .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
         let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
         let digest = Sha256::digest(whole.get().as_bytes());

@@ -82,6 +82,9 @@ pub struct GitInfo {
     /// repository's own folder (`git rev-parse --absolute-git-dir`); remote
     /// and branch hold there too.
     pub root: PathBuf,
+    /// Top of the main worktree, whichever linked worktree the folder lies in;
+    /// where that is not known, the folder that all worktrees share.
+    pub main: PathBuf,
     /// What `git remote get-url origin` prints, `url.<base>.insteadOf`
     /// applied; `None` where there is no such remote. May hold credentials.
     pub remote: Option<String>,
@@ -185,6 +188,14 @@ pub fn git_with(env: &GitEnv, cwd: &Path) -> Git {
     Detector::with_env(env.clone()).git(cwd)
 }
 
+/// The main worktree of a repository whose worktrees share `common`: the folder
+/// that has it as `.git`, else `common` itself, as of a bare repository.
+#[must_use]
+pub fn main_worktree(common: &Path) -> &Path {
+    let is_dot_git = common.file_name().is_some_and(|name| name == ".git");
+    common.parent().filter(|_| is_dot_git).unwrap_or(common)
+}
+
 /// One answer, from the files alone.
 fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if env.redirected_by.is_some() {
@@ -226,5 +237,6 @@ fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if branch.is_none() && probe.lstat(&real.join("HEAD")).kind().is_some() {
         branch = Some("HEAD".to_owned());
     }
-    Ok(GitInfo { root: repo.top.unwrap_or(repo.git_dir), remote, branch })
+    let root = repo.top.unwrap_or(repo.git_dir);
+    Ok(GitInfo { main: repo.main.unwrap_or_else(|| root.clone()), root, remote, branch })
 }

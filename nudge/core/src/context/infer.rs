@@ -11,7 +11,7 @@ use crate::place::repo::Repo;
 /// system. The environment is never inferred.
 ///
 /// The repository is `origin`'s, in canonical form, so that credentials in its URL stay here; else
-/// the `file://` form of the work tree, outside a repository of `cwd` itself. `ask_git` answers where
+/// the `file://` form of the main worktree, outside a repository of `cwd` itself. `ask_git` answers where
 /// git's files are not enough; it may run git, which this library never does, or say `None`.
 ///
 /// ```
@@ -51,7 +51,7 @@ pub fn outside(cwd: &Path) -> ContextSpec {
 fn of(info: &GitInfo) -> (Option<String>, Option<String>) {
     let repo = match &info.remote {
         Some(url) => Repo::parse(url).ok().map(|repo| repo.to_string()),
-        None => file(&info.root),
+        None => file(&info.main),
     };
     (repo, info.branch.clone())
 }
@@ -62,15 +62,17 @@ fn file(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     #[test]
     fn credentials_stay_here() {
         let url = ["https://me:", "pw", "@host.example/Org/app.git"].concat();
-        let info =
-            |remote: Option<String>| GitInfo { root: PathBuf::from("/w/App"), remote, branch: Some("dev".into()) };
+        let info = |remote: Option<String>| GitInfo {
+            root: "/w/linked".into(),
+            main: "/w/App".into(),
+            remote,
+            branch: Some("dev".into()),
+        };
         assert_eq!(of(&info(Some(url))), (Some("host.example/org/app".into()), Some("dev".into())));
         assert_eq!(of(&info(None)).0.as_deref(), Some("file:///w/App"));
         assert_eq!(of(&info(Some("../up".into()))).0, None);
@@ -83,7 +85,7 @@ mod tests {
             assert_eq!((&here.cwd, here.os), (&None, Os::current()));
             here.build().unwrap();
         }
-        let info = GitInfo { root: PathBuf::from("/w/a\nb"), remote: None, branch: None };
+        let info = GitInfo { root: "/w/a\nb".into(), main: "/w/a\nb".into(), remote: None, branch: None };
         assert_eq!(of(&info).0, None);
     }
 

@@ -7,12 +7,15 @@ use super::check::{boolean, number};
 use super::config::{Entry, is_space};
 use super::env::GitEnv;
 use super::layers::{Layers, Scope, read_config};
+use super::main_worktree;
 use super::probe::{FILE_MAX_BYTES, Kind, Probe, Res, Sight, Stamp, Stop, Text, effective_uid};
 
 /// A repository that git would work in.
 pub(super) struct Repo {
     /// Top of the work tree; `None` in a bare repository or inside `.git`.
     pub(super) top: Option<PathBuf>,
+    /// Top of the main worktree, in a linked one.
+    pub(super) main: Option<PathBuf>,
     /// The repository's folder (a linked worktree's own one), without links.
     pub(super) git_dir: PathBuf,
     /// How git spells it for `includeIf "gitdir:"` when the first fails.
@@ -62,6 +65,12 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
     let config_path = place.common.path.join("config");
     let config = read_config(probe, &config_path, Scope::Repository)?.unwrap_or_default();
     let mut format = Format::read(&config)?;
+    // A submodule's folder, whose repository is elsewhere, is named there.
+    let main = match (place.common.linked, &format.work_tree) {
+        (false, _) => None,
+        (true, Some(path)) => Some(work_tree(probe, &place.common.path, path)?),
+        (true, None) => Some(main_worktree(&place.common.path).to_owned()),
+    };
     let mut worktree_config = Vec::new();
     if format.worktree_config {
         let path = place.git_dir.join("config.worktree");
@@ -86,6 +95,7 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
     };
     Ok(Repo {
         top,
+        main,
         other_spellings: unusual && at_cwd && place.found != Found::File,
         git_dir: place.git_dir,
         git_dir_as_given,

@@ -1,0 +1,99 @@
+//! What `nudge init` lets clients do without asking, and what it has kept.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{CODEX, Home};
+
+/// What each client is allowed, as its own settings say it.
+fn allowed(home: &Home, tool: &str) -> [bool; 5] {
+    let has = |list: &Value, name: String| list.as_array().is_some_and(|list| list.contains(&json!(name)));
+    let zed = home.json(".config/zed/settings.json");
+    [
+        has(&home.json(".claude/settings.json")["permissions"]["allow"], format!("mcp__nudge__{tool}")),
+        home.read(".codex/config.toml").contains("default_tools_approval_mode = \"approve\""),
+        home.json(".gemini/settings.json")["mcpServers"]["nudge"]["trust"] == true,
+        has(&home.json(".cursor/permissions.json")["mcpAllowlist"], format!("nudge:{tool}")),
+        zed["agent"]["tool_permissions"]["tools"][format!("mcp:nudge:{tool}")]["default"] == "allow",
+    ]
+}
+
+#[test]
+fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
+    let home = Home::new();
+    home.write(
+        ".claude/settings.json",
+        "{\"permissions\": {\"allow\": [\"Bash(ls)\", \"mcp__nudge__nudge_query\"]}}\n",
+    );
+    home.write(".cursor/permissions.json", "{\"mcpAllowlist\": [\"other:*\"]}\n");
+    home.write(".config/zed/settings.json", "{\"agent\": {\"tool_permissions\": {\"default\": \"confirm\"}}}\n");
+    let before = home.files();
+    home.init(&["--yes"]);
+    let tools: Vec<_> = nudge::methods().into_iter().filter(|row| row.tool).map(nudge::Method::tool_name).collect();
+    assert!(tools.contains(&"nudge_recall".to_owned()) && tools.len() >= 9);
+    for tool in &tools {
+        assert_eq!(allowed(&home, tool), [true; 5], "{tool}");
+    }
+    let claude = home.json(".claude/settings.json");
+    assert_eq!(claude["permissions"]["allow"].as_array().unwrap().len(), tools.len() + 1, "each once: {claude}");
+    assert!(!claude.to_string().contains('*'), "no wildcard");
+    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n");
+    assert_eq!(home.init(&["--yes"]), "nothing to change\n");
+
+    // What others have written since stays.
+    let more = home.read(".claude/settings.json").replace("\"Bash(ls)\"", "\"Bash(ls)\", \"Bash(id)\"");
+    home.write(".claude/settings.json", &more);
+    home.write(".config/nudge/config.toml", "# mine\nkeep = true\nmax_hints = 9\n");
+    home.init(&["--undo", "--yes"]);
+    let claude = home.json(".claude/settings.json");
+    assert_eq!(claude["permissions"]["allow"], json!(["Bash(ls)", "Bash(id)", "mcp__nudge__nudge_query"]));
+    assert_eq!(claude.get("hooks"), None);
+    assert_eq!(home.read(".config/nudge/config.toml").matches("keep").count(), 0);
+    assert!(home.read(".config/nudge/config.toml").contains("max_hints = 9"));
+    let after = home.files();
+    for (path, text) in &before {
+        if !path.ends_with("settings.json") || !path.to_str().unwrap().contains(".claude") {
+            assert_eq!(after.get(path), Some(text), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_is_not_written() {
+    let home = Home::new();
+    let answers = [
+        ("Make these changes? [y/N]", "y\n"),
+        ("Let Gemini CLI use Nudge's tools without asking? [y/N]", "n\n"),
+        ("Keep hints for next time? [y/N]", "n\n"),
+    ];
+    let (done, said) = home.asked(&["gemini"], &answers);
+    assert!(done && said.contains("Gemini CLI: ready") && said.contains("Hints end with the last agent"), "{said}");
+    assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"].get("trust"), None);
+    assert!(!home.path(".config/nudge").exists());
+    // The next time these are what is asked, and nothing else.
+    let (done, said) = home.asked(&["gemini"], &[(answers[1].0, "y\n"), (answers[2].0, "y\n")]);
+    assert!(done && !said.contains(answers[0].0), "{said}");
+    assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["trust"], true);
+    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n");
+}
+
+#[test]
+fn what_the_user_has_set_otherwise_stays() {
+    let home = Home::new();
+    let codex = format!("{CODEX}[mcp_servers.nudge]\ncommand = \"nudge\"\ndefault_tools_approval_mode = \"prompt\"\n");
+    home.write(".codex/config.toml", &codex);
+    fs::create_dir_all(home.path(".config/nudge")).unwrap();
+    home.write(".config/nudge/config.toml", "# mine\nkeep = false\n");
+    home.init(&["codex", "claude", "--yes"]);
+    assert!(home.read(".codex/config.toml").contains("default_tools_approval_mode = \"prompt\""));
+    assert_eq!(home.read(".config/nudge/config.toml"), "# mine\nkeep = false\n");
+    // A rule of the user's that allows the whole server does.
+    home.init(&["--undo", "--yes"]);
+    home.write(".claude/settings.json", "{\"permissions\": {\"allow\": [\"mcp__nudge\"]}}\n");
+    home.init(&["claude", "--yes"]);
+    assert_eq!(home.json(".claude/settings.json")["permissions"]["allow"], json!(["mcp__nudge"]));
+    // Cursor's own list would be replaced by one in a file.
+    home.init(&["cursor", "--yes"]);
+    assert!(!home.path(".cursor/permissions.json").exists());
+}
