@@ -130,16 +130,14 @@ impl<'a> Failure<'a> {
         }
         let hint = shell::parse(text)?;
         let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
-        if failed.is_near(&hint) {
-            return Some((NEAR + NEAR_WORDS * likeness(failed, &hint), Mends::Near));
-        }
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
             && let Some(program) = self.programs.iter().find(|program| names(program))
         {
             return Some((PROGRAM + NEAR_WORDS * likeness(failed, &hint), Mends::Program(program.clone())));
         }
-        None
+        let near = failed.is_near(&hint);
+        near.then(|| (NEAR + NEAR_WORDS * likeness(failed, &hint), Mends::Near))
     }
 }
 
