@@ -125,7 +125,10 @@ pub fn read(given: &str) -> Option<Event> {
     // Cursor sends a list of folders.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-    let cwd = if name == "AfterTool" { gemini::folder(&given, cwd)? } else { cwd };
+    let cwd = match cwd {
+        Some(cwd) if name == "AfterTool" => Some(gemini::folder(&given, &cwd)?),
+        cwd => cwd,
+    };
     Some(Event { answer: answer(&name), moment, session, cwd, key })
 }
 

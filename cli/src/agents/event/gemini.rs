@@ -63,18 +63,11 @@ fn output(said: &str) -> String {
 }
 
 /// The folder in which the tool ran: the client's, or the one that the call names. `None` where that is not plain.
-pub(super) fn folder(given: &Map<String, Value>, cwd: Option<PathBuf>) -> Option<Option<PathBuf>> {
+pub(super) fn folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
     let input = given.get("tool_input")?;
-    let named =
-        ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str().filter(|dir| !dir.is_empty()));
-    let Some(named) = named.map(Path::new) else { return Some(cwd) };
-    if named.components().any(|part| part == Component::ParentDir) {
-        return None;
-    }
-    if named.is_absolute() {
-        return Some(Some(named.to_owned()));
-    }
-    Some(Some(cwd?.join(named).components().collect()))
+    let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or_default();
+    let plain = !Path::new(named).components().any(|part| part == Component::ParentDir);
+    plain.then(|| cwd.join(named).components().collect())
 }
 
 #[cfg(test)]
