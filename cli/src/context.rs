@@ -215,7 +215,11 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
         main: main.map_or_else(|| root.clone(), |common| main_worktree(&common).to_owned()),
         root,
         remote: git(&["remote", "get-url", "origin"]),
-        branch: git(&["rev-parse", "--abbrev-ref", "HEAD"]),
+        // Before the first commit the first question fails, or takes `HEAD` for a file's name.
+        branch: match git(&["rev-parse", "--verify", "--quiet", "HEAD"]) {
+            Some(_) => git(&["rev-parse", "--abbrev-ref", "HEAD"]),
+            None => git(&["symbolic-ref", "--short", "HEAD"]),
+        },
     })
 }
 

@@ -333,7 +333,7 @@ const GEMINI: Client = Client {
     },
     hooks: Some(|place| Hooks {
         file: gemini_settings(place),
-        events: &[("SessionStart", None), ("BeforeAgent", None)],
+        events: &[("SessionStart", None), ("BeforeAgent", None), ("AfterTool", Some("run_shell_command"))],
         // Gemini CLI takes the timeout in milliseconds.
         handler: json!({"type": "command", "command": place.line(), "timeout": 2000}),
         grouped: true,

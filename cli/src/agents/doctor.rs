@@ -403,7 +403,8 @@ impl TestHint {
     }
 
     fn params(&self) -> Value {
-        json!({"component": self.component, "key": self.key, "value": self.value})
+        // So important that a start tells it wherever the client is.
+        json!({"component": self.component, "key": self.key, "value": self.value, "meta": {"priority": 10}})
     }
 
     /// Returns true when a client that has sent `event` finds the hint in the hook's output.

@@ -1,5 +1,7 @@
 //! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex were
-//! observed; those of Gemini CLI and Cursor are from their documentation.
+//! observed; those of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
+
+mod gemini;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -111,6 +113,7 @@ pub fn read(given: &str) -> Option<Event> {
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
         "PostToolUseFailure" => failed(&given)?,
         "PostToolUse" => worked(&given)?,
+        "AfterTool" => gemini::ended(&given)?,
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
@@ -122,6 +125,10 @@ pub fn read(given: &str) -> Option<Event> {
     // Cursor sends a list of folders.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
+    let cwd = match cwd {
+        Some(cwd) if name == "AfterTool" => Some(gemini::folder(&given, &cwd)?),
+        cwd => cwd,
+    };
     Some(Event { answer: answer(&name), moment, session, cwd, key })
 }
 
@@ -132,10 +139,10 @@ fn key(session: &str, call: &str) -> Option<String> {
     (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
-/// Returns the command of a shell's tool call.
-fn command(given: &Map<String, Value>) -> Option<String> {
+/// Returns the command of a call of the tool that is a shell.
+fn command(given: &Map<String, Value>, shell: &str) -> Option<String> {
     let tool = given.get("tool_name")?.as_str()?;
-    let input = given.get("tool_input").filter(|_| tool == "Bash")?;
+    let input = given.get("tool_input").filter(|_| tool == shell)?;
     input.get("command")?.as_str().filter(|command| !command.trim().is_empty()).map(str::to_owned)
 }
 
@@ -147,7 +154,7 @@ fn failed(given: &Map<String, Value>) -> Option<Moment> {
     let error = given.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
     let code = error.strip_prefix("Exit code ").and_then(|rest| rest.split_whitespace().next());
     let exit_code = code.and_then(|code| code.parse().ok());
-    Some(Moment::Failed { command: command(given)?, error, exit_code })
+    Some(Moment::Failed { command: command(given, "Bash")?, error, exit_code })
 }
 
 /// Reads a success, from clients that say how a command ended. Codex sends the same event for commands that failed,
@@ -162,7 +169,7 @@ fn worked(given: &Map<String, Value>) -> Option<Moment> {
     if is(response, "interrupted") || in_background || interpreted {
         return None;
     }
-    Some(Moment::Worked { command: command(given)? })
+    Some(Moment::Worked { command: command(given, "Bash")? })
 }
 
 #[cfg(test)]

@@ -32,6 +32,25 @@ pub const BRANCHES: &[Shape] = &[
         lab.write("r/HEAD", "");
         lab.path("r")
     }),
+    ("unborn, a tag of the branch's name", SURE, |lab| {
+        lab.git(&lab.root, &["init", "-q", "-b", "v1", "r"]);
+        lab.refer("r/.git", "refs/tags/v1");
+        lab.path("r")
+    }),
+    ("unborn, no branch", EITHER, |lab| {
+        lab.head("ref: refs/remotes/origin/x\n");
+        lab.repo_keeping_head()
+    }),
+    ("unborn, by way of another", EITHER, |lab| {
+        lab.head("ref: refs/heads/way\n");
+        lab.write("r/.git/refs/heads/way", "ref: refs/heads/goal\n");
+        lab.repo_keeping_head()
+    }),
+    ("the branch is garbage", EITHER, |lab| {
+        lab.head("ref: refs/heads/x\n");
+        lab.write("r/.git/refs/heads/x", "garbage\n");
+        lab.repo_keeping_head()
+    }),
     ("unborn bare", SURE, |lab| {
         lab.git(&lab.root, &["init", "-q", "--bare", "r"]);
         lab.path("r")

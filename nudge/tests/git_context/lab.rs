@@ -165,7 +165,11 @@ impl Lab {
             return Truth::Refuses;
         };
         let remote = run(&["remote", "get-url", "origin"]);
-        let branch = run(&["rev-parse", "--abbrev-ref", "HEAD"]);
+        // Before the first commit the first question fails, or takes `HEAD` for a file's name.
+        let born = run(&["rev-parse", "--verify", "--quiet", "HEAD"]).status.success();
+        let question: &[&str] =
+            if born { &["rev-parse", "--abbrev-ref", "HEAD"] } else { &["symbolic-ref", "--short", "HEAD"] };
+        let branch = run(question);
         let remote = match remote.status.code() {
             Some(0) => Some(line(&remote)),
             Some(2) => None,

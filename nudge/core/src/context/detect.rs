@@ -2,7 +2,8 @@
 //! in, the URL of its `origin` and its branch, read from git's own files.
 //!
 //! The measure is the real git: `git remote get-url origin` and
-//! `git rev-parse --abbrev-ref HEAD` run in the folder. Where the reader is
+//! `git rev-parse --abbrev-ref HEAD`, or, before the first commit,
+//! `git symbolic-ref --short HEAD`, run in the folder. Where the reader is
 //! not certain to say the same it says [`Git::Unsure`], and whoever can run
 //! git asks it; a different answer is a bug (`tests/git_context.rs` compares).
 //! The rules are those of git 2.47; where versions are known to differ the
@@ -89,8 +90,9 @@ pub struct GitInfo {
     /// applied; `None` where there is no such remote. May hold credentials.
     pub remote: Option<String>,
     /// What `git rev-parse --abbrev-ref HEAD` prints: the branch, `HEAD` when
-    /// detached, `heads/v1` when a tag `v1` makes `v1` ambiguous. `None` where
-    /// that fails, which is before the first commit.
+    /// detached, `heads/v1` when a tag `v1` makes `v1` ambiguous. Before the
+    /// first commit, where that fails, what `git symbolic-ref --short HEAD`
+    /// prints. `None` where both fail.
     pub branch: Option<String>,
 }
 
@@ -232,11 +234,10 @@ fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
         .find(|(_, entry)| entry.name == b"core.warnambiguousrefs")
         .is_none_or(|(_, entry)| boolean(entry.value.as_deref()) == Some(true));
     let mut refs = Refs::new(&repo.git_dir, &repo.common, repo.hex_len);
-    let mut branch = refs.abbreviated_head(probe, strict)?;
-    // Without a commit git takes `HEAD` for a file's name, if there is one.
-    if branch.is_none() && probe.lstat(&real.join("HEAD")).kind().is_some() {
-        branch = Some("HEAD".to_owned());
-    }
+    let branch = match refs.abbreviated_head(probe, strict)? {
+        None => refs.unborn_head(probe)?,
+        branch => branch,
+    };
     let root = repo.top.unwrap_or(repo.git_dir);
     Ok(GitInfo { main: repo.main.unwrap_or_else(|| root.clone()), root, remote, branch })
 }

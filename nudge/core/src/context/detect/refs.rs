@@ -1,6 +1,7 @@
 //! Refs kept as files: `HEAD`, loose refs, `packed-refs`, and the short name
 //! `git rev-parse --abbrev-ref HEAD` prints (git's `refs.c` and
-//! `refs/files-backend.c`).
+//! `refs/files-backend.c`), or `git symbolic-ref --short HEAD` before the first
+//! commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +70,14 @@ impl<'a> Refs<'a> {
         }
         match head {
             Some(head) => self.shorten(probe, &head.name, strict).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What `git symbolic-ref --short HEAD` prints before the first commit.
+    pub(super) fn unborn_head(&mut self, probe: &mut Probe) -> Res<Option<String>> {
+        match self.resolve(probe, "HEAD")?.filter(|head| head.symbolic) {
+            Some(head) => self.shorten(probe, &head.name, false).map(Some),
             None => Ok(None),
         }
     }
