@@ -174,6 +174,37 @@ fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
 }
 
 #[test]
+fn without_a_journal_the_next_primary_has_what_was_kept() {
+    let user = User::new();
+    let serve = |user: &User| {
+        let mut command = user.command("run", true);
+        command.env("NUDGE_JOURNAL", "0");
+        command
+    };
+    let first = Serve::spawn(serve(&user), &user.runtime("run"));
+    let mut second = Serve::attach_to(serve(&user).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    set(&first, "k", &json!({}));
+    until_kept(&user, &["k"]);
+    kill(first);
+    let answer = second.tool("nudge_get_hint", &json!({"component": "a", "key": "k"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["value"], "x", "{answer}");
+}
+
+#[test]
+fn whether_a_session_keeps_is_the_sessions() {
+    let user = User::new();
+    let first = user.serve("run");
+    let mut second =
+        Serve::attach_to(user.command("run", false).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    kill(first);
+    let answer = second.tool("nudge_set_hint", &json!({"component": "a", "key": "k", "value": "x"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["meta"]["ttl"], "P365D", "{answer}");
+    until_kept(&user, &["k"]);
+}
+
+#[test]
 fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let user = User::new();
     let runtime = user.runtime("run");
