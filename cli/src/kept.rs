@@ -158,6 +158,11 @@ impl KeptFolder {
         Ok(Self(folder))
     }
 
+    /// Returns false where nothing was ever kept.
+    pub fn is_there(&self) -> bool {
+        self.0.exists()
+    }
+
     /// The path of the file.
     pub fn file(&self) -> PathBuf {
         self.0.join(FILE)

@@ -80,7 +80,7 @@ impl User {
     }
 }
 
-fn set(serve: &Serve, key: &str, meta: Value) -> Value {
+fn set(serve: &Serve, key: &str, meta: &Value) -> Value {
     let answer = serve.call("nudge.set_hint", &json!({"component": "a", "key": key, "value": "x", "meta": meta}));
     assert!(answer.get("error").is_none(), "{answer}");
     answer["result"]["hint"].clone()
@@ -108,11 +108,11 @@ fn kill(mut serve: Serve) {
 fn what_has_a_duration_is_there_again_with_its_counts() {
     let user = User::new();
     let serve = user.serve("run");
-    assert_eq!(set(&serve, "long", json!({}))["meta"]["ttl"], "P365D");
-    set(&serve, "long", json!({}));
-    set(&serve, "own", json!({"ttl": "P30D", "scope": {"branch": "dev"}}));
-    set(&serve, "short", json!({"ttl": "session"}));
-    set(&serve, "secret", json!({"ttl": "P30D", "sensitivity": "secret"}));
+    assert_eq!(set(&serve, "long", &json!({}))["meta"]["ttl"], "P365D");
+    set(&serve, "long", &json!({}));
+    set(&serve, "own", &json!({"ttl": "P30D", "scope": {"branch": "dev"}}));
+    set(&serve, "short", &json!({"ttl": "session"}));
+    set(&serve, "secret", &json!({"ttl": "P30D", "sensitivity": "secret"}));
     serve.call("nudge.bump", &json!({"component": "a", "key": "long", "delta": 3}));
     let before = get(&serve, "long");
     assert_eq!((&before["use_count"], &before["version"]), (&json!(3), &json!(2)));
@@ -137,7 +137,7 @@ fn what_has_a_duration_is_there_again_with_its_counts() {
 fn a_kill_loses_nothing_that_is_two_seconds_old() {
     let user = User::new();
     let serve = user.serve("run");
-    set(&serve, "k", json!({}));
+    set(&serve, "k", &json!({}));
     wait_for("the file", Duration::from_secs(2), || (kept_keys(&user) == ["k"]).then_some(()));
     serve.call("nudge.bump", &json!({"component": "a", "key": "k"}));
     let counted = || (user.kept()["components"]["a"]["hints"]["k"]["use_count"] == 1).then_some(());
@@ -155,13 +155,13 @@ fn a_kill_loses_nothing_that_is_two_seconds_old() {
 fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
     let user = User::new();
     let first = user.serve("run");
-    set(&first, "old", json!({}));
+    set(&first, "old", &json!({}));
     first.close();
     let first = user.serve("run");
     let mut second = user.stand_by("run", &first);
     // Deleted in this session: a file of the last one would bring it back.
     first.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
-    set(&first, "new", json!({}));
+    set(&first, "new", &json!({}));
     kill(first);
     let answer = second.tool("nudge_get_hint", &json!({"component": "a", "key": "old"}));
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -174,13 +174,44 @@ fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
 }
 
 #[test]
+fn without_a_journal_the_next_primary_has_what_was_kept() {
+    let user = User::new();
+    let serve = |user: &User| {
+        let mut command = user.command("run", true);
+        command.env("NUDGE_JOURNAL", "0");
+        command
+    };
+    let first = Serve::spawn(serve(&user), &user.runtime("run"));
+    let mut second = Serve::attach_to(serve(&user).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    set(&first, "k", &json!({}));
+    until_kept(&user, &["k"]);
+    kill(first);
+    let answer = second.tool("nudge_get_hint", &json!({"component": "a", "key": "k"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["value"], "x", "{answer}");
+}
+
+#[test]
+fn whether_a_session_keeps_is_the_sessions() {
+    let user = User::new();
+    let first = user.serve("run");
+    let mut second =
+        Serve::attach_to(user.command("run", false).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    kill(first);
+    let answer = second.tool("nudge_set_hint", &json!({"component": "a", "key": "k", "value": "x"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["meta"]["ttl"], "P365D", "{answer}");
+    until_kept(&user, &["k"]);
+}
+
+#[test]
 fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let user = User::new();
     let runtime = user.runtime("run");
     let mut serve = Serve::spawn(user.command("run", false), &runtime);
     let hello = serve.initialize(kit::mcp::LEGACY);
     assert!(hello["result"]["instructions"].as_str().unwrap().contains("Hints end with the session"), "{hello}");
-    assert_eq!(set(&serve, "k", json!({}))["meta"]["ttl"], "session");
+    assert_eq!(set(&serve, "k", &json!({}))["meta"]["ttl"], "session");
     let stored =
         serve.tool("nudge_set_hint", &json!({"component": "a", "key": "t", "value": "x", "meta": {"ttl": "P30D"}}));
     let stored = &stored["result"]["structuredContent"];
@@ -203,8 +234,8 @@ fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
 fn stop_says_what_is_kept() {
     let user = User::new();
     let mut serve = user.serve("run");
-    set(&serve, "k", json!({}));
-    set(&serve, "s", json!({"ttl": "session"}));
+    set(&serve, "k", &json!({}));
+    set(&serve, "s", &json!({"ttl": "session"}));
     let said = user.said("run", &["stop"]);
     let file = user.file();
     assert_eq!(
@@ -226,7 +257,7 @@ fn the_default_ttl_decides_where_it_is_set() {
     let mut command = user.command("run", true);
     command.env("NUDGE_DEFAULT_TTL", "PT1H");
     let serve = Serve::spawn(command, &user.runtime("run"));
-    assert_eq!(set(&serve, "k", json!({}))["meta"]["ttl"], "PT1H");
+    assert_eq!(set(&serve, "k", &json!({}))["meta"]["ttl"], "PT1H");
     until_kept(&user, &["k"]);
 }
 
@@ -246,7 +277,7 @@ fn a_damaged_file_is_set_aside_and_named() {
         let status = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
         assert_eq!(status["on"], true, "{status}");
         let aside = status["aside"].as_str().unwrap_or_else(|| panic!("{damage}: {status}"));
-        set(&serve, "k", json!({}));
+        set(&serve, "k", &json!({}));
         serve.close();
         assert_eq!(kept_keys(&user), ["k"]);
         let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -278,7 +309,7 @@ fn limits_that_leave_no_room_lose_nothing() {
     let user = User::new();
     let serve = user.serve("run");
     for key in ["k1", "k2", "k3"] {
-        set(&serve, key, json!({}));
+        set(&serve, key, &json!({}));
     }
     serve.close();
     let mut command = user.command("run", true);
@@ -298,8 +329,8 @@ fn one_session_at_a_time_keeps() {
     assert_eq!(status["on"], false);
     let why = status["why"].as_str().unwrap();
     assert!(why.contains(user.runtime("one").to_str().unwrap()), "{why}");
-    assert_eq!(set(&second, "second", json!({}))["meta"]["ttl"], "session");
-    set(&first, "first", json!({}));
+    assert_eq!(set(&second, "second", &json!({}))["meta"]["ttl"], "session");
+    set(&first, "first", &json!({}));
     assert!(user.said("two", &["stop"]).contains("keeps hints already"));
     first.close();
     assert_eq!(kept_keys(&user), ["first"]);
@@ -311,8 +342,8 @@ fn forget_empties_what_is_kept() {
     let user = User::new();
     assert_eq!(user.said("run", &["forget", "--yes"]), "nothing is kept\n");
     let serve = user.serve("run");
-    set(&serve, "k1", json!({}));
-    set(&serve, "k2", json!({}));
+    set(&serve, "k1", &json!({}));
+    set(&serve, "k2", &json!({}));
     let refused = user.run("run", &["forget"]);
     assert_eq!(refused.status.code(), Some(2));
     until_kept(&user, &["k1", "k2"]);
@@ -325,7 +356,7 @@ fn forget_empties_what_is_kept() {
     assert_eq!(get(&serve, "k1")["value"], "x", "the session has it still");
     // A count is no reason to keep it again; a new value is.
     serve.call("nudge.bump", &json!({"component": "a", "key": "k1"}));
-    set(&serve, "k2", json!({}));
+    set(&serve, "k2", &json!({}));
     until_kept(&user, &["k2"]);
     // Also not by the next PRIMARY of the session.
     let mut second = user.stand_by("run", &serve);
@@ -352,7 +383,7 @@ fn a_link_in_place_of_the_file_is_neither_read_nor_written_through() {
     let before = std::fs::read_to_string(&elsewhere).unwrap();
     let serve = user.serve("run");
     assert_eq!(get(&serve, "planted"), Value::Null);
-    set(&serve, "k", json!({}));
+    set(&serve, "k", &json!({}));
     serve.close();
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), before);
     assert_eq!(kept_keys(&user), ["k"]);
@@ -362,8 +393,8 @@ fn a_link_in_place_of_the_file_is_neither_read_nor_written_through() {
 fn replacing_says_how_many_it_removed() {
     let user = User::new();
     let serve = user.serve("run");
-    set(&serve, "k1", json!({}));
-    set(&serve, "k2", json!({}));
+    set(&serve, "k1", &json!({}));
+    set(&serve, "k2", &json!({}));
     let payload = user.0.path().join("payload.json");
     std::fs::write(&payload, "{\"components\":{\"b\":{\"hints\":{\"k\":\"x\"}}}}").unwrap();
     let said = user.said("run", &["import", payload.to_str().unwrap(), "--mode", "replace"]);
@@ -390,7 +421,7 @@ fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
 fn whoever_sits_at_a_terminal_is_asked_before_hints_go() {
     let user = User::new();
     let serve = user.serve("run");
-    set(&serve, "k1", json!({}));
+    set(&serve, "k1", &json!({}));
     until_kept(&user, &["k1"]);
     let payload = user.0.path().join("payload.json");
     std::fs::write(&payload, "{\"components\":{\"b\":{\"hints\":{\"k\":\"x\"}}}}").unwrap();

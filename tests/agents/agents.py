@@ -83,13 +83,12 @@ class Home:
         self.nudge("set", "web", "run", "npm run elsewhere", "--scope-cwd-glob", "**/elsewhere")
 
     def allow_commands(self) -> None:
-        """As a user of Claude Code who is not asked before it runs commands."""
         settings = self.path / ".claude/settings.json"
         settings.parent.mkdir()
         settings.write_text(json.dumps({"permissions": {"allow": ["Bash"]}}))
 
     def wait_for_the_end(self) -> None:
-        """Waits until the session is over: its last server has ended."""
+        """Waits until the session is over."""
         wait_for("the end", lambda: None if Path("/tmp/nudge/server.pid").exists() else True)
 
     def close(self) -> None:
@@ -265,6 +264,7 @@ class Case(unittest.TestCase):
         self.addCleanup(signal.alarm, 0)
         self.home = Home()
         self.addCleanup(self.home.close)
+        self.home.wait_for_the_end()  # Of the test before.
 
     def start(self, program: type[P], *flags: str) -> P:
         started = program(self.home, *flags)

@@ -13,6 +13,9 @@ use crate::output;
 pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
     let folder = KeptFolder::usual()?;
     let file = folder.file();
+    if !folder.is_there() {
+        return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
+    }
     // The lock tells whether a session keeps; it is not held while people are asked.
     let none = std::path::Path::new("");
     let keeper = match folder.lock(none)? {

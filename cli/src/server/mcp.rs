@@ -262,7 +262,8 @@ impl ServerHandler for Tools {
             return Err(ErrorData::invalid_params("There is no such tool; tools/list names them.", None));
         };
         let meta = std::mem::take(&mut context.meta.0.0);
-        let call = ToolCall { method: behind.method, context: behind.context, params, meta };
+        let keeps = self.offered().keeps;
+        let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
         Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 

@@ -115,6 +115,8 @@ impl Server {
     pub fn start(mut command: Command) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nudge-bench-").tempdir()?;
         command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", runtime(&dir));
+        // What it stores is for every folder, wherever this runs.
+        command.env("NUDGE_DEFAULT_REACH", "everywhere");
         let mut mcp = Lines::start(command)?;
         mcp.initialize();
         let file: Value = loop {

@@ -106,6 +106,8 @@ pub struct ToolCall {
     pub params: Box<RawValue>,
     /// The client's `_meta`.
     pub meta: JsonObject,
+    /// Whether hints are kept for next time, as the server last said.
+    pub keeps: Option<bool>,
 }
 
 /// Makes a call, with the context that `filler` infers; once more when the PRIMARY names variables that it lacks.
@@ -134,7 +136,7 @@ pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&F
 /// Stores a hint. Without a scope it is limited to the client's repository, and the answer says so; it also says when a
 /// hint that was given a duration ends with the session all the same.
 async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &Filler) -> Result<Box<RawValue>> {
-    let ToolCall { method, params, meta, .. } = call;
+    let ToolCall { method, params, meta, keeps, .. } = call;
     let fill_in = Arc::clone(&filler.fill_in);
     let repo =
         if reach::is_open(params.get()) { filler.look(move || fill_in.reach(&meta)).await.flatten() } else { None };
@@ -144,7 +146,8 @@ async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &F
         let told = reach::told(&repo, "`reach: everywhere`");
         stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
     }
-    if keeping::has_duration(&stored)
+    if keeps != Some(true)
+        && keeping::has_duration(&stored)
         && let Ok(status) = backend.call("nudge.status", &status::asked_nothing()).await
         && let Some(why) = keeping::told(&status)
     {
@@ -286,6 +289,7 @@ mod tests {
                 context: ContextUse::Inferred,
                 params: RawValue::from_string("{}".into()).unwrap(),
                 meta: Map::new(),
+                keeps: None,
             });
             // The second would hang for good if it looked, as the first takes the barrier's other place.
             for _ in 0..2 {
