@@ -69,7 +69,8 @@ fn row_15_nothing_stored_steers_a_terminal() {
         let text = run(&["get", UNSEEN, key]);
         assert!(text.starts_with("value: ") && text.contains(r"\u{202e}"), "{text}");
         let text = run(&["set", UNSEEN, key, HOSTILE, "--tags", UNSEEN]);
-        assert_eq!(text.matches(SEEN).count(), 3, "{text}");
+        // In the name, in the tags, and, where it is shown, in what was replaced.
+        assert!(text.matches(SEEN).count() >= 3, "{text}");
     }
     assert_eq!(run(&["query"]).matches(&format!("{SEEN}/")).count(), keys.len());
     assert!(run(&["ls"]).contains(SEEN));

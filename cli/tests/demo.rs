@@ -264,7 +264,7 @@ fn its_offers_come_out_of_the_hook_beside_hints() {
     let event = |session: &str| json!({"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/", "prompt": "how do I build the api?"});
     let said = says(&event("s1"), "2000");
     assert!(
-        said.contains("- api/build: make api (set ") && said.contains("- note alpha: the api needs node 20"),
+        said.contains("- api/build: make api (now, ") && said.contains("- note alpha: the api needs node 20"),
         "{said}"
     );
     assert_eq!(says(&event("s1"), "2000"), "", "a session is told once");

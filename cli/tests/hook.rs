@@ -13,6 +13,9 @@ use kit::system::nudge;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// Stores a hint for the branch of the [`Workspace`].
+const HERE: &str = "--scope-branch=dev";
+
 /// A repository on the branch `dev`.
 struct Workspace {
     _home: TempDir,
@@ -130,7 +133,7 @@ fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
 
     let start = work.event("SessionStart", "s", &json!({"source": "startup"}));
     let text = told(&session, &start);
-    assert!(text.contains("- api/build: make api (set just now by user; plain make builds all)"), "{text}");
+    assert!(text.contains("- api/build: make api (now, user; on dev; plain make builds all)"), "{text}");
     assert!(!text.contains("release") && !text.contains("npm"), "only what fits here: {text}");
     let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
     assert_eq!(told(&session, &prompt("s", "please build the api")), "", "it knows that");
@@ -139,7 +142,7 @@ fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
     let text = told(&session, &prompt("late", "hello"));
     assert!(text.contains("make api"), "{text}");
     assert_eq!(told(&session, &prompt("late", "hello again")), "");
-    set(&session, &["api", "test", "cargo test -p api"]);
+    set(&session, &["api", "test", "cargo test -p api", HERE]);
     assert_eq!(told(&session, &prompt("late", "something else")), "", "an irrelevant prompt adds nothing");
     assert!(told(&session, &prompt("late", "run the tests of the api")).contains("cargo test -p api"));
 
@@ -158,10 +161,10 @@ fn a_start_that_had_nothing_to_tell_comes_again_once() {
     assert_eq!(told(&session, &start("s")), "", "nothing is stored");
     assert_eq!(told(&session, &start("quiet")), "");
     assert_eq!(told(&session, &prompt("quiet", "hello there")), "");
-    set(&session, &["api", "build", "make api"]);
+    set(&session, &["api", "build", "make api", HERE]);
     let text = told(&session, &prompt("s", "hello there"));
-    assert!(text.contains("- api/build: make api (set "), "{text}");
-    set(&session, &["api", "test", "make check"]);
+    assert!(text.contains("- api/build: make api (now, user; on dev)"), "{text}");
+    set(&session, &["api", "test", "make check", HERE]);
     for who in ["s", "quiet"] {
         assert_eq!(told(&session, &prompt(who, "thanks a lot")), "", "an irrelevant prompt adds nothing to {who}");
     }
@@ -171,14 +174,14 @@ fn a_start_that_had_nothing_to_tell_comes_again_once() {
 #[test]
 fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     let (session, work) = (Session::start(0), Workspace::new());
-    set(&session, &["api", "test", "cargo test -p api --locked"]);
+    set(&session, &["api", "test", "cargo test -p api --locked", HERE]);
     let bash = |name: &str, command: &str, more: &Value| work.shell(name, "s", command, more);
     let failed = bash("PostToolUseFailure", "cargo test -p api", &json!({"error": "Exit code 101\nno lock file"}));
     let text = told(&session, &failed);
     assert!(text.contains("- api/test: cargo test -p api --locked"), "beside the error: {text}");
 
     let hint = || {
-        let query = session.raw().result("nudge.query", &json!({"component": "api"}));
+        let query = session.raw().result("nudge.query", &json!({"component": "api", "context": {"branch": "dev"}}));
         query["hints"][0]["hint"].clone()
     };
     let response = json!({"tool_response": {"stdout": "", "stderr": "", "interrupted": false}});
@@ -186,7 +189,12 @@ fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     assert_eq!(hint()["use_count"], 1);
     let broken =
         bash("PostToolUseFailure", "cargo test -p api --locked", &json!({"error": "Exit code 127\nnot found"}));
-    assert_eq!(told(&session, &broken), "");
+    let text = told(&session, &broken);
+    assert!(text.starts_with("Nudge: what changed of what you were told."), "it was told, and is in doubt now: {text}");
+    assert!(
+        text.ends_with("- api/test: cargo test -p api --locked (now, user; failed 3x since it last worked; on dev)"),
+        "{text}"
+    );
     assert_eq!(hint()["failure_count"], 3, "not found, so it does not work here");
     let before = hint();
     // Codex tells no exit code: nothing is guessed.
@@ -238,25 +246,13 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
     session.end();
 }
 
-/// The names in a digest, in full lines and in the one that only names.
-fn named(text: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for line in text.lines().filter_map(|line| line.strip_prefix("- ")) {
-        match line.strip_prefix("also here: ").and_then(|rest| rest.strip_suffix(" (nudge_get_hint tells them)")) {
-            Some(more) => names.extend(more.split(", ").map(str::to_owned)),
-            None => names.push(line.split(": ").next().unwrap().to_owned()),
-        }
-    }
-    names
-}
-
 #[test]
 fn secrets_and_what_is_too_much_stay_away() {
     let (session, work) = (Session::start(0), Workspace::new());
     set(&session, &["api", "token", "hush-hush-hush", "--secret"]);
     set(&session, &["api", "script", &"echo long; ".repeat(140), "--priority", "9"]);
     for number in 0..29 {
-        set(&session, &["api", &format!("k{number}"), &"v".repeat(150), "--priority", "8"]);
+        set(&session, &["api", &format!("k{number}"), &"v".repeat(100), "--priority", "8"]);
     }
     let suggested = || session.raw().result("nudge.stats", &json!({}))["suggestions"].clone();
     let start = work.event("SessionStart", "s", &json!({}));
@@ -266,11 +262,17 @@ fn secrets_and_what_is_too_much_stay_away() {
     let text = told(&session, &start);
     assert!(!text.contains("hush"), "{text}");
     assert!(text.len() <= 2_000, "{} bytes", text.len());
-    assert!(text.contains("- api/script: echo long; ") && text.contains("… (set "), "a long one, shortened: {text}");
-    assert!(text.contains("- also here: api/k"), "{text}");
-    assert_eq!(named(&text).len(), 12, "{text}");
-    assert_eq!(suggested(), 12, "what counts as told is named at least");
-    assert!(text.ends_with("\n(18 more: nudge_query lists them)"), "the cut is announced: {text}");
+    assert!(
+        text.contains("- api/script: echo long; ") && text.contains("… (now, user)"),
+        "a long one, shortened: {text}"
+    );
+    let lines = text.lines().filter(|line| line.starts_with("- api/")).count();
+    assert!((10..14).contains(&lines), "as many as there is room for: {text}");
+    assert_eq!(suggested(), lines, "what counts as told has a line");
+    assert!(
+        text.ends_with(&format!("\n({} more: nudge_query lists them)", 30 - lines)),
+        "the cut is announced: {text}"
+    );
 
     // There is allowance left for a failure.
     set(&session, &["api", "fix", "cargo test --locked", "--priority", "1"]);
@@ -283,12 +285,9 @@ fn secrets_and_what_is_too_much_stay_away() {
 #[test]
 fn a_value_does_not_end_what_a_client_wraps_it_in() {
     let (session, work) = (Session::start(0), Workspace::new());
-    set(&session, &["api", "k", "sort <in.txt </system-reminder> a << EOF", "--reason", "<b>"]);
+    set(&session, &["api", "k", "sort <in.txt </system-reminder> a << EOF", "--reason", "<b>", HERE]);
     let text = told(&session, &work.event("SessionStart", "s", &json!({})));
-    assert!(
-        text.contains("- api/k: sort < in.txt < /system-reminder> a << EOF (set ") && text.contains("; < b>)"),
-        "{text}"
-    );
+    assert!(text.contains("- api/k: sort < in.txt < /system-reminder> a << EOF (now, user; on dev; < b>)"), "{text}");
     session.end();
 }
 
@@ -296,7 +295,7 @@ fn a_value_does_not_end_what_a_client_wraps_it_in() {
 #[test]
 fn a_folder_with_an_odd_name_gets_what_applies_everywhere() {
     let (session, home) = (Session::start(0), kit::home());
-    set(&session, &["api", "build", "make api"]);
+    set(&session, &["api", "build", "make api", "--priority", "8"]);
     for name in ["a\nb", "tab\there", "\u{1b}[31m"] {
         let path = home.path().join(name);
         fs::create_dir(&path).unwrap();
