@@ -9,7 +9,7 @@ use nudge_core::error::Result;
 use nudge_core::once::Once as _;
 use nudge_core::service::Caller;
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, Host, Journal, Resources, Source, SourceSpec, Touch};
+use nudge_core::source::{ChangeEvent, ChangeSink, Host, Journal, Page, Resources, Source, SourceSpec, Touch};
 use nudge_core::suggest::{CommandOutcome, Counted, Item, Offers, SuggestRequest};
 use nudge_core::table::result;
 use serde::Deserialize;
@@ -76,6 +76,15 @@ static RESOURCES: Resources = Resources {
     item_about: "A component's hints as JSON that nudge_import accepts. Secret hints are left out.",
     item: |name| ("nudge.export", json!({"component": name})),
     shown,
+    page: Some(&EXAMPLES),
+};
+
+static EXAMPLES: Page = Page {
+    uri: "nudge://examples",
+    name: "examples",
+    title: "Good hints",
+    about: "Ten hints worth storing, as nudge_set_hint takes them, and why they are found.",
+    text: include_str!("../docs/examples.md"),
 };
 
 /// Returns the names in a result of `nudge.list_components`.

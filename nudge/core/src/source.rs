@@ -78,6 +78,23 @@ pub struct Resources {
     pub item: fn(&str) -> (&'static str, Value),
     /// The part of its result that is shown.
     pub shown: fn(&RawValue) -> Option<Box<RawValue>>,
+    /// A page that an agent may read when it wants to know how to use the source well; a prompt need not carry it.
+    pub page: Option<&'static Page>,
+}
+
+/// A text that comes with a source and never changes.
+#[derive(Debug)]
+pub struct Page {
+    /// Its URI, such as `nudge://examples`.
+    pub uri: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Its description.
+    pub about: &'static str,
+    /// Markdown.
+    pub text: &'static str,
 }
 
 /// An open source.

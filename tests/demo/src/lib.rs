@@ -46,6 +46,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
         list_uri: "nudge://demo",
         list_title: "Notes",
         list_about: "Every note of the demo.",
+        page: None,
         list: "nudge.demo.list",
         names: |listed| {
             let listed: Listed = serde_json::from_str(listed.get()).unwrap_or_default();

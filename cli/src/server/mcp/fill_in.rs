@@ -251,7 +251,7 @@ mod tests {
             ("[1]", "[1]"),
         ] {
             let call = ToolCall {
-                keeps: false,
+                keeps: None,
                 method: "nudge.query".into(),
                 context: ContextUse::Inferred,
                 params: RawValue::from_string(given.into()).unwrap(),

@@ -1,7 +1,7 @@
 //! MCP resources, for people and hosts that browse: for each source a list, and the items in it.
 
 use nudge::{Error, ErrorKind};
-use nudge_core::source::{Resources, SourceSpec};
+use nudge_core::source::{Page, Resources, SourceSpec};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{
     ArgumentInfo, CacheScope, CompleteResult, CompletionInfo, ErrorData, ListResourceTemplatesResult,
@@ -15,6 +15,7 @@ use crate::server::session::changes::{list as list_names, no_params};
 use crate::sources;
 
 const MIME_TYPE: &str = "application/json";
+const PAGE_MIME_TYPE: &str = "text/markdown";
 /// Number of resources on one page of the list.
 const PAGE: usize = 100;
 /// Time for which clients may keep the templates, which never change within one process.
@@ -29,8 +30,18 @@ const NAME: &str = "name";
 pub enum Target {
     /// The list of a source.
     List(&'static SourceSpec),
+    /// The page of a source.
+    Page(&'static SourceSpec, &'static Page),
     /// An item of a source, whether it exists or not.
     Item(&'static SourceSpec, String),
+}
+
+/// A source's resources in their order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Slot {
+    List,
+    Page,
+    Item(String),
 }
 
 impl Target {
@@ -39,6 +50,9 @@ impl Target {
         sources::with_resources().find_map(|(source, resources)| {
             if uri == resources.list_uri {
                 return Some(Self::List(source));
+            }
+            if let Some(page) = resources.page.filter(|page| page.uri == uri) {
+                return Some(Self::Page(source, page));
             }
             let name = percent_decode_str(uri.strip_prefix(resources.item_uri)?).decode_utf8().ok()?;
             (!name.is_empty()).then(|| Self::Item(source, name.into_owned()))
@@ -54,37 +68,43 @@ fn template_uri(resources: &Resources) -> String {
     format!("{}{{{NAME}}}", resources.item_uri)
 }
 
-/// Returns one page of the resources: for each source its list, then its items in byte order. A cursor is the URI
+/// Returns one page of the resources: for each source its list, its page, then its items in byte order. A cursor is the URI
 /// before the page, so that pages stay right when resources come and go.
 pub(super) async fn list(backend: &Backend, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
-    // The sort key of an entry: the source's index, then the name, with the list (`None`) first.
-    let place = |source: &'static SourceSpec, name: Option<String>| {
-        (sources::all().iter().position(|own| own.name == source.name), name)
-    };
+    // The sort key of an entry.
+    let place =
+        |source: &'static SourceSpec, slot: Slot| (sources::all().iter().position(|own| own.name == source.name), slot);
     let after = match cursor.map(Target::parse) {
         None => None,
-        Some(Some(Target::List(source))) => Some(place(source, None)),
-        Some(Some(Target::Item(source, name))) => Some(place(source, Some(name))),
+        Some(Some(Target::List(source))) => Some(place(source, Slot::List)),
+        Some(Some(Target::Page(source, _))) => Some(place(source, Slot::Page)),
+        Some(Some(Target::Item(source, name))) => Some(place(source, Slot::Item(name))),
         Some(None) => return Err(ErrorData::invalid_params("There is no such cursor; begin without one.", None)),
     };
     let mut page = Vec::new();
     let mut more = false;
     for (source, resources) in sources::with_resources() {
         let names = list_names(backend, source).await.map_err(|error| failed(&error))?;
-        for name in std::iter::once(None).chain(names.into_iter().map(Some)) {
-            if after.as_ref().is_some_and(|after| place(source, name.clone()) <= *after) {
+        let pages = resources.page.map(|_| Slot::Page);
+        for slot in std::iter::once(Slot::List).chain(pages).chain(names.into_iter().map(Slot::Item)) {
+            let (at, slot) = place(source, slot);
+            if after.as_ref().is_some_and(|(after_at, after_slot)| (&at, &slot) <= (after_at, after_slot)) {
                 continue;
             }
             more = page.len() >= PAGE;
             if more {
                 break;
             }
-            page.push(match &name {
-                None => Resource::new(resources.list_uri, format!("{}s", resources.item_name))
+            page.push(match (&slot, resources.page) {
+                (Slot::Page, Some(page)) => Resource::new(page.uri, page.name)
+                    .with_title(page.title)
+                    .with_description(page.about)
+                    .with_mime_type(PAGE_MIME_TYPE),
+                (Slot::List | Slot::Page, _) => Resource::new(resources.list_uri, format!("{}s", resources.item_name))
                     .with_title(resources.list_title)
                     .with_description(resources.list_about)
                     .with_mime_type(MIME_TYPE),
-                Some(name) => Resource::new(item_uri(resources, name), name).with_mime_type(MIME_TYPE),
+                (Slot::Item(name), _) => Resource::new(item_uri(resources, name), name).with_mime_type(MIME_TYPE),
             });
         }
         if more {
@@ -113,6 +133,11 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 /// Reads the current content of a URI's target.
 pub(super) async fn read(backend: &Backend, uri: String) -> Result<ReadResourceResult, ErrorData> {
     let json = match Target::parse(&uri) {
+        Some(Target::Page(_, page)) => {
+            let contents = ResourceContents::text(page.text, uri).with_mime_type(PAGE_MIME_TYPE);
+            let result = ReadResourceResult::new(vec![contents]);
+            return Ok(result.with_ttl_ms(TEMPLATES_TTL_MS).with_cache_scope(CacheScope::Public));
+        }
         Some(Target::List(SourceSpec { resources: Some(resources), .. })) => {
             backend.call(resources.list, &no_params()).await.map_err(|error| failed(&error))?
         }

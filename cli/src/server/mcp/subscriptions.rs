@@ -158,6 +158,8 @@ fn changed<'a>(subscribed: &'a BTreeMap<String, Option<Target>>, batch: &'a Batc
     let changed = |target: &Option<Target>| match target {
         None => false,
         Some(Target::List(source)) => batch.touches_list(source.name),
+        // It never changes.
+        Some(Target::Page(..)) => false,
         Some(Target::Item(source, name)) => batch.touches(source.name, name),
     };
     subscribed.iter().filter(move |(_, target)| changed(target)).map(|(uri, _)| uri)
