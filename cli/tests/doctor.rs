@@ -395,3 +395,27 @@ fn a_session_that_cannot_be_is_told() {
     assert_eq!(report["session"]["ok"], false, "{report:#}");
     assert!(report["session"]["fix"].as_str().unwrap().contains("NUDGE_RUNTIME_DIR"), "{report:#}");
 }
+
+#[test]
+fn a_client_that_asks_before_each_tool_is_told_of_with_its_fix() {
+    let home = Home::with(&["claude", "codex", "cursor", "vscode"]);
+    let report = home.report(&["claude", "codex", "cursor", "vscode"]);
+    for client in ["claude", "codex"] {
+        assert!(report.says(client, "allowed", Some(true)).starts_with("without asking, says "));
+    }
+    for client in ["cursor", "vscode"] {
+        report.says(client, "allowed", None);
+    }
+    // One tool is enough: a client that nobody sits at refuses it.
+    home.change(".claude/settings.json", |settings| {
+        settings["permissions"]["allow"].as_array_mut().unwrap().pop();
+    });
+    let codex = home.read(".codex/config.toml").replace("\"approve\"", "\"prompt\"");
+    home.write(".codex/config.toml", &codex);
+    let report = home.report(&["claude", "codex"]);
+    let (told, fix) = report.fails("claude", "allowed");
+    assert!(told.contains("asks before it uses the tools") && fix == "nudge init claude", "{told} {fix}");
+    // What its user has set there `nudge init` leaves alone.
+    let (_, fix) = report.fails("codex", "allowed");
+    assert!(fix.contains("mcp_servers.nudge.default_tools_approval_mode = \"approve\""), "{fix}");
+}

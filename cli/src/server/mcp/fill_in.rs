@@ -256,6 +256,7 @@ mod tests {
                 context: ContextUse::Inferred,
                 params: RawValue::from_string(given.into()).unwrap(),
                 meta: Map::new(),
+                keeps: None,
             };
             assert_eq!(call.fill(&Branch, Look::Here).unwrap().get(), filled, "{given}");
         }
