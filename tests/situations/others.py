@@ -87,7 +87,7 @@ def starts():
             names(HARBOUR) + MACHINE_NAMES,
             why="no server ran when the session began: all that applies comes with the first prompt",
             history=[],
-            store=store_of(HARBOUR, small=True),
+            store=store_of(HARBOUR, size="small"),
         ),
     ]
 
@@ -256,7 +256,7 @@ def failures():
             ["book/pdf"],
             ["book/*", "fonts/*"],
             why="the wrong program for this book",
-            store=store_of(HARBOUR, small=True),
+            store=store_of(HARBOUR, size="small"),
         ),
         situation(
             "c failure",

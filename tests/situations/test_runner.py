@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import floor
+import fresh
 import judge
 import lines
 import others
@@ -94,9 +95,10 @@ class Rows(unittest.TestCase):
         ids = [row["id"] for row in self.rows()]
         assert len(ids) == len(set(ids))
 
-    def test_others_are_what_their_script_makes(self):
-        with open(others.FILE) as file:
-            assert file.read() == others.document()
+    def test_rows_are_what_their_scripts_make(self):
+        for script in (others, fresh):
+            with open(script.FILE) as file:
+                assert file.read() == script.document(), script.FILE
 
 
 class Floor(unittest.TestCase):

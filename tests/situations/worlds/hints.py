@@ -43,3 +43,15 @@ MACHINE = [
     command("docker/rootless", "systemctl --user start docker", "daemon socket", "docker is rootless here"),
     command("github/pr", "gh pr create --draft --fill", "pull request", "a bot picks the reviewers"),
 ]
+
+# As it is on another desk.
+LAPTOP = [
+    note("git/identity", "below ~/customers the hook wants the customer's address in user.email", "commit author"),
+    note("shell/fish", "the login shell is fish: what sets a variable goes through bash -c"),
+    note(
+        "host/proxy", "all that goes outside needs HTTPS_PROXY=http://proxy.corp.example:3128", "fix network download"
+    ),
+    note("host/disk", "/home is small and full; large output goes to /scratch", reason="quota of 20 GB"),
+    command("docker/compose", "docker compose up -d", "fix docker-compose", "the old one with a hyphen is gone"),
+    note("github/reviewers", "gh pr create -r platform; a draft is looked at by nobody"),
+]

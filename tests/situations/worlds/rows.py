@@ -2,12 +2,18 @@
 
 import zlib
 
-from . import MACHINE, WORLDS
+from . import FRESH, LAPTOP, MACHINE, WORLDS
 
 AGES_H = [0.2, 1.5, 4, 9, 22, 30, 70, 150, 300]
 USES = [0, 0, 1, 2, 0, 5, 0, 3]
 WRITERS = ["agent:claude", "agent:codex", "user", "agent:gemini", "agent:claude", "agent:codex"]
 MACHINE_NAMES = [hint["name"] for hint in MACHINE]
+# Which hints of the project itself, its three neighbours and the machine a store holds.
+SIZES = {
+    "small": (slice(6), slice(1, 5), slice(2), slice(0), slice(3)),
+    "middle": (slice(99), slice(1, 12), slice(6), slice(2, 5), slice(6)),
+    "large": (slice(99), slice(1, 99), slice(9), slice(1, 10), slice(6)),
+}
 
 
 # The store of a situation
@@ -48,17 +54,17 @@ def own_scope(world, hint):
     return {"repo": ["/".join(remote.replace(":", "/").split("/")[-2:])]}
 
 
-def store_of(world, small=False, own_unscoped=False):
+def store_of(world, size="middle", own_unscoped=False):
     """All that is stored about the project, and about as much without a scope: of another, and of the machine."""
-    at = WORLDS.index(world)
-    unscoped, scoped, more = (WORLDS[(at + step) % len(WORLDS)] for step in (1, 2, 3))
-    own = world.hints[:6] if small else world.hints
-    store = [stored(hint, None if own_unscoped else own_scope(world, hint)) for hint in own]
-    store += [stored(hint, None) for hint in unscoped.hints[1 : 5 if small else 12]]
-    store += [stored(hint, own_scope(scoped, hint)) for hint in scoped.hints[: 2 if small else 6]]
-    if not small:
-        store += [stored(hint, None) for hint in more.hints[2:5]]
-    return store + [stored(hint, None) for hint in MACHINE[: 3 if small else 6]]
+    worlds, machine = (FRESH, LAPTOP) if world in FRESH else (WORLDS, MACHINE)
+    at = worlds.index(world)
+    unscoped, scoped, more = (worlds[(at + step) % len(worlds)] for step in (1, 2, 3))
+    own, first, second, third, last = SIZES[size]
+    store = [stored(hint, None if own_unscoped else own_scope(world, hint)) for hint in world.hints[own]]
+    store += [stored(hint, None) for hint in unscoped.hints[first]]
+    store += [stored(hint, own_scope(scoped, hint)) for hint in scoped.hints[second]]
+    store += [stored(hint, None) for hint in more.hints[third]]
+    return store + [stored(hint, None) for hint in machine[last]]
 
 
 def names(world):
@@ -79,6 +85,11 @@ def prompt(text, client="claude", **more):
 def failed(command, error, code=1, client="claude", **more):
     event = {"kind": "fail", "client": client, "cwd": None, "session": "s1", "command": command}
     return event | {"error": f"Exit code {code}\n{error}".strip(), "code": code} | more
+
+
+def early(store):
+    """The same, with all but what is of the last hour there before the session."""
+    return [hint | {"early": True} if hint["age_h"] >= 1 else hint for hint in store]
 
 
 def as_a_rule(client):
