@@ -138,8 +138,11 @@ pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&F
 async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &Filler) -> Result<Box<RawValue>> {
     let ToolCall { method, params, meta, keeps, .. } = call;
     let fill_in = Arc::clone(&filler.fill_in);
-    let repo =
-        if reach::is_open(params.get()) { filler.look(move || fill_in.reach(&meta)).await.flatten() } else { None };
+    let repo = if filler.limits() && reach::is_open(params.get()) {
+        filler.look(move || fill_in.reach(&meta)).await.flatten()
+    } else {
+        None
+    };
     let limited = repo.as_deref().and_then(|repo| reach::limited(params.get(), repo));
     let mut stored = backend.call_by(caller, &method, limited.as_deref().unwrap_or(&params)).await?;
     if let (Some(repo), Some(_)) = (repo, limited) {

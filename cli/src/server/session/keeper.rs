@@ -161,9 +161,10 @@ impl Keeper {
 
     /// Writes what has changed at once.
     pub fn flush(&self) {
-        if let Ok(keeping) = &self.0
-            && keeping.state().changed
-        {
+        let Ok(keeping) = &self.0 else { return };
+        // What is being written now is waited for.
+        drop(keeping.lock());
+        if keeping.state().changed {
             keeping.write();
         }
     }
