@@ -576,8 +576,8 @@ struct nudge_str nudge_method_name(size_t at);
 
 // Stores a hint, or updates the variant with an equal scope.
 //
-// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`. Refusals, in this order:
-// `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
+// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`, and `"previous"`, the hint that stood
+// there with another value. Refusals, in this order: `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
 // `variant`), `NUDGE_E_CONFLICT`, `NUDGE_E_QUOTA`.
 nudge_status nudge_set(const struct nudge_store *store,
                        const struct nudge_set_params *params,

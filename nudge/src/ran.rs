@@ -1,8 +1,9 @@
 //! A command line that ran, and what its end says of a hint (semantics section 10).
 
+use memchr::memmem::Finder;
 use nudge_core::context::Context;
 use nudge_core::error::Result;
-use nudge_core::shell::{self, Folder, Line};
+use nudge_core::shell::{self, Command, Folder, Line};
 use nudge_core::steps::Steps;
 use nudge_core::suggest::CommandOutcome;
 
@@ -17,6 +18,8 @@ pub(crate) struct Ran<'a> {
     at: Vec<Option<usize>>,
     /// Where the line ran, first; then where its commands did.
     places: Vec<Context>,
+    /// Of each command that a hint may be, the words that such a hint holds as they are, the longest first.
+    needles: Vec<Vec<Finder<'static>>>,
 }
 
 /// What an end says of a hint.
@@ -57,7 +60,8 @@ impl<'a> Ran<'a> {
                 }
             });
         }
-        Ok(Self { outcome, line, at, places })
+        let needles = line.iter().flat_map(Line::heads).map(needles).collect();
+        Ok(Self { outcome, line, at, places, needles })
     }
 
     /// The contexts of the commands.
@@ -93,12 +97,15 @@ impl<'a> Ran<'a> {
 
     /// False for most hints that hold none of the commands. Reading a line takes a hundred times as long.
     fn may_be_in(&self, hint: &str) -> bool {
-        let plain = |word: &&String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b));
-        self.line
-            .iter()
-            .flat_map(Line::heads)
-            .any(|command| command.words.iter().filter(plain).all(|word| hint.contains(&**word)))
+        self.needles.iter().any(|needles| needles.iter().all(|needle| needle.find(hint.as_bytes()).is_some()))
     }
+}
+
+fn needles(command: &Command) -> Vec<Finder<'static>> {
+    let plain = |word: &&String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b));
+    let mut words: Vec<_> = command.words.iter().filter(plain).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.into_iter().map(|word| Finder::new(word).into_owned()).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-/// The longest line that is understood, in bytes, without its here-documents: 16 KiB.
-pub const MAX_BYTES: usize = 16 << 10;
+/// The longest line that is understood, in bytes, without its here-documents: 8 KiB.
+pub const MAX_BYTES: usize = 8 << 10;
 /// Most here-documents that are cut out of a line.
 const MAX_DOCUMENTS: usize = 16;
 /// Most openings of `( )` and `{ }`, and of words that open something.
