@@ -4,7 +4,7 @@
 //! field in which a text has it. Who tells something unasked needs a floor: [`FLOOR`].
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
@@ -93,11 +93,11 @@ impl Terms {
                     Weight::Nothing => continue,
                 };
                 match known.entry(word.stem.clone()) {
-                    Entry::Occupied(at) => {
+                    hash_map::Entry::Occupied(at) => {
                         let term = &mut terms[*at.get()];
                         term.weight = term.weight.max(weight * share);
                     }
-                    Entry::Vacant(free) => {
+                    hash_map::Entry::Vacant(free) => {
                         free.insert(terms.len());
                         terms.push(Term { word, weight: weight * share });
                     }
@@ -155,14 +155,14 @@ pub struct Relevant {
 #[derive(Default)]
 pub struct Index {
     by_stem: HashMap<Box<str>, u32, RandomState>,
-    entries: Vec<Stem>,
+    entries: Vec<Entry>,
     free: Vec<u32>,
     texts: HashMap<u32, Box<[u32]>, RandomState>,
 }
 
 /// A stem that texts have.
 #[derive(Default)]
-struct Stem {
+struct Entry {
     stem: Box<str>,
     /// The forms in which it occurs, with their letters.
     forms: SmallVec<[(Box<str>, Letters); 1]>,
@@ -219,10 +219,10 @@ impl Index {
             return at;
         }
         let at = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Stem::default());
+            self.entries.push(Entry::default());
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.entries[at as usize] = Stem { stem: stem.clone(), ..Stem::default() };
+        self.entries[at as usize] = Entry { stem: stem.clone(), ..Entry::default() };
         self.by_stem.insert(stem, at);
         at
     }
@@ -249,7 +249,7 @@ impl Index {
     /// The texts that have a word, with what it counts there: those that have a form of it, or else those that have one
     /// much like it.
     fn texts_of(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
-        let of = |entry: &Stem, share: f64| {
+        let of = |entry: &Entry, share: f64| {
             let texts = entry.texts.iter().filter(|(text, _)| counts(*text));
             texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight)))).collect::<Vec<_>>()
         };
@@ -325,7 +325,7 @@ impl<'a> Likeness<'a> {
     }
 
     /// What the word counts where a text has the stem; `None` when they are not alike.
-    fn share(&self, entry: &Stem) -> Option<f64> {
+    fn share(&self, entry: &Entry) -> Option<f64> {
         let begins = |long: &str, short: &str| short.len() >= MIN_BEGIN && long.starts_with(short);
         let begin = begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem);
         let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);

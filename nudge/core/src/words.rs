@@ -26,7 +26,7 @@ pub struct Word {
 
 impl Word {
     /// Makes a word of folded text.
-    fn new(folded: String, stemmer: &Stemmer) -> Self {
+    fn new(folded: String, stemmer: Stemmer) -> Self {
         let stem = stem(&folded, stemmer);
         Self { folded: folded.into(), stem: stem.into() }
     }
@@ -54,7 +54,7 @@ impl Word {
 pub fn words(text: &str) -> Vec<Word> {
     let stemmer = Stemmer::new(Algorithm::English);
     let mut out = Vec::new();
-    for_each(text, |word| out.push(Word::new(word, &stemmer)));
+    for_each(text, |word| out.push(Word::new(word, stemmer)));
     out
 }
 
@@ -105,9 +105,9 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
             let end = rest.find(|c| is_cjk(c) != cjk).unwrap_or(rest.len());
             let (part, after) = rest.split_at(end);
             if cjk {
-                pairs(part, &mut take)
+                pairs(part, &mut take);
             } else {
-                parts(part, &mut take)
+                parts(part, &mut take);
             }
             rest = after;
         }
@@ -175,7 +175,7 @@ fn fold(chars: impl Iterator<Item = char>) -> String {
     out
 }
 
-fn stem(folded: &str, stemmer: &Stemmer) -> String {
+fn stem(folded: &str, stemmer: Stemmer) -> String {
     let folded = common::in_full(folded);
     if folded.len() > MAX_STEMMED_BYTES || !folded.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return folded.to_owned();

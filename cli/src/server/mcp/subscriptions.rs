@@ -156,10 +156,9 @@ async fn tell(mut feed: Feed, subscribed: Subscribed, peer: Peer<RoleServer>) ->
 
 fn changed<'a>(subscribed: &'a BTreeMap<String, Option<Target>>, batch: &'a Batch) -> impl Iterator<Item = &'a String> {
     let changed = |target: &Option<Target>| match target {
-        None => false,
+        // A page never changes.
+        None | Some(Target::Page(..)) => false,
         Some(Target::List(source)) => batch.touches_list(source.name),
-        // It never changes.
-        Some(Target::Page(..)) => false,
         Some(Target::Item(source, name)) => batch.touches(source.name, name),
     };
     subscribed.iter().filter(move |(_, target)| changed(target)).map(|(uri, _)| uri)

@@ -147,9 +147,10 @@ impl ClientSession {
     /// What it knows, as far as that matters to an event: what was told, and what is lent.
     fn known(&self, event: SuggestEvent, failure: u64, now: Millis) -> Known {
         let is_failure = event == SuggestEvent::Failure;
-        let mut needless = match is_failure {
-            false => Arc::clone(&self.told),
-            true => self.failures.iter().find(|(of, _)| *of == failure).map(|(_, ids)| ids.clone()).unwrap_or_default(),
+        let mut needless = if is_failure {
+            self.failures.iter().find(|(of, _)| *of == failure).map(|(_, ids)| ids.clone()).unwrap_or_default()
+        } else {
+            Arc::clone(&self.told)
         };
         for loan in self.lent(now).filter(|loan| !is_failure || loan.told.failure == failure) {
             for (source, id, stamp) in &loan.told.offers {
@@ -351,11 +352,11 @@ impl Suggester {
             let suggestions = told.offers.len() as u64;
             memory.gone.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
         }
-        let changed =
+        let told_change =
             |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
         Suggestions {
             suggestions: merged.chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
-            changes: changes.into_iter().map(changed).collect(),
+            changes: changes.into_iter().map(told_change).collect(),
             omitted: merged.held_back.iter().map(|held| held.count).sum(),
             held_back: merged.held_back,
             late,

@@ -81,12 +81,12 @@ impl<'a> Failure<'a> {
         let mends = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
             let place = around.place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
-            let share = around.share(place, Moment::Failure);
+            let of_place = around.share(place, Moment::Failure);
             let named = if is_fix(&found) { self.named(&found) } else { None };
             let (shape, why) = match self.shape(&found) {
-                Some((shape, why)) => (shape * share, why),
+                Some((shape, why)) => (shape * of_place, why),
                 None if let Some(name) = named => (0.0, Mends::Fix(vec![name.into()])),
-                None if is_fix(&found) && relevance * share >= FIX_FLOOR => {
+                None if is_fix(&found) && relevance * of_place >= FIX_FLOOR => {
                     (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
                 }
                 None => return None,
@@ -101,7 +101,7 @@ impl<'a> Failure<'a> {
             };
             let parts = Parts::from([
                 ("shape", shape),
-                ("words", counted(relevance, 0.3) * share),
+                ("words", counted(relevance, 0.3) * of_place),
                 ("fix", fix),
                 ("place", place_part),
                 ("standing", standing(&found, 0.1)),

@@ -57,7 +57,7 @@ fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
     let folders: Vec<_> =
         scope.cwd_glob.iter().map(|glob| glob.trim_start_matches("**/").trim_end_matches("/**")).collect();
     let is_news = |folder: &&str| !folder.starts_with('/') && *folder != "**" && Some(identifier(last(folder))) != repo;
-    if !folders.is_empty() && folders.iter().all(|folder| is_news(folder)) {
+    if !folders.is_empty() && folders.iter().all(is_news) {
         out.push(format!("in {}", folders.join(", ")));
     }
     out

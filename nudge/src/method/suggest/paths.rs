@@ -93,7 +93,7 @@ mod tests {
         ] {
             assert_eq!(named(&HintValue::command(command)).join(" "), paths, "{command}");
         }
-        let text = HintValue::Text("edit config/flags.dev.json; see docs/x.md. 24/7, w/o http://a/b.c".into());
-        assert_eq!(named(&text).join(" "), "config/flags.dev.json docs/x.md");
+        let text = HintValue::Text("edit config/flags.dev.json; see notes/x.md. 24/7, w/o http://a/b.c".into());
+        assert_eq!(named(&text).join(" "), "config/flags.dev.json notes/x.md");
     }
 }
