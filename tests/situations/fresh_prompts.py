@@ -17,7 +17,7 @@ from worlds import (
     TIDYFLORA,
     WARDGATE,
 )
-from worlds.rows import early, names, prompt, situation, store_of
+from worlds.rows import early, prompt, situation, store_of
 
 
 def prompts():

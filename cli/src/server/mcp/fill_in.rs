@@ -254,7 +254,6 @@ mod tests {
             ("[1]", "[1]"),
         ] {
             let call = ToolCall {
-                keeps: None,
                 method: "nudge.query".into(),
                 context: ContextUse::Inferred,
                 params: RawValue::from_string(given.into()).unwrap(),
