@@ -463,4 +463,23 @@ mod tests {
             assert_eq!(!found(&index, word, 3).is_empty(), is_found, "{word}");
         }
     }
+
+    proptest::proptest! {
+        /// Whatever the texts are, words have letters, the index finds its own words again, and forgets without a trace.
+        #[test]
+        fn any_text_is_found_by_its_own_words(texts in proptest::collection::vec(".{0,60}", 1..6)) {
+            let mut index = Index::default();
+            for (number, text) in (0..).zip(&texts) {
+                index.put(number, [(text.as_str(), NAME)]);
+            }
+            for (number, text) in (0..).zip(&texts) {
+                proptest::prop_assert!(words(text).iter().all(|word| !word.folded.is_empty() && !word.stem.is_empty()));
+                let terms = Terms::of_query(text);
+                let found = index.search(&terms, texts.len(), |_| true);
+                proptest::prop_assert!(terms.is_empty() || found.iter().any(|found| found.text == number), "{text:?}");
+            }
+            (0..).zip(&texts).for_each(|(number, _)| index.remove(number));
+            proptest::prop_assert_eq!(index.by_stem.len(), 0);
+        }
+    }
 }

@@ -50,7 +50,14 @@ impl WordIndex {
         found
     }
 
+    /// Reads the hints that it has not read, and forgets the words of those that are gone.
     fn follow(&mut self, eligible: &[Found]) {
+        for (row, read) in (0..).zip(&mut self.read) {
+            if read.strong_count() == 0 && !read.ptr_eq(&Weak::new()) {
+                *read = Weak::new();
+                self.index.remove(row);
+            }
+        }
         for found in eligible {
             let (hint, row) = (&found.hint, found.row as usize);
             if row >= self.read.len() {
@@ -81,4 +88,37 @@ fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
     fields.push((text[..end].into(), if hint.value().is_command() { COMMAND } else { PROSE }));
     fields.extend(hint.reason().map(|reason| (reason.into(), REASON)));
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::suggest::{Suggest, SuggestEvent};
+    use serde_json::json;
+
+    use crate::{Nudge, SetHint};
+
+    /// The keys that a prompt brings to mind.
+    fn told(store: &Nudge, prompt: &str) -> Vec<String> {
+        let params = json!({"event": "prompt", "prompt": prompt});
+        let params: Suggest = serde_json::from_value(params).unwrap();
+        assert_eq!(params.event, SuggestEvent::Prompt);
+        let told = store.suggest(params).unwrap();
+        told.suggestions.iter().map(|told| told.item.hint.key().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_words_follow_the_store() {
+        let store = Nudge::default();
+        store.set(SetHint::new("api", "deploy", "make a")).unwrap();
+        store.set(SetHint::new("api", "lint", "make b")).unwrap();
+        assert_eq!(told(&store, "deploying"), ["deploy"]);
+        store.set(SetHint::new("api", "lint", "ruff --strict")).unwrap();
+        assert_eq!(told(&store, "is ruff strict?"), ["lint"]);
+        assert_eq!(told(&store, "make b"), Vec::<String>::new(), "its old words are gone");
+        store.delete(&serde_json::from_value(json!({"component": "api", "key": "deploy"})).unwrap()).unwrap();
+        assert_eq!(told(&store, "deploying"), Vec::<String>::new());
+        // The row is another hint's now.
+        store.set(SetHint::new("web", "serve", "vite")).unwrap();
+        assert_eq!((told(&store, "deploying"), told(&store, "vite")), (vec![], vec!["serve".to_owned()]));
+    }
 }
