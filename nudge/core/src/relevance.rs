@@ -33,6 +33,9 @@ const LONG_BYTES: usize = 800;
 const MIN_TEXTS: usize = 20;
 /// Most different words of a text that are looked for, those that say most first.
 const MAX_TERMS: usize = 192;
+/// Most of them that are looked for with wrong letters, where no text has them as they are: each of those is compared
+/// with every word that there is.
+const MAX_LIKENESSES: usize = 32;
 /// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
 const BEGIN: f64 = 0.6;
 const ONE_WRONG: f64 = 0.85;
@@ -164,6 +167,8 @@ pub struct Index {
 #[derive(Default)]
 struct Entry {
     stem: Box<str>,
+    /// The first letters of the stem, beside each other in memory: few words have those of another.
+    head: Head,
     /// The forms in which it occurs, with their letters.
     forms: SmallVec<[(Box<str>, Letters); 1]>,
     /// The texts, with the sum of the weights of their fields.
@@ -222,7 +227,7 @@ impl Index {
             self.entries.push(Entry::default());
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.entries[at as usize] = Entry { stem: stem.clone(), ..Entry::default() };
+        self.entries[at as usize] = Entry { stem: stem.clone(), head: head(&stem), ..Entry::default() };
         self.by_stem.insert(stem, at);
         at
     }
@@ -231,8 +236,13 @@ impl Index {
     /// number of these.
     pub fn search(&self, terms: &Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant> {
         let mut found: HashMap<u32, Vec<(f64, &str)>, RandomState> = HashMap::default();
+        let mut likenesses = MAX_LIKENESSES;
         for Term { word, weight } in &terms.0 {
-            let texts = self.texts_of(word, &counts);
+            let mut texts = self.texts_of(word, &counts);
+            if texts.is_empty() && likenesses > 0 {
+                likenesses -= 1;
+                texts = self.texts_like(word, &counts);
+            }
             let rarity = rarity(texts.len(), total);
             for (text, worth) in texts {
                 found.entry(text).or_default().push((weight * rarity * worth, &word.folded));
@@ -246,30 +256,40 @@ impl Index {
         relevant.collect()
     }
 
-    /// The texts that have a word, with what it counts there: those that have a form of it, or else those that have one
-    /// much like it.
+    /// The texts that have a form of a word, with what it counts there.
     fn texts_of(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
-        let of = |entry: &Entry, share: f64| {
-            let texts = entry.texts.iter().filter(|(text, _)| counts(*text));
-            texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight)))).collect::<Vec<_>>()
-        };
-        if let Some(&at) = self.by_stem.get(&word.stem) {
-            let texts = of(&self.entries[at as usize], 1.0);
-            if !texts.is_empty() {
-                return texts;
-            }
-        }
+        let at = self.by_stem.get(&word.stem);
+        at.map_or_else(Vec::new, |&at| self.entries[at as usize].texts(1.0, counts).collect())
+    }
+
+    /// The texts that have a word much like this one, with what it counts there.
+    fn texts_like(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let asked = Likeness::of(word);
         let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
         for entry in self.entries.iter().filter(|entry| !entry.texts.is_empty()) {
             let Some(share) = asked.share(entry) else { continue };
-            for (text, worth) in of(entry, share) {
+            for (text, worth) in entry.texts(share, counts) {
                 let known = best.entry(text).or_default();
                 *known = known.max(worth);
             }
         }
         best.into_iter().collect()
     }
+}
+
+impl Entry {
+    /// Its texts, with what the stem counts there, `share` of the whole.
+    fn texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
+        let texts = self.texts.iter().filter(|(text, _)| counts(*text));
+        texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight))))
+    }
+}
+
+/// The first bytes of a stem that has at least as many.
+type Head = Option<[u8; MIN_BEGIN]>;
+
+fn head(stem: &str) -> Head {
+    stem.as_bytes().first_chunk().copied()
 }
 
 /// What a field weight counts: 0 to 1.
@@ -305,6 +325,7 @@ impl Letters {
 /// What makes another word much like this one.
 struct Likeness<'a> {
     word: &'a Word,
+    head: Head,
     letters: Letters,
     /// Letters that may be wrong.
     wrong: usize,
@@ -321,13 +342,15 @@ impl<'a> Likeness<'a> {
             MIN_ONE_WRONG.. => 1,
             _ => 0,
         };
-        Self { word, letters: Letters::of(&word.folded), wrong, chars }
+        Self { word, head: head(&word.stem), letters: Letters::of(&word.folded), wrong, chars }
     }
 
     /// What the word counts where a text has the stem; `None` when they are not alike.
     fn share(&self, entry: &Entry) -> Option<f64> {
-        let begins = |long: &str, short: &str| short.len() >= MIN_BEGIN && long.starts_with(short);
-        let begin = begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem);
+        let begins = |long: &str, short: &str| long.starts_with(short);
+        let begin = self.head.is_some()
+            && self.head == entry.head
+            && (begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem));
         let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);
         max(begin.then_some(BEGIN), typo.unwrap_or_default())
     }
