@@ -255,6 +255,7 @@ impl Source for Nudge {
 
     fn tick(&self, _: Millis) {
         self.sweep();
+        self.read_words();
     }
 }
 

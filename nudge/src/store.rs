@@ -208,6 +208,26 @@ impl Store {
         }
     }
 
+    /// Returns the rows of every hint that passes `filter`, in no order, each with the place in memory by which the hint
+    /// is known. Those that are undecided because the steps do not suffice are left out.
+    pub fn fitting(&self, filter: &Filter<'_>, steps: Steps) -> Vec<(u32, *const Hint)> {
+        let mut verdicts = Verdicts::new(steps);
+        loop {
+            let found = self.rows.read().fitting(filter, &mut verdicts);
+            match verdicts.settle(filter.context) {
+                Ok(true) => {}
+                Ok(false) => return found,
+                Err(_) => verdicts.leave_undecided(),
+            }
+        }
+    }
+
+    /// Returns the hints of rows, as far as there are any.
+    pub fn hints_of(&self, rows: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<Hint>)> {
+        let locked = self.rows.read();
+        rows.into_iter().filter_map(|row| Some((row, locked.hint(row)?))).collect()
+    }
+
     /// Returns the stored text of a tag or component, so that equal ones share memory.
     pub fn intern(&self, text: &str) -> Option<Arc<str>> {
         self.rows.read().intern(text)

@@ -175,7 +175,9 @@ impl Serve {
 
     pub fn ask(&mut self, message: &Value) -> Value {
         self.send(&message.to_string());
-        let answer = self.receive();
+        // Notifications may come before.
+        let answer =
+            wait_for("the answer", PATIENCE, || Some(self.receive()).filter(|said| said.get("method").is_none()));
         assert_eq!(answer["id"], message["id"], "{answer}");
         answer
     }

@@ -94,7 +94,7 @@ impl Nudge {
                 tags,
                 context: &context,
                 include_ineligible: true,
-                only: Some(&only),
+                only: Some(&|_, hint| only(hint)),
                 now,
             }),
         };

@@ -26,12 +26,14 @@ use super::query::{QueryRow, row};
 use crate::cache::Nudge;
 use crate::choice::{Match, pick};
 use crate::hint::{Hint, NAME};
-use crate::store::{Filter, Found};
 
 pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
 use line::{line, name};
 use rank::Ranked;
+
+/// Bytes of the shortest line that there can be.
+const SHORTEST_LINE: usize = 16;
 
 pub(super) static ROW: Row<Nudge> =
     Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
@@ -87,81 +89,66 @@ impl Nudge {
 
     /// Returns the hints worth telling, best first, as many as there is room for.
     pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
-        let mut steps = Steps::of_a_call();
-        let (eligible, undecided) = self.eligible(request);
-        let ranked = self.rank(request, eligible);
+        let (mut steps, mut row_steps) = (Steps::of_a_call(), Steps::of_a_call());
+        let (mut ranked, undecided) = self.rank(request);
         let mut out = Offers { omitted: undecided, ..Offers::default() };
         if request.moment != Moment::Recall {
             out.changes = self.changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
-        for ranked in ranked {
-            let hint = Arc::clone(&ranked.found.hint);
-            let id = id(&hint);
-            if request.is_needless(NAME, &id) {
+        // Of a key, only what `get_hint` returns is told. What there are no steps left to compare is held back.
+        let mut is_told = |hint: &Arc<Hint>| {
+            !request.is_needless(NAME, &id(hint)) && self.is_winner(hint, request, &mut steps).unwrap_or(true)
+        };
+        // The heap is sorted only as far as it is popped.
+        while count > 0
+            && bytes >= SHORTEST_LINE
+            && let Some(Ranked { found, parts, why, .. }) = ranked.pop()
+        {
+            let hint = Arc::clone(&found.hint);
+            if !is_told(&hint) {
                 continue;
             }
-            // Of a key, only what `get_hint` returns is told.
-            match self.winner(hint.component(), hint.key(), request, &mut steps) {
-                Ok(Some(winner)) if Arc::ptr_eq(winner.hint(), &hint) => {}
-                Ok(_) => continue,
-                // It fits, and there are no steps left to say so.
-                Err(TooMany { .. }) => {
-                    out.omitted += 1;
-                    continue;
-                }
-            }
             let line = line(&hint, &request.context, request.now);
-            if count == 0 || line.len() > bytes {
+            if line.len() > bytes {
                 out.omitted += 1;
                 continue;
             }
             (count, bytes) = (count - 1, bytes - line.len());
-            let Ranked { found, parts, why } = ranked;
-            match row(found, &request.context, request.now, &mut steps) {
-                Ok(found) => out.offers.push(offer(found, id, line, parts, why.to_string())),
+            match row(found, &request.context, request.now, &mut row_steps) {
+                Ok(found) => out.offers.push(offer(found, line, parts, why.to_string())),
                 Err(TooMany { .. }) => out.omitted += 1,
             }
         }
+        // Of what there is no room for, only the number matters.
+        out.omitted += ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
         out
     }
 
-    /// Returns every hint that fits and may be told, and the number of those that take too long to compare.
-    fn eligible(&self, request: &SuggestRequest) -> (Vec<Found>, usize) {
-        let filter = Filter {
-            component: None,
-            keys: &[],
-            tags: &[],
-            context: &request.context,
-            include_ineligible: false,
-            only: Some(&|hint| !hint.is_secret()),
-            now: request.now,
-        };
-        let (found, undecided) = self.store.best_first(&filter, Steps::of_a_call());
-        (found.into_vec(), undecided)
-    }
-
-    /// Returns the variant of a key that `get_hint` returns.
-    fn winner(
-        &self,
-        component: &str,
-        key: &str,
-        request: &SuggestRequest,
-        steps: &mut Steps,
-    ) -> Result<Option<Match>, TooMany> {
-        let variants = self.store.variants(component, key).1;
-        pick(&variants, &request.context, request.now, |hint| hint.scope().judge(&request.context, steps))
+    /// Returns true when a hint that fits is the variant of its key that `get_hint` returns.
+    fn is_winner(&self, hint: &Arc<Hint>, request: &SuggestRequest, steps: &mut Steps) -> Result<bool, TooMany> {
+        let variants = self.store.variants(hint.component(), hint.key()).1;
+        if let [only] = &variants[..] {
+            return Ok(Arc::ptr_eq(only, hint));
+        }
+        let winner = winner(&variants, request, steps)?;
+        Ok(winner.is_some_and(|winner| Arc::ptr_eq(winner.hint(), hint)))
     }
 }
 
-fn offer(found: QueryRow, id: Box<str>, line: String, parts: Parts, why: String) -> Offer<SuggestedHint> {
+/// Returns the one of a key's variants that `get_hint` returns.
+fn winner(variants: &[Arc<Hint>], request: &SuggestRequest, steps: &mut Steps) -> Result<Option<Match>, TooMany> {
+    pick(variants, &request.context, request.now, |hint| hint.scope().judge(&request.context, steps))
+}
+
+fn offer(found: QueryRow, line: String, parts: Parts, why: String) -> Offer<SuggestedHint> {
     let hint = &found.hint;
     let mut params = serde_json::json!({"component": hint.component(), "key": hint.key()});
     if !hint.variant().is_empty() {
         params["variant"] = hint.variant().into();
     }
     Offer {
-        id,
+        id: id(hint),
         name: name(hint),
         line,
         parts,

@@ -8,6 +8,7 @@ use nudge_core::suggest::{Change, SuggestRequest};
 use nudge_core::text::visible;
 
 use super::line::{line, name};
+use super::winner;
 use crate::cache::Nudge;
 use crate::hint::{Hint, NAME};
 
@@ -42,7 +43,7 @@ impl Nudge {
             return now(None, name, line);
         }
         // What takes too long to compare is left as it was told.
-        let winner = self.winner(component, key, request, steps).ok().flatten()?;
+        let winner = winner(&variants, request, steps).ok().flatten()?;
         let hint = winner.hint();
         let stamp = stamp(hint);
         if stamp == told {

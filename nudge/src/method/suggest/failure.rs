@@ -1,15 +1,17 @@
 //! What may mend a command that failed (semantics section 10).
 
+use std::collections::BinaryHeap;
 use std::fmt;
 
 use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, Relevant, Terms};
+use nudge_core::relevance::{CUT, Terms};
 use nudge_core::shell::{self, Line};
 use nudge_core::suggest::{Moment, SuggestRequest};
 
-use super::index::FIX;
+use super::index::{ByRow, FIX};
 use super::place::{Around, Place};
-use super::rank::{Ranked, Why, counted, standing, with_relevance};
+use super::rank::{Ranked, Why, counted, standing};
+use crate::hint::Hint;
 use crate::store::Found;
 
 /// What a hint counts whose command is near the one that failed, without and with all of its words.
@@ -76,17 +78,28 @@ impl<'a> Failure<'a> {
         &self.terms
     }
 
-    /// Returns the hints that may mend it; `relevant` says what their words have in common with it.
-    pub(super) fn mend(&self, around: &Around, eligible: Vec<Found>, relevant: Vec<Relevant>) -> Vec<Ranked> {
-        let mends = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
+    /// Returns false for a hint that surely cannot mend it. This runs for every hint that fits, so it reads none.
+    pub(super) fn concerns(&self, hint: &Hint) -> bool {
+        self.speaks_of_a_program(hint) || is_fix(hint)
+    }
+
+    fn speaks_of_a_program(&self, hint: &Hint) -> bool {
+        let text = hint.value().command_line();
+        text.is_some_and(|text| self.programs.iter().any(|program| text.contains(program.as_str())))
+    }
+
+    /// Returns those of the hints that may mend it; `relevant` says what their words have in common with it.
+    pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow) -> BinaryHeap<Ranked> {
+        let mends = found.into_iter().filter_map(|found| {
+            let relevant = relevant.remove(&found.row);
             let place = around.place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
             let of_place = around.share(place, Moment::Failure);
-            let named = if is_fix(&found) { self.named(&found) } else { None };
+            let named = if is_fix(&found.hint) { self.named(&found) } else { None };
             let (shape, why) = match self.shape(&found) {
                 Some((shape, why)) => (shape * of_place, why),
                 None if let Some(name) = named => (0.0, Mends::Fix(vec![name.into()])),
-                None if is_fix(&found) && relevance * of_place >= FIX_FLOOR => {
+                None if is_fix(&found.hint) && relevance * of_place >= FIX_FLOOR => {
                     (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
                 }
                 None => return None,
@@ -94,7 +107,7 @@ impl<'a> Failure<'a> {
             let place_part = if place == Place::Elsewhere { 0.0 } else { 0.1 };
             let fix = if named.is_some() {
                 0.2
-            } else if is_fix(&found) {
+            } else if is_fix(&found.hint) {
                 0.1
             } else {
                 0.0
@@ -106,12 +119,12 @@ impl<'a> Failure<'a> {
                 ("place", place_part),
                 ("standing", standing(&found, 0.1)),
             ]);
-            Some(Ranked { found, parts, why: Why::Mends(why) })
+            Some(Ranked::new(found, parts, Why::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
         let best = mends.iter().map(|mends| mends.parts.sum()).fold(0.0, f64::max);
         mends.retain(|mends| mends.parts.sum() >= CUT * best);
-        mends
+        mends.into()
     }
 
     /// The component or the tag of a fix that the program or the error names.
@@ -124,8 +137,7 @@ impl<'a> Failure<'a> {
     fn shape(&self, found: &Found) -> Option<(f64, Mends)> {
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
-        // Most hints are about other programs; this saves reading their commands.
-        if !self.programs.iter().any(|program| text.contains(program.as_str())) {
+        if !self.speaks_of_a_program(&found.hint) {
             return None;
         }
         let hint = shell::parse(text)?;
@@ -141,8 +153,8 @@ impl<'a> Failure<'a> {
     }
 }
 
-fn is_fix(found: &Found) -> bool {
-    found.hint.tags().any(|tag| tag == FIX)
+fn is_fix(hint: &Hint) -> bool {
+    hint.tags().any(|tag| tag == FIX)
 }
 
 /// The share of the words of both lines that they have in common.

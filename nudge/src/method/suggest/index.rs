@@ -1,13 +1,18 @@
 //! The words of the hints, for prompts, questions and errors.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use foldhash::fast::RandomState;
+use nudge_core::context::Context;
 use nudge_core::relevance::{Index, Relevant, Terms};
+use nudge_core::steps::Steps;
 use nudge_core::words::identifier;
 
+use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::Found;
+use crate::store::{Filter, Store};
 
 /// The weights of the fields. A word of a key or a tag was chosen to find the hint by; the component is also that of
 /// others, so that it takes another word beside it; one of a command was chosen at least to work.
@@ -18,6 +23,8 @@ const PROSE: f32 = 0.6;
 const REASON: f32 = 0.5;
 /// Bytes of a value whose words are looked at.
 const MAX_VALUE_BYTES: usize = 2 << 10;
+/// Most hints that are read while somebody waits: a few milliseconds.
+const MAX_READ: usize = 1_000;
 /// The tag that marks a hint as a fix. It says what the hint is, not what it is about.
 pub(super) const FIX: &str = "fix";
 
@@ -29,47 +36,66 @@ pub(crate) struct WordIndex {
     index: Index,
     /// The hint of each row as it was read. It keeps nothing of it alive but its place in memory, by which it is known.
     read: Vec<Weak<Hint>>,
+    /// There was more to read than could be read at once.
+    is_behind: bool,
 }
 
 impl WordIndex {
-    /// Returns those of `eligible` that have one of the words, by their place in it.
-    pub(super) fn search(&mut self, eligible: &[Found], terms: &Terms) -> Vec<Relevant> {
+    /// Returns what the words have in common with the hints of these rows, by row. Hints that it has not read yet are
+    /// read, but not very many at a time: the others are found the next time.
+    pub(super) fn search(&mut self, store: &Store, fitting: &[(u32, *const Hint)], terms: &Terms) -> ByRow {
         if terms.is_empty() {
-            return Vec::new();
+            return ByRow::default();
         }
-        self.follow(eligible);
-        let mut place_of = vec![None; self.read.len()];
-        for (place, found) in eligible.iter().enumerate() {
-            place_of[found.row as usize] = u32::try_from(place).ok();
+        self.follow(store, fitting);
+        let mut fits = vec![false; self.read.len()];
+        for (row, _) in fitting {
+            fits[*row as usize] = true;
         }
-        let mut found = self.index.search(terms, eligible.len(), |row| place_of[row as usize].is_some());
-        for relevant in &mut found {
-            relevant.text = place_of[relevant.text as usize].unwrap_or_default();
-        }
-        found.sort_unstable_by_key(|relevant| relevant.text);
-        found
+        let found = self.index.search(terms, fitting.len(), |row| fits[row as usize]);
+        found.into_iter().map(|relevant| (relevant.text, relevant)).collect()
     }
 
-    /// Reads the hints that it has not read, and forgets the words of those that are gone.
-    fn follow(&mut self, eligible: &[Found]) {
+    /// Reads hints that it has not read, and forgets the words of those that are gone.
+    fn follow(&mut self, store: &Store, fitting: &[(u32, *const Hint)]) {
+        let rows = fitting.iter().map(|(row, _)| *row as usize + 1).max().unwrap_or_default();
+        if rows > self.read.len() {
+            self.read.resize(rows, Weak::new());
+        }
         for (row, read) in (0..).zip(&mut self.read) {
             if read.strong_count() == 0 && !read.ptr_eq(&Weak::new()) {
                 *read = Weak::new();
                 self.index.remove(row);
             }
         }
-        for found in eligible {
-            let (hint, row) = (&found.hint, found.row as usize);
-            if row >= self.read.len() {
-                self.read.resize(row + 1, Weak::new());
-            }
-            if self.read[row].as_ptr() != Arc::as_ptr(hint) {
-                self.read[row] = Arc::downgrade(hint);
-                self.index.put(found.row, fields(hint).iter().map(|(text, weight)| (&**text, *weight)));
+        let is_new = |(row, hint): &&(u32, *const Hint)| self.read[*row as usize].as_ptr() != *hint;
+        let unread: Vec<_> = fitting.iter().filter(is_new).map(|(row, _)| *row).collect();
+        self.is_behind = unread.len() > MAX_READ;
+        for (row, hint) in store.hints_of(unread.into_iter().take(MAX_READ)) {
+            // Another one may have come there since; a secret one is never told of.
+            if !hint.is_secret() {
+                self.read[row as usize] = Arc::downgrade(&hint);
+                self.index.put(row, fields(&hint).iter().map(|(text, weight)| (&**text, *weight)));
             }
         }
     }
 }
+
+impl Nudge {
+    /// Reads more hints for the index of words, where it had too many to read while somebody waited.
+    pub(crate) fn read_words(&self) {
+        if self.words.lock().is_behind {
+            let context = Context::default();
+            let only = |_, hint: &Hint| !hint.is_secret();
+            let all = Filter { include_ineligible: true, only: Some(&only), ..Filter::all(&context, self.now()) };
+            let fitting = self.store.fitting(&all, Steps::of_a_call());
+            self.words.lock().follow(&self.store, &fitting);
+        }
+    }
+}
+
+/// What somebody's words have in common with hints, by the hint's row.
+pub(super) type ByRow = HashMap<u32, Relevant, RandomState>;
 
 /// The texts of a hint, each with its weight.
 fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {

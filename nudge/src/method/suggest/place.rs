@@ -1,6 +1,7 @@
 //! Where a hint belongs, seen from where the agent stands (semantics section 10).
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use nudge_core::shell;
@@ -38,6 +39,8 @@ pub(super) struct Around {
     spoken_of: Names,
     /// Neither the folder nor the repository is known.
     is_nowhere: bool,
+    /// Of components, whether it is one of the names, and whether it is spoken of: a hint has seldom one of its own.
+    known: RefCell<HashMap<Box<str>, (bool, bool), RandomState>>,
 }
 
 type Names = HashSet<String, RandomState>;
@@ -65,12 +68,22 @@ impl Around {
         names.remove("");
         spoken_of.remove("");
         let is_nowhere = request.context.cwd().is_none() && request.context.repo_name().is_none();
-        Self { names, spoken_of, is_nowhere }
+        Self { names, spoken_of, is_nowhere, known: RefCell::default() }
     }
 
     /// Returns true when the prompt, the command or the error speaks of a hint's component as of a path or an identifier.
     pub(super) fn speak_of(&self, hint: &Hint) -> bool {
-        self.spoken_of.contains(&identifier(hint.component()))
+        self.look_up(hint.component()).1
+    }
+
+    fn look_up(&self, component: &str) -> (bool, bool) {
+        if let Some(known) = self.known.borrow().get(component) {
+            return *known;
+        }
+        let name = identifier(component);
+        let found = (self.names.contains(&name), self.spoken_of.contains(&name));
+        self.known.borrow_mut().insert(component.into(), found);
+        found
     }
 
     /// What words count of a hint in a place. Of what belongs elsewhere an accidental word says little. Who asks on
@@ -90,7 +103,7 @@ impl Around {
         let scope = hint.scope();
         if scope.names_a_place() {
             Place::Here
-        } else if self.names.contains(&identifier(hint.component())) || self.speak_of(hint) {
+        } else if let (true, _) | (_, true) = self.look_up(hint.component()) {
             Place::Near
         } else {
             Place::Elsewhere

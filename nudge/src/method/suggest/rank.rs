@@ -1,16 +1,20 @@
 //! The order in which hints are worth telling (semantics section 10).
 
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::fmt;
 
 use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, FLOOR, Relevant};
+use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
+use nudge_core::steps::Steps;
 use nudge_core::suggest::{Moment, SuggestRequest};
 
 use super::failure::{Failure, Mends};
+use super::index::ByRow;
 use super::place::{Around, Place};
 use crate::cache::Nudge;
-use crate::store::Found;
+use crate::hint::Hint;
+use crate::store::{Filter, Found};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
 const IMPORTANT: u8 = 8;
@@ -29,6 +33,7 @@ pub(super) struct Ranked {
     pub found: Found,
     /// The addends of its strength.
     pub parts: Parts,
+    strength: f64,
     pub why: Why,
 }
 
@@ -58,35 +63,79 @@ impl fmt::Display for Why {
 }
 
 impl Nudge {
-    /// Returns those of the eligible hints that are worth telling, best first.
-    pub(super) fn rank(&self, request: &SuggestRequest, eligible: Vec<Found>) -> Vec<Ranked> {
+    /// Returns the hints that are worth telling, best first, and the number of those that take too long to compare. What
+    /// is doubtful comes last, whatever speaks for it.
+    pub(super) fn rank(&self, request: &SuggestRequest) -> (BinaryHeap<Ranked>, usize) {
         let around = Around::new(request);
-        let mut ranked = match request.moment {
-            Moment::Start => of_start(&around, eligible),
+        let told = |_, hint: &Hint| !hint.is_secret();
+        let filter = Filter { only: Some(&told), ..Filter::all(&request.context, request.now) };
+        let found = |only: &dyn Fn(u32, &Hint) -> bool| {
+            let worth_it = |row, hint: &Hint| !hint.is_secret() && only(row, hint);
+            let (found, undecided) =
+                self.store.best_first(&Filter { only: Some(&worth_it), ..filter }, Steps::of_a_call());
+            (found.into_vec(), undecided)
+        };
+        let relevant = |terms: &Terms| {
+            let fitting = if terms.is_empty() { Vec::new() } else { self.store.fitting(&filter, Steps::of_a_call()) };
+            self.words.lock().search(&self.store, &fitting, terms)
+        };
+        match request.moment {
+            Moment::Start => {
+                let (found, undecided) = found(&|_, hint| around.place(hint) != Place::Elsewhere || is_important(hint));
+                (of_start(&around, found), undecided)
+            }
             Moment::Prompt | Moment::Recall => {
-                let relevant = self.words.lock().search(&eligible, &request.terms);
-                of_words(request.moment, &around, eligible, relevant)
+                let mut relevant = relevant(&request.terms);
+                let (found, undecided) = found(&|row, hint| relevant.contains_key(&row) || around.speak_of(hint));
+                (of_words(request.moment, &around, found, &mut relevant), undecided)
             }
             Moment::Failure => {
                 let failure = Failure::new(request);
-                let relevant = self.words.lock().search(&eligible, failure.terms());
-                failure.mend(&around, eligible, relevant)
+                let mut relevant = relevant(failure.terms());
+                let (found, undecided) = found(&|_, hint| failure.concerns(hint));
+                (failure.mend(&around, found, &mut relevant), undecided)
             }
-        };
-        // What is doubtful comes last, whatever speaks for it.
-        ranked.sort_by(|a, b| a.found.rank.doubtful.cmp(&b.found.rank.doubtful).then_with(|| b.compare(a)));
-        ranked
+        }
     }
 }
 
+fn is_important(hint: &Hint) -> bool {
+    hint.priority().is_some_and(|priority| priority >= IMPORTANT)
+}
+
 impl Ranked {
+    pub(super) fn new(found: Found, parts: Parts, why: Why) -> Self {
+        Self { strength: parts.sum(), parts, found, why }
+    }
+
     /// Greater is better: at a start the place decides, then the order of semantics section 3; else the strength.
     fn compare(&self, other: &Self) -> Ordering {
-        match (&self.why, &other.why) {
-            (Why::Place(place), Why::Place(other_place)) => place.cmp(other_place),
-            _ => self.parts.sum().total_cmp(&other.parts.sum()),
-        }
-        .then_with(|| self.found.cmp(&other.found))
+        (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
+            .then_with(|| match (&self.why, &other.why) {
+                (Why::Place(place), Why::Place(other_place)) => place.cmp(other_place),
+                _ => self.strength.total_cmp(&other.strength),
+            })
+            .then_with(|| self.found.cmp(&other.found))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other)
     }
 }
 
@@ -100,30 +149,26 @@ pub(super) fn counted(relevance: f64, most: f64) -> f64 {
     most * relevance / (relevance + HALF_RELEVANCE)
 }
 
-fn of_start(around: &Around, eligible: Vec<Found>) -> Vec<Ranked> {
-    let worth_telling = |found: Found| {
+fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
+    let ranked = found.into_iter().map(|found| {
         let place = around.place(&found.hint);
         let part = match place {
             Place::Here => 0.0,
             Place::Near => -0.05,
-            Place::Elsewhere if found.hint.priority().is_some_and(|priority| priority >= IMPORTANT) => -0.15,
-            Place::Elsewhere => return None,
+            Place::Elsewhere => -0.15,
         };
         let parts = Parts::from([("standing", standing(&found, 1.0)), ("place", part)]);
-        Some(Ranked { found, parts, why: Why::Place(place) })
-    };
-    eligible.into_iter().filter_map(worth_telling).collect()
+        Ranked::new(found, parts, Why::Place(place))
+    });
+    ranked.collect()
 }
 
-fn of_words(moment: Moment, around: &Around, eligible: Vec<Found>, relevant: Vec<Relevant>) -> Vec<Ranked> {
-    let weighed = with_relevance(eligible, relevant).filter_map(|(found, relevant)| {
+fn of_words(moment: Moment, around: &Around, found: Vec<Found>, relevant: &mut ByRow) -> BinaryHeap<Ranked> {
+    let weighed = found.into_iter().map(|found| {
+        let Relevant { relevance, words, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
-        if relevant.is_none() && spoken_of == 0.0 {
-            return None;
-        }
-        let Relevant { relevance, words, .. } = relevant.unwrap_or_default();
         let place = around.place(&found.hint);
-        Some(((relevance + spoken_of) * around.share(place, moment), found, place, words))
+        ((relevance + spoken_of) * around.share(place, moment), found, place, words)
     });
     let weighed: Vec<_> = weighed.collect();
     let best = weighed.iter().map(|(relevance, ..)| *relevance).fold(0.0, f64::max);
@@ -140,16 +185,7 @@ fn of_words(moment: Moment, around: &Around, eligible: Vec<Found>, relevant: Vec
             ("place", place_part),
             ("standing", standing(&found, 0.1)),
         ]);
-        Ranked { found, parts, why: Why::Words(moment, words, place) }
+        Ranked::new(found, parts, Why::Words(moment, words, place))
     })
     .collect()
-}
-
-/// The eligible hints, each with what its words have in common with those that were looked for.
-pub(super) fn with_relevance(
-    eligible: Vec<Found>,
-    relevant: Vec<Relevant>,
-) -> impl Iterator<Item = (Found, Option<Relevant>)> {
-    let mut relevant = relevant.into_iter().peekable();
-    (0..).zip(eligible).map(move |(at, found)| (found, relevant.next_if(|relevant| relevant.text == at)))
 }

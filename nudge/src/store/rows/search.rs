@@ -15,6 +15,9 @@ use super::{Glance, Row, Rows, index, to_f32};
 use crate::hint::Hint;
 use crate::scoring::{self, Rank};
 
+/// A criterion by a row's number and its hint.
+pub(crate) type Only<'a> = dyn Fn(u32, &Hint) -> bool + 'a;
+
 /// The criteria of a search; empty lists accept anything.
 pub(crate) struct Filter<'a> {
     pub component: Option<&'a str>,
@@ -23,9 +26,17 @@ pub(crate) struct Filter<'a> {
     pub context: &'a Context,
     /// True to include hints whose scope does not fit, after those whose scope does.
     pub include_ineligible: bool,
-    /// A further criterion, checked last before the score. It runs under the lock, so it must be quick.
-    pub only: Option<&'a dyn Fn(&Hint) -> bool>,
+    /// A further criterion, checked last before the score, by the row's number and the hint. It runs under the lock, so it
+    /// must be quick.
+    pub only: Option<&'a Only<'a>>,
     pub now: Millis,
+}
+
+impl<'a> Filter<'a> {
+    /// Accepts every hint that fits a context.
+    pub fn all(context: &'a Context, now: Millis) -> Self {
+        Self { component: None, keys: &[], tags: &[], context, include_ineligible: false, only: None, now }
+    }
 }
 
 /// A hint that a search found, with its rank; greater is better.
@@ -97,6 +108,25 @@ impl Rows {
             }
         });
         found.into()
+    }
+
+    /// Returns the rows of every hint that passes `filter`, each with the place in memory by which the hint is known. The
+    /// hints are not copied out, nor scored.
+    pub fn fitting(&self, filter: &Filter<'_>, verdicts: &mut Verdicts) -> Vec<(u32, *const Hint)> {
+        verdicts.renew(self.epoch);
+        let mut search = Search::new(self, filter, verdicts, None, usize::MAX);
+        let mut found = Vec::new();
+        self.postings(filter).for_each(self, |id| {
+            if let Some((_, hint, _)) = search.glance(id).and_then(|glance| search.passes(id, glance)) {
+                found.push((id, Arc::as_ptr(hint)));
+            }
+        });
+        found
+    }
+
+    /// Returns the hint of a row.
+    pub fn hint(&self, row: u32) -> Option<Arc<Hint>> {
+        self.hints.get(row as usize)?.clone()
     }
 
     /// Returns the distinct scopes of the hints that pass `filter`, whose context says nothing.
@@ -233,7 +263,7 @@ impl<'a, 'b> Search<'a, 'b> {
         if verdict == Some(false) && !filter.include_ineligible {
             return None;
         }
-        if filter.only.is_some_and(|only| !only(hint)) {
+        if filter.only.is_some_and(|only| !only(id, hint)) {
             return None;
         }
         let Some(eligible) = verdict else {
