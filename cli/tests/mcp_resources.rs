@@ -29,9 +29,12 @@ fn resources() {
         let listed = client.result("resources/list", json!({}));
         let uris: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|one| one["uri"].clone()).collect();
         let expected = NAMES.map(|(_, encoded)| format!("nudge://component/{encoded}"));
-        assert_eq!(uris[0], "nudge://components");
-        assert_eq!(uris[1..], expected);
-        assert!(listed.get("nextCursor").is_none() && listed["resources"][1]["mimeType"] == "application/json");
+        assert_eq!(uris[..2], ["nudge://components", "nudge://examples"]);
+        assert_eq!(uris[2..], expected);
+        assert!(listed.get("nextCursor").is_none() && listed["resources"][2]["mimeType"] == "application/json");
+        let page = client.result("resources/read", json!({"uri": "nudge://examples"}))["contents"][0].clone();
+        assert_eq!(page["mimeType"], "text/markdown");
+        assert!(page["text"].as_str().unwrap().starts_with("# Ten hints worth storing"), "{page}");
 
         let mut read = |uri: &str| client.ask("resources/read", json!({"uri": uri}));
         let text = |answer: &Value| {
@@ -95,8 +98,8 @@ fn long_lists_have_pages() {
             let Some(cursor) = page.get("nextCursor") else { break };
             params = json!({"cursor": cursor});
         }
-        assert_eq!(sizes, [100, 100, 51]);
-        assert!(uris[1..].is_sorted() && uris[250] == "nudge://component/c249", "{uris:?}");
+        assert_eq!(sizes, [100, 100, 52]);
+        assert!(uris[2..].is_sorted() && uris[251] == "nudge://component/c249", "{uris:?}");
         assert_eq!(client.ask("resources/list", json!({"cursor": "x"}))["error"]["code"], -32602);
         let params = json!({"ref": {"type": "ref/resource", "uri": "nudge://component/{name}"}, "argument": {"name": "name", "value": "c"}});
         let completion = &client.result("completion/complete", params)["completion"];

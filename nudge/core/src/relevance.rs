@@ -3,6 +3,8 @@
 //! A word counts by how much it says in a sentence, by how rare it is among the texts that could be told, and by the
 //! field in which a text has it. Who tells something unasked needs a floor: [`FLOOR`].
 
+mod likeness;
+
 use std::collections::HashMap;
 use std::collections::hash_map;
 
@@ -10,6 +12,7 @@ use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 
 use crate::words::{Weight, Word, words};
+use likeness::{Head, Letters, Likeness, head};
 
 /// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
 pub const FLOOR: f64 = 0.35;
@@ -36,16 +39,6 @@ const MAX_TERMS: usize = 192;
 /// Most of them that are looked for with wrong letters, where no text has them as they are: each of those is compared
 /// with every word that there is.
 const MAX_LIKENESSES: usize = 32;
-/// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
-const BEGIN: f64 = 0.6;
-const ONE_WRONG: f64 = 0.85;
-const ONE_WRONG_OF_FIVE: f64 = 0.65;
-const TWO_WRONG: f64 = 0.65;
-/// Letters from which one or two of a word may be wrong, and from which the begin of a word counts for it.
-const MIN_ONE_WRONG: usize = 5;
-const MIN_TWO_WRONG: usize = 8;
-const MIN_BEGIN: usize = 5;
-
 /// The words that somebody asked with, each once.
 #[derive(Debug, Clone, Default)]
 pub struct Terms(Vec<Term>);
@@ -285,13 +278,6 @@ impl Entry {
     }
 }
 
-/// The first bytes of a stem that has at least as many.
-type Head = Option<[u8; MIN_BEGIN]>;
-
-fn head(stem: &str) -> Head {
-    stem.as_bytes().first_chunk().copied()
-}
-
 /// What a field weight counts: 0 to 1.
 fn saturated(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
@@ -305,75 +291,6 @@ fn rarity(few: usize, all: usize) -> f64 {
     let (few, all) = (few as f64, all.max(few).max(MIN_TEXTS) as f64);
     let weigh = |few: f64| (1.0 + (all - few + 0.5) / (few + 0.5)).ln();
     if few == 0.0 { 0.0 } else { weigh(few) / weigh(1.0) }
-}
-
-/// The letters that a word has, one bit each, so that most words that are unlike are passed over at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Letters(u32);
-
-impl Letters {
-    fn of(word: &str) -> Self {
-        Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
-    }
-
-    /// The least number of wrong letters between two words with these letters.
-    fn least_wrong(self, other: Self) -> u32 {
-        (self.0 & !other.0).count_ones().max((other.0 & !self.0).count_ones())
-    }
-}
-
-/// What makes another word much like this one.
-struct Likeness<'a> {
-    word: &'a Word,
-    head: Head,
-    letters: Letters,
-    /// Letters that may be wrong.
-    wrong: usize,
-    chars: usize,
-}
-
-impl<'a> Likeness<'a> {
-    fn of(word: &'a Word) -> Self {
-        let chars = word.folded.chars().count();
-        let is_spelt = word.folded.chars().all(char::is_alphabetic);
-        let wrong = match chars {
-            _ if !is_spelt => 0,
-            MIN_TWO_WRONG.. => 2,
-            MIN_ONE_WRONG.. => 1,
-            _ => 0,
-        };
-        Self { word, head: head(&word.stem), letters: Letters::of(&word.folded), wrong, chars }
-    }
-
-    /// What the word counts where a text has the stem; `None` when they are not alike.
-    fn share(&self, entry: &Entry) -> Option<f64> {
-        let begins = |long: &str, short: &str| long.starts_with(short);
-        let begin = self.head.is_some()
-            && self.head == entry.head
-            && (begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem));
-        let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);
-        max(begin.then_some(BEGIN), typo.unwrap_or_default())
-    }
-
-    fn typo(&self, form: &str, letters: Letters) -> Option<f64> {
-        // What is said of the letters holds of bytes; a wrong letter beyond ASCII has several.
-        if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
-            return None;
-        }
-        if form.len().abs_diff(self.word.folded.len()) > 2 * self.wrong || !form.chars().all(char::is_alphabetic) {
-            return None;
-        }
-        match strsim::osa_distance(&self.word.folded, form) {
-            1 if self.chars > MIN_ONE_WRONG => Some(ONE_WRONG),
-            1 => Some(ONE_WRONG_OF_FIVE),
-            2 if self.wrong == 2 => Some(TWO_WRONG),
-            _ => None,
-        }
-    }
-}
-
-fn max(best: Option<f64>, share: f64) -> Option<f64> {
-    Some(best.unwrap_or_default().max(share)).filter(|share| *share > 0.0)
 }
 
 #[cfg(test)]

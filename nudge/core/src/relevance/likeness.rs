@@ -1,0 +1,90 @@
+//! Words that are much alike: one with a wrong letter, or the begin of another.
+
+use super::Entry;
+use crate::words::Word;
+
+/// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
+const BEGIN: f64 = 0.6;
+const ONE_WRONG: f64 = 0.85;
+const ONE_WRONG_OF_FIVE: f64 = 0.65;
+const TWO_WRONG: f64 = 0.65;
+/// Letters from which one or two of a word may be wrong, and from which the begin of a word counts for it.
+const MIN_ONE_WRONG: usize = 5;
+const MIN_TWO_WRONG: usize = 8;
+const MIN_BEGIN: usize = 5;
+
+/// The first bytes of a stem that has at least as many.
+pub(super) type Head = Option<[u8; MIN_BEGIN]>;
+
+pub(super) fn head(stem: &str) -> Head {
+    stem.as_bytes().first_chunk().copied()
+}
+
+/// The letters that a word has, one bit each, so that most words that are unlike are passed over at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Letters(u32);
+
+impl Letters {
+    pub(super) fn of(word: &str) -> Self {
+        Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
+    }
+
+    /// The least number of wrong letters between two words with these letters.
+    fn least_wrong(self, other: Self) -> u32 {
+        (self.0 & !other.0).count_ones().max((other.0 & !self.0).count_ones())
+    }
+}
+
+/// What makes another word much like this one.
+pub(super) struct Likeness<'a> {
+    word: &'a Word,
+    head: Head,
+    letters: Letters,
+    /// Letters that may be wrong.
+    wrong: usize,
+    chars: usize,
+}
+
+impl<'a> Likeness<'a> {
+    pub(super) fn of(word: &'a Word) -> Self {
+        let chars = word.folded.chars().count();
+        let is_spelt = word.folded.chars().all(char::is_alphabetic);
+        let wrong = match chars {
+            _ if !is_spelt => 0,
+            MIN_TWO_WRONG.. => 2,
+            MIN_ONE_WRONG.. => 1,
+            _ => 0,
+        };
+        Self { word, head: head(&word.stem), letters: Letters::of(&word.folded), wrong, chars }
+    }
+
+    /// What the word counts where a text has the stem; `None` when they are not alike.
+    pub(super) fn share(&self, entry: &Entry) -> Option<f64> {
+        let begins = |long: &str, short: &str| long.starts_with(short);
+        let begin = self.head.is_some()
+            && self.head == entry.head
+            && (begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem));
+        let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);
+        max(begin.then_some(BEGIN), typo.unwrap_or_default())
+    }
+
+    fn typo(&self, form: &str, letters: Letters) -> Option<f64> {
+        // What is said of the letters holds of bytes; a wrong letter beyond ASCII has several.
+        if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
+            return None;
+        }
+        if form.len().abs_diff(self.word.folded.len()) > 2 * self.wrong || !form.chars().all(char::is_alphabetic) {
+            return None;
+        }
+        match strsim::osa_distance(&self.word.folded, form) {
+            1 if self.chars > MIN_ONE_WRONG => Some(ONE_WRONG),
+            1 => Some(ONE_WRONG_OF_FIVE),
+            2 if self.wrong == 2 => Some(TWO_WRONG),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn max(best: Option<f64>, share: f64) -> Option<f64> {
+    Some(best.unwrap_or_default().max(share)).filter(|share| *share > 0.0)
+}
