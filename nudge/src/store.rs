@@ -209,14 +209,14 @@ impl Store {
     }
 
     /// Returns the rows of every hint that passes `filter`, in no order, each with the place in memory by which the hint
-    /// is known. Those that are undecided because the steps do not suffice are left out.
-    pub fn fitting(&self, filter: &Filter<'_>, steps: Steps) -> Vec<(u32, *const Hint)> {
+    /// is known; and the number of those that are undecided because the steps do not suffice.
+    pub fn fitting(&self, filter: &Filter<'_>, steps: Steps) -> (Vec<(u32, *const Hint)>, usize) {
         let mut verdicts = Verdicts::new(steps);
         loop {
             let found = self.rows.read().fitting(filter, &mut verdicts);
             match verdicts.settle(filter.context) {
                 Ok(true) => {}
-                Ok(false) => return found,
+                Ok(false) => return (found, verdicts.undecided()),
                 Err(_) => verdicts.leave_undecided(),
             }
         }

@@ -88,7 +88,7 @@ impl Nudge {
             let context = Context::default();
             let only = |_, hint: &Hint| !hint.is_secret();
             let all = Filter { include_ineligible: true, only: Some(&only), ..Filter::all(&context, self.now()) };
-            let fitting = self.store.fitting(&all, Steps::of_a_call());
+            let (fitting, _) = self.store.fitting(&all, Steps::of_a_call());
             self.words.lock().follow(&self.store, &fitting);
         }
     }

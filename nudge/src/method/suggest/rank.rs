@@ -76,8 +76,11 @@ impl Nudge {
             (found.into_vec(), undecided)
         };
         let relevant = |terms: &Terms| {
-            let fitting = if terms.is_empty() { Vec::new() } else { self.store.fitting(&filter, Steps::of_a_call()) };
-            self.words.lock().search(&self.store, &fitting, terms)
+            if terms.is_empty() {
+                return (ByRow::default(), 0);
+            }
+            let (fitting, undecided) = self.store.fitting(&filter, Steps::of_a_call());
+            (self.words.lock().search(&self.store, &fitting, terms), undecided)
         };
         match request.moment {
             Moment::Start => {
@@ -85,15 +88,15 @@ impl Nudge {
                 (of_start(&around, found), undecided)
             }
             Moment::Prompt | Moment::Recall => {
-                let mut relevant = relevant(&request.terms);
-                let (found, undecided) = found(&|row, hint| relevant.contains_key(&row) || around.speak_of(hint));
+                let (mut relevant, undecided) = relevant(&request.terms);
+                let (found, _) = found(&|row, hint| relevant.contains_key(&row) || around.speak_of(hint));
                 (of_words(request.moment, &around, found, &mut relevant), undecided)
             }
             Moment::Failure => {
                 let failure = Failure::new(request);
-                let mut relevant = relevant(failure.terms());
-                let (found, undecided) = found(&|_, hint| failure.concerns(hint));
-                (failure.mend(&around, found, &mut relevant), undecided)
+                let (mut relevant, undecided) = relevant(failure.terms());
+                let (found, more) = found(&|_, hint| failure.concerns(hint));
+                (failure.mend(&around, found, &mut relevant), undecided.max(more))
             }
         }
     }
