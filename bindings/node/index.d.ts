@@ -187,17 +187,18 @@ export interface Row {
   readonly match_explain: MatchExplain
 }
 
-/** Something worth telling. The hints add `hint` and `score`; other sources have members of their own. */
+/**
+ * Something worth telling: a model reads `line`; `parts` sum to `strength`, 0 to 1, by which offers of all sources are
+ * compared. The hints add `hint` and `score`; other sources have members of their own.
+ */
 export interface Suggestion {
-  /** Who offers it. */
   readonly source: string
   readonly name: string
-  /** What a model reads. */
   readonly line: string
-  /** Why now. */
   readonly why: string
-  /** 0 to 1; what offers of all sources are compared by. */
   readonly strength: number
+  readonly parts: { readonly [part: string]: number }
+  readonly paths: readonly string[]
   readonly match_explain: MatchExplain
   /** The call that gives the whole of it. */
   readonly more: { readonly method: Method | (string & {}); readonly params: { readonly [name: string]: Json } }
@@ -310,7 +311,7 @@ export interface SuggestParams {
   readonly client_session?: string | null
   /** Forgets what the session was shown. */
   readonly fresh?: boolean | null
-  /** Most bytes of value text; 2,000. */
+  /** Most bytes of lines; 2,000. */
   readonly max_bytes?: number | null
   /** Most suggestions in this answer; what it holds back was not shown. */
   readonly limit?: number | null
@@ -409,12 +410,11 @@ export class Store {
     readonly skipped: number
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
-  /** What an agent should be told at this moment. */
+  /** What an agent should be told now, and what changed of what it was told; `ticket` is for {@link Store.told}. */
   suggest(params: SuggestParams): Omitted & {
     readonly suggestions: readonly Suggestion[]
-    /** Whether a `start` had told the client session something before, or had been asked for twice. */
+    readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
     readonly started: boolean
-    /** For {@link Store.told}, when there is something to confirm. */
     readonly ticket?: string
   }
   /** Confirms that an answer of {@link Store.suggest} was shown; `told` is how many suggestions count as told by it. */

@@ -314,7 +314,7 @@ class Store(Sources):
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
-        >>> lent = store.suggest("start", client_session="s", confirm_ms=500)
+        >>> lent = store.suggest("prompt", prompt="build it", client_session="s", confirm_ms=500)
         >>> store.told("s", lent["ticket"])
         {'told': 1}
         """

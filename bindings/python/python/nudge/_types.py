@@ -237,8 +237,9 @@ class HeldBack(TypedDict):
 class Suggestion(TypedDict):
     """Something worth telling: `line` is what a model reads, `why` says why now, `more` gives the whole of it.
 
-    `strength`, 0 to 1, is what offers of all sources are compared by. The hints add `hint` and
-    `score`; other sources have members of their own.
+    `strength`, 0 to 1, is what offers of all sources are compared by; `parts` sum to it. `paths` are the files that
+    the line names, relative to the repository. The hints add `hint` and `score`; other sources have members of their
+    own.
     """
 
     source: str
@@ -246,20 +247,31 @@ class Suggestion(TypedDict):
     line: str
     why: str
     strength: float
+    parts: dict[str, float]
+    paths: list[str]
     match_explain: MatchExplain
     more: More
     hint: NotRequired[Hint]
     score: NotRequired[float]
 
 
-class SuggestResult(TypedDict):
-    """Best first, how many more the limits held back, and whether `client_session` was told a start before.
+class Changed(TypedDict):
+    """Something that a client session was told and that holds no more; `line` says what does."""
 
-    `started` is true as well once a start was asked for twice, even if there was nothing to tell. `held_back` is
+    source: str
+    name: str
+    line: str
+
+
+class SuggestResult(TypedDict):
+    """Best first, what changed of what was told, and how many more the limits held back.
+
+    `started` says whether `client_session` was told a start before, or asked for one twice. `held_back` is
     `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`.
     """
 
     suggestions: list[Suggestion]
+    changes: list[Changed]
     omitted: int
     held_back: NotRequired[list[HeldBack]]
     late: NotRequired[list[str]]

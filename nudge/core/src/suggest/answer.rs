@@ -109,7 +109,6 @@ pub struct Suggestion<I = Item> {
     pub line: String,
     /// The files and folders that the line names, relative to the repository or a folder of it. Who shows the line
     /// says which are not there.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// The call that gets the whole of it.
     pub more: More,

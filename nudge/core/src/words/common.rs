@@ -43,7 +43,7 @@ postgresql=postgres prod=production proto=protobuf protos=protobuf py=python rep
 
 /// What people say of every program.
 const LITTLE: &str = "\
-answer app branch build check class code command data error errors example fail failed failing fails file files find \
+answer app branch check class code command data error errors example fail failed failing fails file files find \
 fix fixed folder folders function functions job line lines list local main method name number object open page \
 paragraph project question read remove run running runs script sentence server service services snippet start \
 started starting starts stop string system task text type update user users value variable version word words write";
