@@ -363,11 +363,22 @@ class Limits(TypedDict):
     bytes: int
 
 
+class Keeping(TypedDict):
+    """What of a session is there again next time: how many hints, in which file; or why nothing is."""
+
+    on: bool
+    why: NotRequired[str]
+    hints: NotRequired[int]
+    file: NotRequired[str]
+    failed: NotRequired[str]
+    aside: NotRequired[str]
+
+
 class StatusResult(TypedDict):
     """What is stored, by whom, and the limits.
 
     A session adds its server's `pid` and `port`, how many processes it has (`members`), those besides the server
-    (`proxies`), and the size of the journal, None when there is none.
+    (`proxies`), the size of the journal, None when there is none, and what it keeps for next time.
     """
 
     version: str
@@ -383,6 +394,7 @@ class StatusResult(TypedDict):
     members: NotRequired[int]
     proxies: NotRequired[list[int]]
     journal_bytes: NotRequired[int | None]
+    keeping: NotRequired[Keeping]
 
 
 class SessionStats(TypedDict):
