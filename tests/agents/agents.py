@@ -280,8 +280,8 @@ def shared_behaviour(case: Case, agent: Program) -> None:
     home.store()
     (request,) = agent.asked("hello there")
     told = hints(request)
-    case.assertIn("- api/build: make api-dev (set just now by user; make alone builds all)", told)
-    case.assertIn("- web/run: npm start (set ", told)
+    case.assertIn("- api/build: make api-dev (now, user; on dev; make alone builds all)", told)
+    case.assertIn("- web/run: npm start (now, ", told)
     case.assertNotIn("release", told)
     case.assertNotIn("elsewhere", told)
 
@@ -377,7 +377,7 @@ class GeminiCli(Case):
         home.store()
         home.run("gemini", "--model", "gemini-2.5-flash", "-p", "hello there")
         told = json.dumps(home.model.requests[0]["contents"])
-        self.assertIn("- api/build: make api-dev (set just now by user", told)
+        self.assertIn("- api/build: make api-dev (now, user", told)
         self.assertNotIn("release", told)
 
 
