@@ -54,7 +54,7 @@ fn what_has_no_form_is_told_so() {
 fn a_hook_never_runs_git() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v"}));
+    serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v", "meta": {"priority": 8}}));
     let mut hook = nudge(&serve.runtime, &["hook"]);
     with_git(&mut hook, home.path(), "exec sleep 60");
     hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped());

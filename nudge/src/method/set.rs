@@ -16,10 +16,9 @@ use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, HintMeta, HintValue, Source, Use};
 
 const ABOUT: &str = "\
-Remember one small fact that took effort to find: the command that works, a path, an env toggle. Scope it \
-(cwd_glob, branch, os, ...) when it holds only somewhere: each scope is a variant of its own, and an equal scope \
-is updated. Give three to six meta.tags: words by which somebody would ask for it, also in the user's language. \
-Good ones: nudge://examples. Never store credentials.";
+Remember one small fact that took effort to find: a command that works, a path, toggle. Scope it when it \
+holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find it by, also in the user's language \
+(examples: nudge://examples). No secrets.";
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().quick(),

@@ -74,13 +74,16 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     let event = temp.path().join("event.json");
     // No session: then every call is like the first.
     let said =
-        json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": format!("how do I run {}?", KEY.0)});
+        json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": format!("how do I {} {}?", KEY.1, KEY.0)});
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
         let payload =
             data::store(&data::seeds(scale.small)).export(&Export::default()).expect("the whole store").payload;
         server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload, "mode": "replace"})));
         assert!(server.mcp.receive().contains("imported"), "the store is filled");
+        let hint = json!({"component": KEY.0, "key": KEY.1, "value": VALUE, "meta": {"tags": [KEY.1]}});
+        server.mcp.send(&tool_call("nudge_set_hint", &hint));
+        assert!(server.mcp.receive().contains("version"), "what is asked for is there");
         server
     });
     let runtime = server.as_ref().map(Server::runtime).unwrap_or_default();
