@@ -61,6 +61,13 @@ fn nudge(runtime: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Starts another server, and waits until the first knows of it.
+fn proxy(runtime: &Path) -> Server {
+    let server = Server::start(runtime);
+    wait_for("the PROXY", || nudge(runtime, &["status", "--json"]).contains(&server.0.id().to_string()).then_some(()));
+    server
+}
+
 fn log(runtime: &Path) -> String {
     std::fs::read_to_string(runtime.join("server.log")).unwrap()
 }
@@ -71,14 +78,14 @@ fn row_25_a_primary_that_stands_still_gives_its_session_to_a_proxy() {
     let runtime = home.path().join("run");
     let mut first = Server::start(&runtime);
     let file = primary(&runtime, |file| file.pid == first.0.id());
-    let second = Server::start(&runtime);
-    wait_for("the PROXY", || nudge(&runtime, &["status", "--json"]).contains(&second.0.id().to_string()).then_some(()));
+    let second = proxy(&runtime);
     nudge(&runtime, &["set", "a", "b", "kept"]);
     // Long beyond the patience of this test.
     let _stalled = stall(&file, 600_000);
     primary(&runtime, |file| file.pid == second.0.id());
     assert!(nudge(&runtime, &["get", "a", "b"]).contains("kept"));
-    assert!(wait_for("the end of the first", || first.0.try_wait().unwrap()).code().is_some());
+    // It ended by itself, and says that it handed over.
+    assert_eq!(wait_for("the end of the first", || first.0.try_wait().unwrap()).code(), Some(75));
     assert!(log(&runtime).contains("the event loop stands still; a PROXY takes over"), "{}", log(&runtime));
 }
 
@@ -103,8 +110,7 @@ fn row_25_a_process_that_was_stopped_is_not_to_blame() {
     let runtime = home.path().join("run");
     let first = Server::start(&runtime);
     let file = primary(&runtime, |file| file.pid == first.0.id());
-    let second = Server::start(&runtime);
-    wait_for("the PROXY", || nudge(&runtime, &["status", "--json"]).contains(&second.0.id().to_string()).then_some(()));
+    let _second = proxy(&runtime);
     let signal = |name: &str| {
         let pid = first.0.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());

@@ -1,5 +1,5 @@
-//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which requests are let in; [`rpc`] and, under
-//! `/mcp`, [`mcp`] answer them.
+//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which
+//! requests are let in; [`rpc`] and, under `/mcp`, [`mcp`] answer them.
 
 pub mod accept;
 pub mod door;
