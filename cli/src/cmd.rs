@@ -233,10 +233,20 @@ fn agree(yes: bool, question: &str) -> Result<()> {
 
 /// Asks whoever sits at the terminal.
 pub fn ask(question: &str) -> bool {
-    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    is_yes(&ask_which(question, "y/N"))
+}
+
+/// Asks whoever sits at the terminal to choose; returns the answer in lower case.
+pub fn ask_which(question: &str, choices: &str) -> String {
+    let _ = write!(std::io::stderr(), "{question} [{choices}] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    answer.trim().to_lowercase()
+}
+
+/// Returns true for an answer that consents.
+pub fn is_yes(answer: &str) -> bool {
+    matches!(answer, "y" | "yes")
 }
 
 /// Returns the text, or all of stdin for `-`.

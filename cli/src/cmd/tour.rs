@@ -39,7 +39,7 @@ pub fn run() -> Result<CommandOutput> {
     say("What an agent finds, best first.")?;
     tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
     drop(tour);
-    Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n"
+    Ok("\n# The server is stopped and its folder removed. Next: `nudge init` puts Nudge into your coding agents.\n"
         .to_owned()
         .into())
 }
