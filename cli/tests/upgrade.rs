@@ -219,7 +219,10 @@ fn a_hook_tells_once_whichever_version_is_primary() {
         let mut session = Session::empty(&[]);
         let first = if primary == &next { join(&mut session, NEXT) } else { session.join() };
         session.primary(|file| file.pid == first.pid);
-        first.result("nudge_set_hint", &set("build", "make all"));
+        let mut everywhere = set("build", "make all");
+        everywhere["meta"] = json!({"priority": 9});
+        everywhere["reach"] = "everywhere".into();
+        first.result("nudge_set_hint", &everywhere);
         let says = || {
             let mut hook = Command::new(hook);
             hook.arg("hook").env("NUDGE_RUNTIME_DIR", &session.runtime).env("NUDGE_HOOK_MS", "5000");
