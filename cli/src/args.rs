@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod complete;
+mod groups;
 mod hints;
 mod init;
 mod source;
@@ -14,6 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use crate::settings::SettingFlags;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
+pub use groups::command;
 pub use hints::{
     Bump, ContextFlags, Delete, Edit, Export, Get, Import, List, Mode, Name, Query, Set, Undo, ValueKind, Watch, Why,
     split_globs,
@@ -71,7 +73,7 @@ pub struct Global {
     /// Print the exact result as JSON; errors go to stderr as JSON.
     #[arg(long, global = true, display_order = 100)]
     pub json: bool,
-    /// Port of the server (default: what server.pid says; for `serve` 8765 or the next free one).
+    /// Port of the server (default: the running one's; `serve`: 8765 or the next free).
     #[arg(short, long, global = true, display_order = 101)]
     pub port: Option<u16>,
     /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).

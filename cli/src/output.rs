@@ -5,6 +5,7 @@
 
 mod doctor;
 mod plain;
+mod server;
 mod tables;
 
 use std::fmt::Write as _;
@@ -18,7 +19,8 @@ use crate::server::session::keeper::Ending;
 pub use doctor::doctor;
 pub use nudge_core::text::visible;
 pub use plain::plain;
-pub use tables::{ago, components, deletions, hints, rows, stats, why};
+pub use server::{stats, status};
+pub use tables::{ago, components, deletions, hints, rows, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -258,23 +260,6 @@ pub fn settings(result: &Value) -> String {
         let line = format!("{name:names$}  {value:values$}  {}", text(&row["from"]));
         let style = if row["default"] == true { FAINT } else { STRONG };
         let _ = writeln!(out, "{}", styled(style, line));
-    }
-    out
-}
-
-/// The output of `status`.
-pub fn status(result: &Value) -> String {
-    let mut out = String::new();
-    for (name, value) in result.as_object().into_iter().flatten() {
-        match value.as_object() {
-            Some(inner) => {
-                let inner: Vec<_> = inner.iter().map(|(name, value)| format!("{name} {}", text(value))).collect();
-                let _ = writeln!(out, "{name:<13} {}", inner.join(", "));
-            }
-            None => {
-                let _ = writeln!(out, "{name:<13} {}", text(value));
-            }
-        }
     }
     out
 }

@@ -1,10 +1,10 @@
 //! Parses the command line, and describes its errors in one sentence.
 
 use clap::error::ErrorKind as Kind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
+use clap::{FromArgMatches as _, Parser as _};
 use nudge::{Error, SecretGuard};
 
-use crate::args::{Args, Quick};
+use crate::args::{Args, Quick, command};
 
 /// A parsed command line.
 pub enum CommandLine {
@@ -35,7 +35,7 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     {
         return CommandLine::Run { args: Box::new(quick.into()), verb: verb.into() };
     }
-    let mut command = Args::command();
+    let mut command = command();
     if words.len() < 2 {
         return CommandLine::Tell(command.render_help());
     }
@@ -82,7 +82,7 @@ pub fn in_flags(message: &str, verb: &str) -> String {
     if message.starts_with("Correct `params") {
         return message.to_owned();
     }
-    let args = Args::command();
+    let args = command();
     let Some(verb) = args.find_subcommand(verb) else { return message.to_owned() };
     let ours = |word: &str| {
         if let Some(command) = word.strip_prefix("nudge.").filter(|name| args.find_subcommand(name).is_some()) {

@@ -175,21 +175,3 @@ pub(super) fn how_and_who(deletion: &Value) -> String {
     let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), visible);
     format!("{what} {} by {by}", ago(&deletion["at"]))
 }
-
-/// The output of `stats`.
-pub fn stats(result: &Value) -> String {
-    let counts = |row: &Value| ["suggestions", "bytes", "followed", "failed"].map(|field| text(&row[field]));
-    let mut out = format!("{}, {}\n", plural_of(&result["hints"], "hint"), plural_of(&result["hits"], "hit"));
-    let session = |row: &Value| {
-        let who = [one_line(row["client_session"].as_str().unwrap_or_default()), ago(&row["last_active"])];
-        who.into_iter().chain(counts(row)).collect()
-    };
-    let mut rows: Vec<Vec<_>> = result["sessions"].as_array().into_iter().flatten().map(session).collect();
-    rows.push(["all".into(), String::new()].into_iter().chain(counts(result)).collect());
-    out += &table(&["SESSION", "ACTIVE", "SUGGESTED", "BYTES", "FOLLOWED", "FAILED"], rows);
-    out
-}
-
-fn plural_of(count: &Value, one: &str) -> String {
-    plural(count.as_u64().unwrap_or(0), one)
-}

@@ -6,6 +6,7 @@
 //! client session was told, and what came of it (semantics section 10).
 
 mod answer;
+mod counts;
 mod memory;
 mod merge;
 mod params;
@@ -27,7 +28,8 @@ use crate::relevance::Terms;
 use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
-pub use memory::{Counts, SessionStats, Suggester};
+pub use counts::{Counts, HourStats, SessionStats};
+pub use memory::Suggester;
 pub use merge::{Budget, Merged, merge};
 pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
 

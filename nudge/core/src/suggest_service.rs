@@ -118,11 +118,12 @@ impl SuggestService {
     /// The statistics of the sources, then the outcome of suggestions.
     fn stats(&self) -> Map<String, Value> {
         let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.stats()).collect();
-        let (all, sessions) = self.suggester.stats();
+        let (all, sessions, hours) = self.suggester.stats();
         if let Ok(Value::Object(all)) = serde_json::to_value(all) {
             out.extend(all);
         }
         out.insert("sessions".into(), serde_json::to_value(sessions).unwrap_or_default());
+        out.insert("hours".into(), serde_json::to_value(hours).unwrap_or_default());
         out
     }
 }

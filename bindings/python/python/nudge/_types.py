@@ -408,6 +408,16 @@ class SessionStats(TypedDict):
     last_active: str
 
 
+class HourStats(TypedDict):
+    """What was told in one hour, and the outcomes that came in it."""
+
+    since: str
+    suggestions: int
+    bytes: int
+    followed: int
+    failed: int
+
+
 class StatsResult(TypedDict):
     """How often hints were asked for and suggested, and what came of it."""
 
@@ -418,3 +428,4 @@ class StatsResult(TypedDict):
     followed: int
     failed: int
     sessions: list[SessionStats]
+    hours: list[HourStats]

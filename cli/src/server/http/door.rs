@@ -89,7 +89,7 @@ impl Door {
         }
         let (route, methods) = match head.uri.path() {
             "/" => (Route::Rpc, &[Method::POST][..]),
-            "/mcp" => (Route::Mcp, &[Method::POST, Method::GET, Method::DELETE][..]),
+            "/mcp" | "/mcp/" => (Route::Mcp, &[Method::POST, Method::GET, Method::DELETE][..]),
             "/health" => (Route::Health, &[Method::GET, Method::HEAD][..]),
             _ => return Err(Refusal::not_found()),
         };

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use parking_lot::Mutex;
-use serde::Serialize;
 
 use super::answer::Changed;
+use super::counts::{Counts, HourStats, Hours, SessionStats};
 use super::params::check_session;
 use super::{
     Budget, Change, Confirmed, Ids, Known, Offered, Offers, Suggest, SuggestEvent, SuggestRequest, Suggestion,
@@ -28,40 +28,6 @@ const MAX_FAILURES: usize = 64;
 /// Most changes in one answer. What has no room comes with the next.
 const MAX_CHANGES: usize = 10;
 
-/// The outcome of suggestions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// The number of suggestions made.
-    pub suggestions: u64,
-    /// Bytes of the suggestions.
-    pub bytes: u64,
-    /// Commands that worked and had been suggested to the client session that ran them.
-    pub followed: u64,
-    /// Commands that failed and had been suggested to it.
-    pub failed: u64,
-}
-
-impl Counts {
-    fn add(&mut self, other: Self) {
-        self.suggestions += other.suggestions;
-        self.bytes += other.bytes;
-        self.followed += other.followed;
-        self.failed += other.failed;
-    }
-}
-
-/// One client session in a `nudge.stats`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SessionStats {
-    /// The name that it gives itself.
-    pub client_session: String,
-    /// The outcome of the suggestions to it.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// When it last asked for suggestions, or reported an outcome.
-    pub last_active: String,
-}
-
 /// Remembers what each client session was told. Its lock is never held while a source is asked.
 pub struct Suggester {
     memory: Mutex<Memory>,
@@ -74,6 +40,7 @@ struct Memory {
     sessions: HashMap<String, ClientSession>,
     /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
     gone: Counts,
+    hours: Hours,
 }
 
 /// One agent's session, by the name it gives itself.
@@ -123,6 +90,10 @@ impl Telling {
 
     fn len(&self) -> usize {
         self.offers.len() + self.changes.len()
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..Counts::default() }
     }
 
     /// Returns the number that counts against the most in 10 minutes.
@@ -177,14 +148,14 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
-    /// Notes that the session was told something, at `now`.
-    fn note(&mut self, told: Telling, now: Millis) {
+    /// Notes that the session was told something, at `now`; returns what that counts.
+    fn note(&mut self, told: Telling, now: Millis) -> Counts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
             self.asked = true;
         }
-        let suggestions = told.offers.len() as u64;
-        self.counts.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
+        let counts = told.counts();
+        self.counts.add(counts);
         self.times.extend((0..told.counted()).map(|_| now));
         if told.event == SuggestEvent::Failure && !told.offers.is_empty() {
             let beside = Arc::make_mut(self.beside(told.failure));
@@ -203,6 +174,7 @@ impl ClientSession {
                 None => ids.remove(&id),
             };
         }
+        counts
     }
 
     /// What was told beside a failed command line.
@@ -278,7 +250,8 @@ impl Suggester {
         };
         let confirmed = Confirmed { told: told.len() };
         session.last = now;
-        session.note(told, now);
+        let counts = session.note(told, now);
+        memory.hours.add(counts, now);
         Ok(confirmed)
     }
 
@@ -334,7 +307,7 @@ impl Suggester {
             changes: changes.iter().map(|(source, change)| (*source, change.id.clone(), change.stamp)).collect(),
             bytes: (bytes + of_offers) as u64,
         };
-        let (mut started, mut ticket) = (false, None);
+        let (mut started, mut ticket, mut counts) = (false, None, Counts::default());
         if let Some((name, session)) = session {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
@@ -346,12 +319,13 @@ impl Suggester {
                 }
                 // A start that tells nothing because all is lent tells nothing of what there is.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
-                None => session.note(told, now),
+                None => counts = session.note(told, now),
             }
         } else {
-            let suggestions = told.offers.len() as u64;
-            memory.gone.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
+            counts = told.counts();
+            memory.gone.add(counts);
         }
+        memory.hours.add(counts, now);
         let told_change =
             |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
         Suggestions {
@@ -371,12 +345,14 @@ impl Suggester {
         let Some(session) = memory.sessions.get_mut(client_session) else { return };
         session.last = now;
         if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
-            *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
+            let counts = Counts { followed: ok.into(), failed: (!ok).into(), ..Counts::default() };
+            session.counts.add(counts);
+            memory.hours.add(counts, now);
         }
     }
 
-    /// The outcome of all suggestions, and of those to each session, the last active one first.
-    pub fn stats(&self) -> (Counts, Vec<SessionStats>) {
+    /// The outcome of all suggestions; of those to each session, the last active one first; and of each hour.
+    pub fn stats(&self) -> (Counts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());
         for (name, session) in &memory.sessions {
@@ -389,7 +365,7 @@ impl Suggester {
             counts,
             last_active: rfc3339::text(last),
         });
-        (all, sessions.collect())
+        (all, sessions.collect(), memory.hours.all())
     }
 }
 
