@@ -20,6 +20,9 @@ Remember one small fact that took effort to find: a command that works, a path, 
 holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find it by, also in the user's language \
 (examples: nudge://examples). No secrets.";
 
+/// Longest name by which a hint is signed, in bytes.
+const MAX_SIGNATURE: usize = 64;
+
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().quick(),
     run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
@@ -111,6 +114,15 @@ fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Re
     hint.as_ref().map(|hint| hint.redacted()).serialize(serializer)
 }
 
+/// Returns how a hint is signed whose writer does not sign it: whoever reads an agent's wants to know whose word it is.
+fn signature(by: Caller<'_>) -> Option<String> {
+    // Without its version.
+    let name = by.name.split('/').next().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
+    let is_one = by.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
+    is_one.then(|| format!("agent:{name}"))
+}
+
 /// Refuses that an agent says what it stores was stored by a person (semantics section 7).
 pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     if by_agent && meta.source == Some(Source::User) {
@@ -141,6 +153,9 @@ impl Nudge {
             return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
         }
         check_source(by.agent, &params.meta)?;
+        if params.meta.added_by.is_none() {
+            params.meta.added_by = signature(by);
+        }
         let scope =
             self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
