@@ -31,7 +31,8 @@ type Person<'a> = &'a mut dyn FnMut(&str, Value) -> Result<Value, Value>;
 fn refused(answer: Result<Value, Value>) {
     let error = answer.expect_err("it is carried out");
     assert_eq!(error["data"]["reason"], "E_INVALID", "{error}");
-    assert_eq!(error["message"], "meta.source `user` is for what a person stores; leave it out, or say `agent`.");
+    let told = "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.";
+    assert_eq!(error["message"], told);
 }
 
 fn check(tool: Tool<'_>, person: Person<'_>) {
