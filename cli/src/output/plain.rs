@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use nudge_core::text::one_line;
 use serde_json::{Map, Value};
 
-use super::table::{cut, table};
+use super::table::{cut, fitting};
 use super::{FAINT, styled};
 
 /// Longest text in a cell; `--json` prints all of it.
@@ -65,7 +65,7 @@ fn listed(rows: &[&Map<String, Value>]) -> String {
     // What stands further left matters more.
     let goes = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
     let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut(head, LEAST_CELL, goes(at))).collect();
-    table(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
+    fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 
 fn cell(value: &Value) -> String {

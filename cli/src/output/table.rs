@@ -42,8 +42,8 @@ pub fn terminal_width() -> Option<usize> {
     Some(usize::from(width)).filter(|width| *width > 0)
 }
 
-/// Prints a table for whatever stdout is.
-pub fn table(columns: &[Column<'_>], rows: Vec<Cells>) -> String {
+/// Prints a table that fits whatever stdout is.
+pub fn fitting(columns: &[Column<'_>], rows: Vec<Cells>) -> String {
     fitted(columns, rows, terminal_width())
 }
 
@@ -91,9 +91,9 @@ fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> Str
 fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
     let content = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(|cell| cell.width()).max();
     let least = |(at, column): (usize, &Column<'_>)| {
+        let content = content(at).unwrap_or_default();
         // A column in which nothing stands says nothing.
-        let content = content(at).filter(|content| *content > 0)?;
-        Some((at, content.min(column.least).max(column.head.width())))
+        (content > 0 || column.goes == 0).then(|| (at, content.min(column.least).max(column.head.width())))
     };
     let mut shown: Vec<_> = columns.iter().enumerate().filter_map(least).collect();
     let Some(width) = width else { return shown };

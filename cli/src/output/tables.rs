@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::usage::in_flags;
 
-use super::table::{Column, cut, table, whole};
+use super::table::{Column, cut, fitting, whole};
 use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, time, value_text, visible};
 
 /// Characters to which a value is cut in a line; `get` prints all of it.
@@ -21,6 +21,12 @@ pub(super) fn one_line(text: &str) -> String {
     if cut { format!("{line}…") } else { line }
 }
 
+/// Prints columns that are all shown whole, under a bold head.
+pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let columns: Vec<_> = head.iter().map(|head| whole(head, 0)).collect();
+    fitting(&columns, rows.into_iter().map(|row| (row, false)).collect())
+}
+
 /// The output of `ls`.
 pub fn components(result: &Value) -> String {
     let row = |row: &Value| (vec![text(&row["name"]), text(&row["hint_count"])], false);
@@ -29,7 +35,7 @@ pub fn components(result: &Value) -> String {
         return "nothing is stored; `nudge set COMPONENT KEY VALUE` stores a hint\n".into();
     }
     rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]));
-    table(&[cut("COMPONENT", 12, 0), whole("HINTS", 0)], rows)
+    fitting(&[cut("COMPONENT", 12, 0), whole("HINTS", 0)], rows)
 }
 
 /// The output of `ls` where there are few hints: all of them.
@@ -61,7 +67,7 @@ fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
         let applies = row["match_explain"]["matched"] == true;
         let value = value_text(hint, reveal);
         let cells = vec![
-            if with_component { text(&hint["component"]) } else { String::new() },
+            text(&hint["component"]),
             text(&hint["key"]),
             nudge_core::text::one_line(value.trim_end_matches('\n'), usize::MAX),
             if applies { "✔".into() } else { "-".into() },
@@ -79,7 +85,9 @@ fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
     }
     // The variants of one key keep their order.
     rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]).then_with(|| natural(&a[1], &b[1])));
-    table(&COLUMNS, rows)
+    let from = usize::from(!with_component);
+    rows.iter_mut().for_each(|(cells, _)| drop(cells.drain(..from)));
+    fitting(&COLUMNS[from..], rows)
 }
 
 /// The order in which people look for names: `k2` before `k10`.
@@ -218,9 +226,7 @@ pub fn stats(result: &Value) -> String {
     };
     let mut rows: Vec<Vec<_>> = result["sessions"].as_array().into_iter().flatten().map(session).collect();
     rows.push(["all".into(), String::new()].into_iter().chain(counts(result)).collect());
-    let heads = ["SESSION", "ACTIVE", "SUGGESTED", "BYTES", "FOLLOWED", "FAILED"];
-    let columns: Vec<_> = heads.into_iter().map(|head| whole(head, 0)).collect();
-    out += &table(&columns, rows.into_iter().map(|row| (row, false)).collect());
+    out += &table(&["SESSION", "ACTIVE", "SUGGESTED", "BYTES", "FOLLOWED", "FAILED"], rows);
     out
 }
 
