@@ -274,7 +274,7 @@ export interface SetOptions {
   readonly allow_secret?: boolean | null
 }
 
-export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd'
+export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd' | 'zsh' | 'fish'
 export type TemplateFormat = 'mustache' | 'handlebars' | 'jinja' | 'interpolate'
 export type SuggestEvent = 'start' | 'prompt' | 'failure'
 export type ImportMode = 'merge' | 'replace'
@@ -284,12 +284,12 @@ export type Source = 'user' | 'agent' | 'tool-output' | 'file-import'
 /** Params of {@link Store.query}; filters combine with and. */
 export interface QueryParams {
   readonly component?: string | null
-  /** Any of these keys. */
+  /** Any of these; so are `tags`. */
   readonly keys?: readonly string[] | null
-  /** Any of these tags. */
   readonly tags?: readonly string[] | null
-  /** Searches key, value and reason; unanchored, case-sensitive, at most 1 KiB. */
+  /** Searches key, value and reason; unanchored, case-sensitive. `text`: words that all stand in the hint, in any case. */
   readonly regex?: string | null
+  readonly text?: string | null
   readonly context?: ContextLike
   /** 1 to 1,000; 10. */
   readonly limit?: number | null
@@ -379,8 +379,8 @@ export class Store {
    * finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `previous` had another value. */
-  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number; readonly previous?: Hint; readonly note?: string }
+  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. */
+  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string }
   /** The hints that fit, best first. Secret values are not shown. */
   query(params?: QueryParams | null): { readonly hints: readonly Row[] }
   /** Reports that a hint worked; pass the context it was found with. */

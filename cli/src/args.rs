@@ -7,6 +7,7 @@ mod groups;
 mod hints;
 mod init;
 mod source;
+mod ttl;
 
 use std::path::PathBuf;
 
@@ -98,30 +99,35 @@ Where one runs already, it forwards to that one and goes on when that ends, with
 Examples:
   nudge set http-proxy build 'docker compose build router' --tags build,docker --priority 8
   nudge set http-proxy directory 'c:\\code\\http-proxy' --scope-os windows
-  nudge set api env.FEATURE_X 1 --ttl PT2H --scope-branch 'hotfix/*'
+  nudge set api env.FEATURE_X 1 --ttl 2h --scope-branch 'hotfix/*'
   nudge set api test 'cargo test -p api' --type command --shell bash
   jq -n '{port: 8080}' | nudge set api ports - --type json")]
     Set(Box<Set>),
     /// Show the hint that fits where you are, and why.
-    #[command(after_help = "\
+    #[command(
+        alias = "show",
+        after_help = "\
 Examples:
   nudge get http-proxy build
   nudge get http-proxy build --cwd /work/http-proxy --branch dev
   nudge get http-proxy build --branch ''       the branch is unknown
-  nudge get http-proxy build --value           the bare value, for scripts")]
+  nudge get http-proxy build --value           the bare value, for scripts"
+    )]
     Get(Get),
-    /// Search hints, best first.
+    /// Filter hints: by words that stand in them, component, key, tag or pattern; best first.
     #[command(after_help = "\
 Examples:
+  nudge query docker build           all of these words, in any case
   nudge query --component http-proxy --tags build --limit 5
   nudge query --regex 'docker.*build'
-  nudge query --all                  those that do not fit here, too, with the reason")]
+  nudge query --all                  those that do not fit here, too, with the reason
+What it held back is told on stderr. `nudge search` goes by relevance instead.")]
     Query(Query),
-    /// List the components, or the hints of one: every variant, its scope, age and use. Its long name
-    /// is list-components.
+    /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Its long
+    /// name is list-components.
     // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
     #[command(
-        alias = "list-components",
+        aliases = ["list-components", "list"],
         after_help = "\
 Examples:
   nudge ls
@@ -185,10 +191,15 @@ Examples:
   nudge watch http-proxy --json      one JSON object a line")]
     Watch(Watch),
     /// Ask all that is remembered, in words: lines by relevance, with the reason and how to get the whole.
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "search",
+        after_help = "\
 Examples:
   nudge recall how do I build the proxy
-  nudge recall deploy staging --limit 3 --json")]
+  nudge recall deploy staging --limit 3 --json
+`nudge search` is the same. It knows other forms of a word and forgives typos; `nudge query WORDS` finds words as
+they stand."
+    )]
     Recall(Recall),
     /// Show every setting: what it is, and where that comes from.
     #[command(after_help = "\

@@ -47,11 +47,13 @@ pub struct CommandOutput {
     text: String,
     form: Form,
     code: u8,
+    /// What is told on stderr beside it.
+    notes: Vec<String>,
 }
 
 impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
-        Self { text, form: Form::Pretty, code: 0 }
+        Self { text, form: Form::Pretty, code: 0, notes: Vec::new() }
     }
 }
 
@@ -118,6 +120,7 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
         print(&done.text, done.form).map_err(|error| {
             Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
         })?;
+        done.notes.iter().for_each(|note| tell(&output::visible(note)));
         Ok(done.code)
     });
     match printed {

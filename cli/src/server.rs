@@ -63,6 +63,9 @@ pub enum Stdio {
 /// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
 /// never shown.
 const TICK: Duration = Duration::from_secs(5);
+/// What it is, and how it ends, for whoever has started it by hand.
+const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
+                           machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str =
     "Somebody has removed primary.lock, so another server may have the session; start this one again.";
 /// Pause before a PRIMARY that could not write `server.pid` tries again.
@@ -107,6 +110,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
             let server = shared.open(*primary, None, calls).await?;
             if people {
                 say(&server.invitation(&settings.dir));
+                say(HOW_IT_ENDS);
                 server.keeper.notice().iter().for_each(|notice| say(notice));
             }
             (Serving::AsPrimary(Box::new(server)), backend)
@@ -117,6 +121,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 say(&format!(
                     "standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"
                 ));
+                say("Ctrl-C ends this one, `nudge stop` all of them");
             }
             let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
             (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))

@@ -31,7 +31,8 @@ type Person<'a> = &'a mut dyn FnMut(&str, Value) -> Result<Value, Value>;
 fn refused(answer: Result<Value, Value>) {
     let error = answer.expect_err("it is carried out");
     assert_eq!(error["data"]["reason"], "E_INVALID", "{error}");
-    assert_eq!(error["message"], "meta.source `user` is for what a person stores; leave it out, or say `agent`.");
+    let told = "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.";
+    assert_eq!(error["message"], told);
 }
 
 fn check(tool: Tool<'_>, person: Person<'_>) {
@@ -48,7 +49,8 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     let set = tool("nudge_set_hint", hint("make -j8 api", &json!({"meta": {"source": "agent"}}))).unwrap();
     assert_eq!(set["previous"]["value"], "make api", "{set}");
     assert_eq!(set["hint"]["meta"]["added_by"], "agent:t", "who does not sign is signed by the client's name");
-    let signed = tool("nudge_set_hint", json!({"component": "b", "key": "k", "value": "v", "meta": {"added_by": "me"}}));
+    let signed =
+        tool("nudge_set_hint", json!({"component": "b", "key": "k", "value": "v", "meta": {"added_by": "me"}}));
     assert_eq!(signed.unwrap()["hint"]["meta"]["added_by"], "me");
     let id = kept(person)[0]["id"].clone();
     assert_eq!(

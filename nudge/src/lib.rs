@@ -39,6 +39,7 @@ mod explain;
 mod guard;
 mod hint;
 mod log;
+mod missing;
 mod ran;
 mod record;
 mod scoring;

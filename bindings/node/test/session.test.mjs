@@ -12,7 +12,7 @@ const needs = { skip: binary ? false : 'NUDGE_BIN names no binary' }
 
 test('no server runs', (test) => {
   const runtime_dir = runtimeDir(test)
-  const why = { name: 'NudgeError', code: 'E_UNAVAILABLE', rpcCode: 50301, message: 'No Nudge server is running; start one with `nudge serve`.' }
+  const why = { name: 'NudgeError', code: 'E_UNAVAILABLE', rpcCode: 50301, message: 'No Nudge server is running; start one with `nudge serve --detach`.' }
   assert.throws(() => connect({ runtime_dir }), why)
   process.env.NUDGE_RUNTIME_DIR = runtime_dir
   try {

@@ -50,7 +50,7 @@ mod _nudge {
     #[pyfunction]
     fn params_schema<'py>(py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let row = nudge::methods().into_iter().find(|row| row.name == method);
-        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method()))?;
+        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method(method, &nudge::methods())))?;
         crate::json::parse(py, &(row.params)().to_string())
     }
 

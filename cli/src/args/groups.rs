@@ -26,7 +26,8 @@ pub fn command() -> Command {
             if let Some(title) = title.take() {
                 let _ = write!(list, "\n{head}{title}:{head:#}\n");
             }
-            let _ = writeln!(list, "  {:<13}{}", command.get_name(), gist(command));
+            let names: Vec<_> = std::iter::once(command.get_name()).chain(command.get_visible_aliases()).collect();
+            let _ = writeln!(list, "  {:<17}{}", names.join(", "), gist(command));
         }
     };
     for (title, names) in GROUPS {

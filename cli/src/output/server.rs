@@ -100,8 +100,7 @@ fn size(bytes: u64) -> String {
 pub fn stats(result: &Value) -> String {
     let count = |row: &Value, name: &str| row[name].as_u64().unwrap_or_default();
     let counts = |row: &Value| ["followed", "failed", "bytes"].map(|field| text(&row[field]));
-    let (hints, hits) = (count(result, "hints"), count(result, "hits"));
-    let mut out = format!("{}, {}\n", plural(hints, "hint"), plural(hits, "hit"));
+    let mut out = format!("{}, {}\n", plural(count(result, "hints"), "hint"), plural(count(result, "hits"), "hit"));
     let told = count(result, "suggestions");
     let list = |name: &str| result[name].as_array().map(Vec::as_slice).unwrap_or_default();
     if told == 0 && list("sessions").is_empty() {
@@ -114,7 +113,8 @@ pub fn stats(result: &Value) -> String {
     };
     let hours: Vec<_> = list("hours").iter().map(hour).collect();
     if !hours.is_empty() {
-        out += &format!("\n{}", table(&["HOUR", "TOLD", "FOLLOWED", "FAILED", "BYTES"], hours));
+        out.push('\n');
+        out += &table(&["HOUR", "TOLD", "FOLLOWED", "FAILED", "BYTES"], hours);
     }
     let session = |row: &Value| -> Vec<String> {
         let who = tables::one_line(row["client_session"].as_str().unwrap_or_default());
@@ -122,7 +122,8 @@ pub fn stats(result: &Value) -> String {
     };
     let mut rows: Vec<_> = list("sessions").iter().map(session).collect();
     rows.push(["all".into(), String::new(), told.to_string()].into_iter().chain(counts(result)).collect());
-    out += &format!("\n{}", table(&["SESSION", "ACTIVE", "TOLD", "FOLLOWED", "FAILED", "BYTES"], rows));
+    out.push('\n');
+    out += &table(&["SESSION", "ACTIVE", "TOLD", "FOLLOWED", "FAILED", "BYTES"], rows);
     out
 }
 

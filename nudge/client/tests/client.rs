@@ -13,7 +13,7 @@ use server::{CannedReply, Request, Server};
 
 mod server;
 
-const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve`.";
+const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`.";
 const OK: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#;
 const ENDING: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":50301,"message":"It ends.","data":{"reason":"E_UNAVAILABLE","ending":true}}}"#;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::near::nearest;
 use crate::steps::Steps;
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
@@ -324,14 +325,21 @@ impl Service for Services {
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (service, row) = self.find(method).ok_or_else(unknown_method)?;
+        let (service, row) = self.find(method).ok_or_else(|| unknown_method(method, &self.methods()))?;
         service.call_by(caller, row.name, params)
     }
 }
 
-/// The error for a name that no table has. It does not repeat the name, which may be anything.
-pub fn unknown_method() -> Error {
-    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists them.")
+/// The error for a name that none of the methods has. It does not repeat the name, which may be anything, but says
+/// which of theirs is near.
+pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
+    let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
+    let asked = name.strip_prefix("nudge.").unwrap_or(name);
+    let message = match nearest(asked, methods.iter().map(|method| bare(method.name))) {
+        Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
+        None => "There is no such method; `nudge.methods` lists them.".to_owned(),
+    };
+    Error::new(ErrorKind::UnknownMethod, message)
 }
 
 /// The call that a key is used for: a method and a fingerprint of its params.

@@ -203,8 +203,8 @@ mod tests {
             Vec::new()
         }
 
-        fn call_by(&self, _: Caller<'_>, _: &str, _: &RawValue) -> Result<Box<RawValue>> {
-            Err(crate::service::unknown_method())
+        fn call_by(&self, _: Caller<'_>, name: &str, _: &RawValue) -> Result<Box<RawValue>> {
+            Err(crate::service::unknown_method(name, &[]))
         }
     }
 

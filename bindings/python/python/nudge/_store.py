@@ -174,21 +174,22 @@ class Store(Sources):
         keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         regex: str | None = None,
+        text: str | None = None,
         context: ContextLike | None = None,
         limit: int | None = None,
         include_ineligible: bool = False,
     ) -> t.QueryResult:
         """Searches; best first, at most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
 
-        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value
-        text and reason. `include_ineligible` adds the hints that do not fit, with the reason.
+        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value and
+        reason; the words of `text` all stand in the hint, in any case. `include_ineligible` adds what does not fit.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", tags=["build"])
         >>> [row["hint"]["key"] for row in store.query(tags=["build"])["hints"]]
         ['build']
         """
-        params = {"component": component, "keys": keys, "tags": tags, "regex": regex, "limit": limit}
+        params = {"component": component, "keys": keys, "tags": tags, "regex": regex, "text": text, "limit": limit}
         result: t.QueryResult = self._call_in(
             context, "nudge.query", params | {"include_ineligible": include_ineligible}
         )

@@ -69,7 +69,7 @@ class CommandValue(TypedDict):
 
     type: Literal["command"]
     cmd: str
-    shell: NotRequired[Literal["bash", "sh", "powershell", "cmd"]]
+    shell: NotRequired[Literal["bash", "sh", "powershell", "cmd", "zsh", "fish"]]
 
 
 class PathValue(TypedDict):
@@ -148,10 +148,12 @@ class GetResult(TypedDict):
 
 
 class SetResult(TypedDict):
-    """The hint as stored, how many variants the key has now, and the hint that stood there with another value."""
+    """The hint as stored, how many variants the key has now, whether it said the same before, and the hint that stood
+    there with another value."""
 
     hint: Hint
     variants: int
+    unchanged: NotRequired[bool]
     previous: NotRequired[Hint]
     note: NotRequired[str]
 
