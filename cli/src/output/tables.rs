@@ -86,7 +86,9 @@ fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
     // The variants of one key keep their order.
     rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]).then_with(|| natural(&a[1], &b[1])));
     let from = usize::from(!with_component);
-    rows.iter_mut().for_each(|(cells, _)| drop(cells.drain(..from)));
+    for (cells, _) in &mut rows {
+        cells.drain(..from);
+    }
     fitting(&COLUMNS[from..], rows)
 }
 
