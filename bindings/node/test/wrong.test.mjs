@@ -24,7 +24,7 @@ function refuses(call, what, code = 'E_INVALID') {
     assert(error instanceof NudgeError, `${what}: ${error?.stack ?? error}`)
     assert.equal(error.code, code, `${what}: ${error.message}`)
     assert.equal(error.data.reason, code)
-    assert.match(error.message, /^\S[^\n]*\.$/)
+    assert.match(error.message, /^\S[^\n]*[.?]$/)
     return true
   }, what)
 }

@@ -87,7 +87,7 @@ fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
     rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]).then_with(|| natural(&a[1], &b[1])));
     let from = usize::from(!with_component);
     for (cells, _) in &mut rows {
-        drop(cells.drain(..from));
+        cells.drain(..from);
     }
     fitting(&COLUMNS[from..], rows)
 }
