@@ -9,6 +9,7 @@ mod answer;
 mod memory;
 mod merge;
 mod params;
+mod told;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +30,11 @@ use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use memory::{Counts, SessionStats, Suggester};
 pub use merge::{Budget, Merged, merge};
-pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
+pub use params::{
+    CLIENT_SESSIONS, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD,
+    Told,
+};
+pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
