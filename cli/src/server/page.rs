@@ -33,6 +33,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+use super::session::changes::CHANGES;
 use super::token::Token;
 
 pub use files::{File, find, respond};
@@ -42,7 +43,7 @@ pub const OPEN_PAGE: &str = "nudge.open_page";
 /// The methods that the page may call; anything else needs the session's own token. None of them tells the value of a
 /// secret, ends the session or touches a file.
 pub const METHODS: &[&str] = &[
-    "nudge.changes",
+    CHANGES,
     "nudge.client_sessions",
     "nudge.delete_hint",
     "nudge.deletions",
@@ -283,8 +284,19 @@ impl Service for ForPage {
             let message = "The page may not call this; use the command line.";
             return Err(Error::new(ErrorKind::UnknownMethod, message));
         }
-        self.0.call_by(caller, method, params)
+        let answer = self.0.call_by(caller, method, params)?;
+        if method == CHANGES { Ok(without_values(&answer)) } else { Ok(answer) }
     }
+}
+
+/// The changes without the values that they tell: one of them may be a secret by now, and the page reads what there is
+/// anyway.
+fn without_values(answer: &RawValue) -> Box<RawValue> {
+    let mut told: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+    for change in told["changes"].as_array_mut().into_iter().flatten() {
+        change.as_object_mut().map(|change| change.remove("value"));
+    }
+    to_raw_value(&told).unwrap_or_default()
 }
 
 #[cfg(test)]

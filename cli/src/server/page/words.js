@@ -103,7 +103,7 @@ export function keeping(hint, status) {
   if (!until) return {kept: false, short: 'this session', long: 'It ends with this session.'}
   const ends = `until ${until.toLocaleString()} (${left(until)} left)`
   return keeps
-    ? {kept: true, short: 'kept', long: `Kept for next time, ${ends}.`}
+    ? {kept: true, short: until - Date.now() > 30 * DAY ? 'kept' : `${left(until)} left`, long: `Kept for next time, ${ends}.`}
     : {kept: false, short: `${left(until)} left`, long: `It lasts ${ends}, but only while this session does: nothing is kept here.`}
 }
 
