@@ -165,12 +165,15 @@ let heardAt = Date.now()
 
 async function heard(changed) {
   heardAt = Date.now()
-  live('live', 'Live')
   byId('notice').hidden = true
-  if (changed) return refresh()
-  await loadSessions()
-  drawTold(hintNamed)
-  byId('count-told').textContent = state.sessions.length || ''
+  if (changed) {
+    await refresh()
+  } else {
+    await loadSessions()
+    drawTold(hintNamed)
+    byId('count-told').textContent = state.sessions.length || ''
+  }
+  live('live', 'Live')
 }
 
 function silent() {

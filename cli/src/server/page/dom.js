@@ -82,6 +82,13 @@ export function fill(element, ...children) {
 /** A button. */
 export const button = (words, onclick, attributes = {}) => el('button', {type: 'button', onclick, ...attributes}, words)
 
+/** A control with its label, and a note on what belongs there. */
+export function field(label, control, note) {
+  const id = `note-${control.name}`
+  if (note) control.setAttribute('aria-describedby', id)
+  return el('div', {class: 'field'}, el('label', {}, el('span', {}, label), control), note && el('small', {id}, note))
+}
+
 let toastAction = null
 
 /** Says what was done, with a way back where there is one. */

@@ -1,6 +1,6 @@
 // Changing, keeping, deleting and storing hints.
 
-import {block, button, byId, el, fill, hasHidden, since, text, toast} from '/web/dom.js'
+import {block, button, byId, el, field, fill, hasHidden, since, text, toast} from '/web/dom.js'
 import {drawDetail, forget} from '/web/hints.js'
 import {call, change, here, Over} from '/web/rpc.js'
 import {current, load, state} from '/web/store.js'
@@ -91,10 +91,6 @@ function close() {
   forget()
   drawDetail()
   detail.focus()
-}
-
-function field(label, control, note) {
-  return el('label', {class: 'field'}, el('span', {}, label), control, note && el('small', {}, note))
 }
 
 function area(name, value, rows = 2) {

@@ -1,6 +1,6 @@
 // Where the person is: what the page calls here.
 
-import {button, byId, el, fill, text} from '/web/dom.js'
+import {button, byId, el, field, fill, text} from '/web/dom.js'
 import {here, setHere} from '/web/rpc.js'
 import {state} from '/web/store.js'
 
@@ -22,7 +22,6 @@ export function changePlace(changed) {
     out.value = context[name] ?? ''
     return out
   }
-  const field = (label, input, note) => el('label', {class: 'field'}, el('span', {}, label), input, note && el('small', {}, note))
   const system = el('select', {name: 'os'}, SYSTEMS.map(([value, label]) => el('option', {value, selected: (context.os ?? '') === value}, label)))
   const problem = el('p', {class: 'problem', role: 'alert'})
   const form = el(
