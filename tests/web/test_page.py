@@ -140,9 +140,18 @@ class Changing(Web):
         expect(page.locator("#detail pre")).to_have_text("make mine")
         stored = self.hint("api", "build")
         self.assertEqual((stored["value"], stored["version"], stored["meta"]["priority"]), ("make mine", 3, 7))
+        # A value that was not touched is mine, too.
+        page.keyboard.press("e")
+        page.get_by_label("Why it is worth knowing").fill("mine")
+        self.nudge("set", "api", "build", "make others")
+        page.get_by_role("button", name="Store", exact=True).click()
+        page.get_by_role("button", name="Store mine over it").click()
+        expect(page.locator("#toast")).to_contain_text("version 5")
+        expect(page.locator("#detail .reason")).to_have_text("mine")
+        self.assertEqual(self.hint("api", "build")["value"], "make mine")
         # The value that it replaced comes back.
         page.get_by_role("button", name="Undo").click()
-        expect(page.locator("#detail pre")).to_have_text("make theirs")
+        expect(page.locator("#detail pre")).to_have_text("make others")
 
     def test_what_was_deleted_meanwhile_is_told(self):
         self.nudge("set", "api", "build", "make api")

@@ -105,15 +105,22 @@ function input(name, value, attributes = {}) {
   return out
 }
 
+/** A text as a field of several lines tells it. */
+const seen = text => text.replace(/\r\n?/g, '\n')
+
 const lines = value => value.split('\n').map(one => one.trim()).filter(Boolean)
 
 class HintForm {
   /** A form of a hint, or of a new one. */
   constructor(hint) {
     this.hint = hint
+    /** The hint of which the fields were filled. */
+    this.before = hint
     this.problem = el('div', {class: 'problem', role: 'alert'})
     const meta = hint?.meta ?? {}
     const value = hint && !isSecret(hint) ? valueText(hint.value) : ''
+    /** What stands in the fields of several lines as long as nobody touches them: browsers know one line end. */
+    this.untouched = {text: seen(value), reason: seen(meta.reason ?? '')}
     this.element = el(
       'form',
       {onsubmit: event => this.submit(event), onkeydown: event => this.key(event), novalidate: true},
@@ -186,8 +193,10 @@ class HintForm {
   }
 
   value() {
-    const given = this.given('text')
     const old = this.hint?.value
+    const text = this.given('text')
+    if (old !== undefined && text && text === this.untouched.text) return this.before.value
+    const given = old !== undefined && valueText(old).includes('\r\n') ? text.replaceAll('\n', '\r\n') : text
     switch (old?.type) {
       case 'command': return {...old, cmd: given}
       case 'path': return {...old, abs: given}
@@ -198,11 +207,12 @@ class HintForm {
   }
 
   meta() {
-    const {scope, reason, tags, priority, confidence, ttl, ...rest} = this.hint?.meta ?? {source: 'user'}
+    const {scope, reason: _, tags, priority, confidence, ttl, ...rest} = this.hint?.meta ?? {source: 'user'}
+    const said = this.given('reason') === this.untouched.reason ? this.before?.meta.reason : this.given('reason').trim()
     const number = name => (this.given(name).trim() === '' ? null : Number(this.given(name)))
     return {
       ...rest,
-      reason: this.given('reason').trim() || null,
+      reason: said || null,
       tags: this.given('tags').split(',').map(tag => tag.trim()).filter(Boolean),
       priority: number('priority'),
       confidence: number('confidence'),
