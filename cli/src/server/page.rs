@@ -249,8 +249,8 @@ impl Page {
     }
 
     fn mac(&self, nonce: &Nonce, made: [u8; 8]) -> Hmac<Sha256> {
-        // The key is short, and any length will do.
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes()).unwrap_or_else(|_| unreachable!());
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes());
+        let mut mac = mac.unwrap_or_else(|_| unreachable!("a key may have any length"));
         mac.update(b"nudge page");
         mac.update(nonce);
         mac.update(&made);

@@ -136,14 +136,13 @@ impl Door {
         }
         match route {
             Route::Health | Route::PageFile(_) => return Ok(route),
-            Route::PageSession => {}
             Route::PageRpc if !bearer(&head.headers).is_some_and(|shown| page.lets_in(shown)) => {
                 return Err(Refusal::page_over());
             }
             Route::Rpc | Route::Mcp if !is_local && !self.shows_token(&head.headers) => {
                 return Err(Refusal::unauthorized(&self.token_file));
             }
-            Route::PageRpc | Route::Rpc | Route::Mcp => {}
+            Route::PageSession | Route::PageRpc | Route::Rpc | Route::Mcp => {}
         }
         if head.method == Method::POST && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {
             return Err(Refusal::media_type());

@@ -254,13 +254,13 @@ mod tests {
     #[test]
     fn it_takes_so_much_memory_and_no_more() {
         let mut log = Log::default();
-        let long = "é".repeat(10_000);
+        let endless = "é".repeat(10_000);
         for n in 0..MAX_LINES + 10 {
             log.add(
                 &answer("s", None, i64::try_from(n).unwrap()),
                 "hints",
                 &n.to_string(),
-                (&n.to_string(), &long),
+                (&n.to_string(), &endless),
                 false,
             );
         }
