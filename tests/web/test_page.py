@@ -99,6 +99,17 @@ class Reading(Web):
         page.get_by_role("button", name="Leave the search").click()
         expect(page.get_by_role("option")).to_have_count(3)
 
+    def test_of_very_many_hints_a_search_finds_those_that_are_not_listed(self):
+        hints = {f"k{n}": {"value": f"make {n}", "meta": {"priority": 9}} for n in range(199)}
+        components = {f"c{n}": {"hints": hints} for n in range(6)}
+        components["last"] = {"hints": {"zebra(1)+": {"value": "cross here", "meta": {"priority": 1, "scope": {"branch": ["none"]}}}}}
+        self.nudge("import", "-", stdin=json.dumps({"components": components}))
+        page = self.open()
+        expect(page.locator("#found")).to_contain_text("195 more hints rank lower")
+        page.get_by_role("searchbox").fill("zebra(1)+ cross")
+        expect(page.get_by_role("option")).to_have_text([re.compile("last/zebra")])
+        expect(page.locator("#detail pre")).to_have_text("cross here")
+
     def test_from_another_place(self):
         self.nudge("set", "api", "deploy", "make deploy", "--scope-branch", "release/*", "--scope-repo", "minerva/api")
         self.nudge("set", "web", "dev", "npm run dev", "--scope-cwd-glob", "**/web")
@@ -203,6 +214,10 @@ class Changing(Web):
         self.nudge("set", "api", "build", "make api", "--scope-branch", "dev")
         page = self.open()
         page.keyboard.press("e")
+        # A form is not left by the way.
+        page.get_by_role("option").first.click()
+        page.get_by_role("button", name="New hint").click()
+        expect(page.locator("#toast")).to_contain_text("Store or cancel")
         page.get_by_label("Branches").fill("dev\nmain")
         page.get_by_label("Linux").check()
         page.get_by_role("button", name="Store", exact=True).click()

@@ -1,7 +1,7 @@
 // Changing, keeping, deleting and storing hints.
 
 import {block, button, byId, el, field, fill, hasHidden, since, text, toast} from '/web/dom.js'
-import {drawDetail, forget} from '/web/hints.js'
+import {drawDetail, forget, staysInForm} from '/web/hints.js'
 import {call, change, here, Over} from '/web/rpc.js'
 import {current, load, state} from '/web/store.js'
 import {bringBack} from '/web/told.js'
@@ -79,6 +79,11 @@ export const edit = hint => show(hint)
 export const create = () => show(null)
 
 function show(hint) {
+  if (staysInForm()) return
+  open(hint)
+}
+
+function open(hint) {
   forget()
   document.body.classList.add('reading')
   const form = new HintForm(hint)
@@ -321,7 +326,7 @@ class HintForm {
         el('section', {}, el('h3', {}, 'Yours'), el('p', {class: 'facts'}, `made from version ${this.hint.version}`), block(this.given('text')),
           this.given('reason') && el('p', {class: 'reason'}, text(this.given('reason')))),
       ),
-      el('p', {class: 'actions'}, button('Store mine over it', mine, {class: 'strong'}), button('Take what is stored', () => show(now))),
+      el('p', {class: 'actions'}, button('Store mine over it', mine, {class: 'strong'}), button('Take what is stored', () => open(now))),
     )
   }
 

@@ -1,6 +1,6 @@
 // The list of hints, and the one that is chosen.
 
-import {block, button, byId, code, el, fill, line, since, text, visible} from '/web/dom.js'
+import {block, button, byId, code, el, fill, line, since, text, toast, visible} from '/web/dom.js'
 import {edit, keep, remove} from '/web/edit.js'
 import {call, here} from '/web/rpc.js'
 import {beyond, rowOf, state} from '/web/store.js'
@@ -43,7 +43,7 @@ function foundWords(count) {
       : ['Nothing stored has these words. ', button('Leave the search', () => byId('search').dispatchEvent(new Event('leave')), {class: 'link'})]
   }
   const more = beyond()
-  if (more) return `${plural(more, 'more hint')} rank lower and are not shown; \`nudge query\` finds them.`
+  if (more) return `${plural(more, 'more hint')} rank lower and are not shown; a search finds them.`
   if (!state.hints.length) {
     return [
       el('strong', {}, 'Nothing is stored yet.'),
@@ -90,8 +90,15 @@ function option(row) {
 
 const options = () => [...list.querySelectorAll('[role=option]')]
 
+/** Says what to do first where a form is open, and whether one is. */
+export function staysInForm() {
+  if (isEditing()) toast('Store or cancel what you are editing first.')
+  return isEditing()
+}
+
 /** Chooses a hint; `read` goes on to it where list and hint do not stand side by side. */
 export function choose(id, read = false) {
+  if (staysInForm()) return
   state.chosen = id
   for (const one of options()) {
     const chosen = one.dataset.focus === id

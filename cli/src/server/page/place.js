@@ -1,6 +1,6 @@
 // Where the person is: what the page calls here.
 
-import {button, byId, el, field, fill, text} from '/web/dom.js'
+import {button, byId, el, field, fill, text, visible} from '/web/dom.js'
 import {here, setHere} from '/web/rpc.js'
 import {state} from '/web/store.js'
 
@@ -11,6 +11,8 @@ const SYSTEMS = [['', 'not known'], ['linux', 'Linux'], ['darwin', 'macOS'], ['w
 export function drawPlace() {
   const {cwd, repo, branch} = here()
   const fact = (name, value) => [el('dt', {}, name), el('dd', {}, value ? text(value) : el('i', {}, 'not known'))]
+  const folder = cwd?.split('/').filter(Boolean).at(-1)
+  document.title = folder ? `${visible(folder)} · Nudge` : 'Nudge'
   fill(byId('here'), fact('Folder', cwd), fact('Repository', repo), fact('Branch', branch))
 }
 

@@ -23,7 +23,8 @@ export const state = {
 }
 
 /** The row of a hint, if it is known. */
-export const rowOf = id => state.hints.find(row => idOf(row.hint) === id)
+export const rowOf = id =>
+  [...state.hints, ...(state.found?.rows ?? []), ...(state.found?.others ?? [])].find(row => idOf(row.hint) === id)
 
 /** Reads everything. */
 export async function load() {
@@ -60,9 +61,17 @@ export async function search() {
     const text = all.join('\n').toLowerCase()
     return words.every(word => text.includes(word))
   }
+  const all = beyond() ? await withWord(words) : state.hints
   // Somebody may have typed on meanwhile.
   if (query !== state.query.trim()) return
-  state.found = {rows, others: state.hints.filter(row => !known.has(idOf(row.hint)) && holds(row))}
+  state.found = {rows, others: all.filter(row => !known.has(idOf(row.hint)) && holds(row))}
+}
+
+/** Of more hints than are known here, those that hold the longest of the words. */
+async function withWord(words) {
+  const longest = words.reduce((a, b) => (b.length > a.length ? b : a)).slice(0, 200)
+  const regex = `(?i)${longest.replace(/[\\^$.*+?()[\]{}|#&~-]/g, '\\$&')}`
+  return (await call('nudge.query', {context: here(), include_ineligible: true, limit: MOST, regex})).hints
 }
 
 /** How many hints are stored beyond those that are known here. */

@@ -16,7 +16,7 @@ export function drawTold(show, changed) {
   toldDrawn = picture
   const sessions = state.sessions.map(session => sessionPart(session, show))
   const none = el(
-    'p', {class: 'empty'}, el('strong', {}, 'No agent was told anything yet.'), ' Agents ask at the start of a session, with a prompt and after a failure. ',
+    'p', {class: 'empty'}, el('strong', {}, 'This server told no agent anything yet.'), ' Agents ask at the start of a session, with a prompt and after a failure. ',
     code('nudge init'), ' connects those of this machine, ', code('nudge doctor'), ' tries out whether it works.',
   )
   fill(byId('view-told'), sessions.length ? sessions : none)
