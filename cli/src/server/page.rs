@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `nudge ui` calls `nudge.open_page` | it is a call of this user's own, like any other |
 //! | it opens `/web#code=...` | the code is in the fragment, which no browser sends; it works once, within a minute |
-//! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone ([`peer`]) |
+//! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
 //! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
 //!
 //! There is no cookie: one of 127.0.0.1 goes to every port there. The token of a page is made from the session's own
