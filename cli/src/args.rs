@@ -233,6 +233,13 @@ status. Below what is wrong stands its fix; then the exit code is 1, and the rep
     /// Show what hints and suggestions were good for, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,
+    /// Open the page of the running session in a browser: what is known here, why, and what agents were told of it.
+    #[command(after_help = "\
+Examples:
+  nudge ui
+  nudge ui --no-open         print the address only, for a browser elsewhere on this machine
+What it prints works once, within a minute. Without a terminal nothing is opened.")]
+    Ui(Ui),
     /// Answer a hook of a coding agent: the event on stdin, what the agent should know on stdout.
     #[command(after_help = "\
 Example:
@@ -325,6 +332,17 @@ pub struct Recall {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub sources: Vec<String>,
     /// Where the agent stands.
+    #[command(flatten)]
+    pub here: ContextFlags,
+}
+
+/// `nudge ui`
+#[derive(Debug, ClapArgs)]
+pub struct Ui {
+    /// Only print the address.
+    #[arg(long)]
+    pub no_open: bool,
+    /// What the page calls here.
     #[command(flatten)]
     pub here: ContextFlags,
 }

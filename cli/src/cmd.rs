@@ -22,6 +22,7 @@ mod stats;
 mod status;
 mod stop;
 mod tour;
+mod ui;
 mod undo;
 mod watch;
 mod why;
@@ -108,6 +109,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Hook => hook::run(&global),
         Command::Source(call) => source::run(call, &global),
         Command::Call(args) => call::run(&args, &global),
+        Command::Ui(args) => ui::run(&args, &global),
         Command::Try => tour::run(),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -8,7 +8,7 @@ use super::Args;
 
 /// The groups in their order, each with its commands in theirs. Those of other sources than the hints come last.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Start here", &["init", "try", "doctor"]),
+    ("Start here", &["init", "try", "doctor", "ui"]),
     ("Hints", &["set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
     ("Share", &["export", "import"]),
     ("Server", &["serve", "status", "stats", "watch", "config", "forget", "stop"]),

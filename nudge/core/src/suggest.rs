@@ -10,6 +10,7 @@ mod counts;
 mod memory;
 mod merge;
 mod params;
+mod told;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,7 +32,11 @@ pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use counts::{Counts, HourStats, SessionStats};
 pub use memory::Suggester;
 pub use merge::{Budget, Merged, merge};
-pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
+pub use params::{
+    CLIENT_SESSIONS, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD,
+    Told,
+};
+pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);

@@ -1,5 +1,5 @@
-//! Asks every source at once, and answers `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and
-//! `nudge.stats`.
+//! Asks every source at once, and answers `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome`, `nudge.stats`
+//! and `nudge.client_sessions`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,8 @@ use crate::once::Once;
 use crate::service::{Caller, ContextUse, Method};
 use crate::source::Source;
 use crate::suggest::{
-    self, Confirmed, OUTCOME, Offered, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest,
-    SuggestRequest, Suggester, Suggestions, TOLD, Told,
+    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, Confirmed, OUTCOME, Offered, Offers, Outcome, RECALL,
+    Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions, TOLD, Told,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -46,7 +46,17 @@ static TABLE: Table<SuggestService> = Table(&[
     &Row { method: RECALL, run: |service, _, params| answer(params, |params| service.recall(params)) },
     &Row { method: OUTCOME, run: |service, by, params| answer(params, |params| service.outcome(by, params)) },
     &Row { method: STATS, run: |service, _, params| answer(params, |_: NoParams| Ok(service.stats())) },
+    &Row {
+        method: CLIENT_SESSIONS,
+        run: |service, _, params| answer(params, |params| service.client_sessions(&params)),
+    },
 ]);
+
+/// Result of `nudge.client_sessions`.
+#[derive(serde::Serialize)]
+struct ToldSessions {
+    sessions: Vec<ClientSessionTold>,
+}
 
 #[derive(serde::Serialize)]
 struct Matched {
@@ -125,6 +135,14 @@ impl SuggestService {
         out.insert("sessions".into(), serde_json::to_value(sessions).unwrap_or_default());
         out.insert("hours".into(), serde_json::to_value(hours).unwrap_or_default());
         out
+    }
+
+    fn client_sessions(&self, asked: &ClientSessions) -> Result<ToldSessions> {
+        let is_secret = |source: &str, id: &str| {
+            let of = self.sources.iter().find(|asked| asked.name == source);
+            of.is_some_and(|asked| asked.source.is_secret(id))
+        };
+        Ok(ToldSessions { sessions: self.suggester.client_sessions(asked, is_secret)? })
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::answer::Changed;
 use super::counts::{Counts, HourStats, Hours, SessionStats};
 use super::params::check_session;
+use super::told::{ClientSessionTold, ClientSessions, Log, LoggedAnswer, Place};
 use super::{
     Budget, Change, Confirmed, Ids, Known, Offered, Offers, Suggest, SuggestEvent, SuggestRequest, Suggestion,
     Suggestions, Told, merge,
@@ -41,6 +42,8 @@ struct Memory {
     /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
     gone: Counts,
     hours: Hours,
+    /// The lines that were told, of all sessions.
+    log: Log,
 }
 
 /// One agent's session, by the name it gives itself.
@@ -57,6 +60,8 @@ struct ClientSession {
     started: bool,
     counts: Counts,
     last: Millis,
+    /// Where it was when it asked last.
+    place: Place,
     /// Answers that their callers have yet to confirm, and some whose time is over, oldest first.
     loans: VecDeque<Loan>,
 }
@@ -242,6 +247,7 @@ impl Suggester {
     pub fn told(&self, params: &Told, now: Millis) -> Result<Confirmed> {
         check_session(Some(&params.client_session))?;
         let mut memory = self.memory.lock();
+        let memory = &mut *memory;
         // A session that is not remembered has nothing to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(Confirmed { told: 0 }) };
         let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
@@ -252,6 +258,7 @@ impl Suggester {
         session.last = now;
         let counts = session.note(told, now);
         memory.hours.add(counts, now);
+        memory.log.confirmed(&params.client_session, &params.ticket, now);
         Ok(confirmed)
     }
 
@@ -262,6 +269,7 @@ impl Suggester {
         if let Some(name) = &params.client_session {
             let mut memory = self.memory.lock();
             let session = memory.session(name, now);
+            session.place = Place::of(&context);
             if params.fresh {
                 session.told = Ids::default();
                 session.failures.clear();
@@ -326,6 +334,15 @@ impl Suggester {
             memory.gone.add(counts);
         }
         memory.hours.add(counts, now);
+        if let Some(session) = &request.client_session {
+            let of = LoggedAnswer { session, event, ticket: ticket.as_deref(), now };
+            for (source, offer) in &merged.chosen {
+                memory.log.add(&of, source, &offer.id, (&offer.name, &offer.line), false);
+            }
+            for (source, change) in &changes {
+                memory.log.add(&of, source, &change.id, (&change.name, &change.line), true);
+            }
+        }
         let told_change =
             |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
         Suggestions {
@@ -342,13 +359,40 @@ impl Suggester {
     /// Counts how a command ended, if one of the offers that say it had been told to the session.
     pub fn ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
+        let memory = &mut *memory;
         let Some(session) = memory.sessions.get_mut(client_session) else { return };
         session.last = now;
         if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
             let counts = Counts { followed: ok.into(), failed: (!ok).into(), ..Counts::default() };
             session.counts.add(counts);
             memory.hours.add(counts, now);
+            memory.log.ended(client_session, source, ids, ok, now);
         }
+    }
+
+    /// What each client session was told lately, and what came of it, the last active one first. Of a line whose id is
+    /// `secret` now in its source nothing is told but the name.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a name that is too long.
+    pub fn client_sessions(
+        &self,
+        asked: &ClientSessions,
+        secret: impl Fn(&str, &str) -> bool,
+    ) -> Result<Vec<ClientSessionTold>> {
+        let only = asked.client_session.as_deref();
+        check_session(only)?;
+        let (_, stats, _) = self.stats();
+        let wanted = stats.into_iter().filter(|stats| only.is_none_or(|only| stats.client_session == only));
+        let memory = self.memory.lock();
+        let told = |stats: SessionStats| {
+            let place = memory.sessions.get(&stats.client_session).map(|session| session.place.clone());
+            let lines = memory.log.of(&stats.client_session);
+            (stats, place.unwrap_or_default(), lines)
+        };
+        let told: Vec<_> = wanted.take(asked.limit()).map(told).collect();
+        drop(memory);
+        Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
     }
 
     /// The outcome of all suggestions; of those to each session, the last active one first; and of each hour.

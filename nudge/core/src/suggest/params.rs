@@ -1,11 +1,12 @@
-//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and `nudge.stats`.
+//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome`, `nudge.stats` and
+//! `nudge.client_sessions`.
 
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::CommandOutcome;
+use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
 use crate::service::Method;
@@ -73,8 +74,17 @@ pub const STATS: Method = Method::new(
 .reads()
 .quick();
 
+/// The row of `nudge.client_sessions`. A server alone has it: what a store of a program's own told, that program knows.
+pub const CLIENT_SESSIONS: Method = Method::new(
+    "nudge.client_sessions",
+    "Client sessions",
+    "What each client session was told lately, line by line, and what came of it.",
+    schema::<ClientSessions>,
+)
+.reads();
+
 /// The moment of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SuggestEvent {
     /// A session begins.
