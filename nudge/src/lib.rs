@@ -49,7 +49,7 @@ mod trash;
 mod ttl;
 mod view;
 
-pub use nudge_core::{context, safety};
+pub use nudge_core::{context, names, safety};
 
 pub use cache::Nudge;
 pub use choice::Match;
@@ -74,8 +74,8 @@ pub use view::View;
 #[doc(no_inline)]
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Confirmed, Counts, Delete, Deleted, Deletion, Deletions,
-    EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported, Limits,
-    Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
+    DigestText, EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported,
+    Limits, Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
     SetHint, SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo,
     Undone, Why, WhyVariant, Whys, methods,
 };

@@ -6,6 +6,7 @@
 //! client session was told, and what came of it (semantics section 10).
 
 mod answer;
+mod digest;
 mod memory;
 mod merge;
 mod params;
@@ -27,9 +28,12 @@ use crate::relevance::Terms;
 use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
+pub use digest::{Digest, DigestText, SuggestTold, digest};
 pub use memory::{Counts, SessionStats, Suggester};
 pub use merge::{Budget, Merged, merge};
-pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
+pub use params::{
+    DIGEST, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told,
+};
 
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::CommandOutcome;
 use crate::context::{Context, ContextSpec};
@@ -32,6 +32,11 @@ pub const SUGGEST: Method = Method::new(
     schema::<Suggest>,
 )
 .inferred();
+
+/// The row of `nudge.digest`.
+pub const DIGEST: Method =
+    Method::new("nudge.digest", "Digest", "What nudge.suggest tells now, as one text for a prompt.", schema::<Suggest>)
+        .inferred();
 
 /// The row of `nudge.told`.
 pub const TOLD: Method = Method::new(
@@ -74,7 +79,7 @@ pub const STATS: Method = Method::new(
 .quick();
 
 /// The moment of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SuggestEvent {
     /// A session begins.
@@ -85,7 +90,7 @@ pub enum SuggestEvent {
     Failure,
 }
 
-/// Params of `nudge.suggest`.
+/// Params of `nudge.suggest` and `nudge.digest`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suggest {
@@ -109,10 +114,11 @@ pub struct Suggest {
     /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
-    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
+    /// Most bytes, 2,000 when absent: of the lines, in `nudge.digest` of the whole text.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown. Absent: no limit; in `nudge.digest`
+    /// 14 at a start, 6 at a prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
@@ -226,6 +232,22 @@ impl Outcome {
 }
 
 impl Suggest {
+    /// Asks at a moment, from nowhere in particular, with the defaults for all other fields.
+    pub fn at(event: SuggestEvent) -> Self {
+        Self {
+            event,
+            context: ContextSpec::default(),
+            prompt: None,
+            command: None,
+            error: None,
+            client_session: None,
+            fresh: false,
+            max_bytes: None,
+            limit: None,
+            confirm_ms: None,
+        }
+    }
+
     /// Checks sizes and ranges.
     pub(super) fn check(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
