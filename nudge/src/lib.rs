@@ -63,7 +63,9 @@ pub use nudge_core::explain::{MatchExplain, Parts};
 pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
-pub use nudge_core::service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
+pub use nudge_core::service::{
+    Caller, ContextUse, Cost, METHODS, Method, MethodInfo, MethodInfos, Service, Services, unknown_method,
+};
 pub use snapshot::Payload;
 pub use source::SOURCE;
 pub use store::Change;

@@ -9,6 +9,10 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::steps::Steps;
 
+mod info;
+
+pub use info::{METHODS, MethodInfo, MethodInfos};
+
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -324,7 +324,7 @@ mod tests {
 
     fn hint(key: &str, value: &str) -> Value {
         let name = format!("api/{key}");
-        json!({"name": name, "line": format!("{name}: {value}"), "more": {"method": "nudge.get_hint"}})
+        json!({"source": "hints", "name": name, "line": format!("{name}: {value}"), "more": {"method": "nudge.get_hint"}})
     }
 
     fn told(suggestions: &[Value], omitted: u64) -> SuggestTold {
