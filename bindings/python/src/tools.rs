@@ -2,10 +2,9 @@
 
 use nudge_client::{ToolAnswer, Tools};
 use pyo3::prelude::*;
-use serde_json::Value;
 
 use crate::context::read;
-use crate::errors::{argument, invalid, raise};
+use crate::errors::{argument, raise};
 use crate::json;
 use crate::store::NativeStore;
 
@@ -67,8 +66,7 @@ impl NativeTools {
         said: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let context = read(py, context)?;
-        let said: Value = serde_json::from_str(&json::write(said)?)
-            .map_err(|_| invalid(py, "What the model said cannot be read as JSON."))?;
+        let said = json::write(said)?;
         let context = &*context;
         let answer = store.0.detached(py, |store| self.0.answer(store, context, &said))?;
         answer.map(|answer| json::parse(py, &answer.to_string())).transpose()

@@ -23,7 +23,8 @@ use crate::store::{Store, raw, unknown_form};
 /// let here = nudge::Context::default();
 /// let asked = json!({"component": "api", "key": "build", "value": "make api"}).to_string();
 /// assert!(!tools.call(&store, &here, "nudge_set_hint", &asked).is_error);
-/// let used = json!({"type": "tool_use", "id": "t1", "name": "nudge_get_hint", "input": {"component": "api", "key": "x"}});
+/// let input = json!({"component": "api", "key": "x"});
+/// let used = json!({"type": "tool_use", "id": "t1", "name": "nudge_get_hint", "input": input}).to_string();
 /// let answer = tools.answer(&store, &here, &used).unwrap();
 /// assert_eq!((&answer["tool_use_id"], &answer["is_error"]), (&json!("t1"), &json!(true)));
 /// # Ok::<(), nudge::Error>(())
@@ -118,29 +119,35 @@ impl Tools {
         }
     }
 
-    /// Answers what a model said, in the provider's own form: a `tool_use` block of Anthropic, a tool call of `OpenAI`'s chat
+    /// Answers what a model said, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of `OpenAI`'s chat
     /// completions, or a `function_call` of its responses. The answer goes into the next request as it is: as content
     /// of a user message, as a message, as an item of the input. `None` for anything else, other people's tools included.
-    pub fn answer(&self, store: &Store, context: &Context, said: &Value) -> Option<Value> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let call = |name: &Value, arguments: &str| {
-            let name = name.as_str().filter(|name| self.by_name.contains_key(*name))?;
-            Some(self.call(store, context, name, arguments))
+    pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
+        let said = wire::members(said).ok()?;
+        let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {
+            let (_, value) = members.iter().find(|(known, _)| known == name)?;
+            serde_json::from_str(value.get()).ok()
         };
-        match said["type"].as_str()? {
+        let call = |name: Option<String>, arguments: &str| {
+            let name = name.filter(|name| self.by_name.contains_key(name))?;
+            Some(self.call(store, context, &name, arguments))
+        };
+        match &*text(&said, "type")? {
             "tool_use" => {
-                let id = text(&said["id"])?;
-                let ToolAnswer { text, is_error } = call(&said["name"], &said["input"].to_string())?;
+                let id = text(&said, "id")?;
+                let input = said.iter().find(|(name, _)| name == "input").map_or("", |(_, input)| input.get());
+                let ToolAnswer { text, is_error } = call(text(&said, "name"), input)?;
                 Some(json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error}))
             }
             "function" => {
-                let (id, function) = (text(&said["id"])?, &said["function"]);
-                let ToolAnswer { text, .. } = call(&function["name"], function["arguments"].as_str()?)?;
+                let id = text(&said, "id")?;
+                let function = wire::members(said.iter().find(|(name, _)| name == "function")?.1.get()).ok()?;
+                let ToolAnswer { text, .. } = call(text(&function, "name"), &text(&function, "arguments")?)?;
                 Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
             }
             "function_call" => {
-                let id = text(&said["call_id"])?;
-                let ToolAnswer { text, .. } = call(&said["name"], said["arguments"].as_str()?)?;
+                let id = text(&said, "call_id")?;
+                let ToolAnswer { text, .. } = call(text(&said, "name"), &text(&said, "arguments")?)?;
                 Some(json!({"type": "function_call_output", "call_id": id, "output": text}))
             }
             _ => None,

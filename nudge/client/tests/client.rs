@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, Remote, RuntimeDir, ServerFile, SessionFile};
+use nudge_client::{Client, GiveUp, Remote, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 

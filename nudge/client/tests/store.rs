@@ -116,7 +116,7 @@ fn a_tool_is_answered_in_the_form_in_which_it_was_used() {
     let store = Store::new(Config::default());
     call(&store, "nudge.set_hint", &json!({"component": "api", "key": "build", "value": "make"}));
     let tools = Tools::of(&store).unwrap();
-    let answer = |said: &serde_json::Value| tools.answer(&store, &Context::default(), said);
+    let answer = |said: &serde_json::Value| tools.answer(&store, &Context::default(), &said.to_string());
     let (name, input) = ("nudge_list_components", json!({}));
     let text = r#"{"components":[{"name":"api","hint_count":1}]}"#;
     assert_eq!(
@@ -131,6 +131,14 @@ fn a_tool_is_answered_in_the_form_in_which_it_was_used() {
         answer(&json!({"type": "function_call", "call_id": "3", "name": name, "arguments": ""})),
         Some(json!({"type": "function_call_output", "call_id": "3", "output": text}))
     );
+    // As it came: the order of keys and the digits of numbers are the model's.
+    let data = r#"{"b":1.50,"a":[1]}"#;
+    let set = format!(
+        r#"{{"type":"tool_use","id":"4","name":"nudge_set_hint","input":{{"component":"a","key":"k","value":{{"type":"json","data":{data}}}}}}}"#
+    );
+    assert_eq!(tools.answer(&store, &Context::default(), &set).unwrap()["is_error"], false);
+    let found = store.get("a", "k", &Context::default()).unwrap().unwrap();
+    assert_eq!(found.text(), r#"{"b":1.5,"a":[1]}"#);
     for other in [
         json!({"type": "text", "text": "hello"}),
         json!({"type": "tool_use", "id": "1", "name": "get_weather", "input": {}}),
