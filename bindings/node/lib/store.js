@@ -4,7 +4,7 @@ const native = require('../native.js')
 const { contextOf, isContext, place, reveal } = require('./context.js')
 const { ask, invalid } = require('./error.js')
 const { freeze, read, write } = require('./json.js')
-const { FIELDS, camel, kindOf, options, optionsOf } = require('./options.js')
+const { FIELDS, camel, fields, kindOf, options, optionsOf } = require('./options.js')
 const { given, namespaces } = require('./sources.js')
 const { Tools } = require('./tools.js')
 
@@ -138,7 +138,7 @@ class Store {
 
   sources() {
     const call = ({ name, context, params: schema }, params) => {
-      const told = given(options(params, Object.keys(schema?.properties ?? {})))
+      const told = given(schema?.properties ? options(params, Object.keys(schema.properties)) : fields(params))
       return context === 'none' ? this.call(name, told) : this.#run(name, told)
     }
     const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in Store.prototype))

@@ -147,7 +147,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
     let spec = if given.is_none() {
         return Ok(Cow::Borrowed(&NOWHERE));
     } else if let Ok(dict) = given.cast::<PyDict>() {
-        for name in dict.keys() {
+        for (name, _) in dict {
             known(&name)?;
         }
         spec(py, |name| dict.get_item(name))?
