@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::near;
 use crate::place::Os;
 use crate::place::glob::Subject;
 use crate::place::repo::Repo;
@@ -67,6 +68,19 @@ impl JsonSchema for ContextSpec {
 }
 
 impl ContextSpec {
+    /// The names of the fields, as JSON has them.
+    pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
+
+    /// Refuses a name that is none of [`FIELDS`](Self::FIELDS). On the wire an unknown field is passed over, as a newer
+    /// caller may know more (semantics section 2); who takes a context from a program of this version asks here first,
+    /// because a misspelt field would be an answer for another place.
+    ///
+    /// # Errors
+    /// `E_INVALID`, with the field that was probably meant.
+    pub fn check_field(name: &str) -> Result<()> {
+        if Self::FIELDS.contains(&name) { Ok(()) } else { Err(near::unknown("context field", name, &Self::FIELDS)) }
+    }
+
     /// Sets the folder; it must be absolute.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
@@ -372,6 +386,17 @@ impl fmt::Debug for Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_field_has_its_name_and_no_other_is_taken() {
+        // What is added to it does not compile here.
+        let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
+        for field in ContextSpec::FIELDS {
+            assert_eq!(ContextSpec::check_field(field), Ok(()));
+        }
+        let refused = ContextSpec::check_field("barnch").unwrap_err();
+        assert_eq!(refused.message(), "There is no context field `barnch`; did you mean `branch`?");
+    }
 
     #[test]
     fn forms() {

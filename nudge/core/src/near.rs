@@ -1,5 +1,9 @@
 //! Did you mean: which of some names is nearest to one that there is not.
 
+use crate::error::Error;
+use crate::safety::secrets::SecretGuard;
+use crate::wire::shorten;
+
 /// Most names that are looked at, so that no store makes it take long.
 const MAX_NAMES: usize = 2000;
 /// Longest name that is compared, in bytes; nobody mistypes a longer one.
@@ -28,6 +32,29 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     ranked.min().map(|(_, name)| name)
 }
 
+/// The refusal of a name that is none of those `known`. `what` is the kind of name, such as `context field`.
+///
+/// A name that looks like a credential is not repeated.
+///
+/// ```
+/// let known = ["cwd", "branch", "files_open"];
+/// let message = |name| nudge_core::near::unknown("context field", name, &known).message().to_owned();
+/// assert_eq!(message("barnch"), "There is no context field `barnch`; did you mean `branch`?");
+/// assert_eq!(message("filesOpen"), "There is no context field `filesOpen`; did you mean `files_open`?");
+/// assert_eq!(message("colour"), "There is no context field `colour`; there are `cwd`, `branch` and `files_open`.");
+/// ```
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    let advice = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("{}.", list(known)),
+    };
+    let told = format!("There is no {what} `{}`; {advice}", shorten(name));
+    match SecretGuard::new().check(None, &told) {
+        None => Error::invalid(told),
+        Some(_) => Error::invalid(format!("There is no such {what}; {advice}")),
+    }
+}
+
 /// A name without case, its words parted by one sign.
 fn fold(name: &str) -> String {
     name.to_lowercase().replace(['_', '.', ' '], "-")
@@ -42,6 +69,16 @@ fn distance(word: &str, name: &str) -> Option<usize> {
     let is_part = chars.min(others) >= MIN_PART_CHARS && (name.contains(word) || word.contains(name));
     // Whoever leaves out a part means a short name sooner than a long one.
     wrong.filter(|wrong| *wrong <= most).or_else(|| is_part.then(|| most + chars.abs_diff(others)))
+}
+
+/// The names there are, in words.
+fn list(known: &[&str]) -> String {
+    let quoted: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => "there are none".into(),
+        Some((only, [])) => format!("the only one is {only}"),
+        Some((last, others)) => format!("there are {} and {last}", others.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +114,39 @@ mod tests {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
         assert_eq!(nearest(&long, [&long[1..]]), None);
         assert_eq!(nearest("bb", ["ab", "cb"]), Some("ab"));
+    }
+
+    #[test]
+    fn what_was_probably_meant_is_named() {
+        const KNOWN: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
+        for (given, meant) in [
+            ("barnch", Some("branch")),
+            ("Branch", Some("branch")),
+            ("brnch", Some("branch")),
+            ("filesOpen", Some("files_open")),
+            ("files-open", Some("files_open")),
+            ("cdw", Some("cwd")),
+            ("repos", Some("repo")),
+            ("path", None),
+            ("x", None),
+            ("", None),
+            ("directory", None),
+        ] {
+            assert_eq!(nearest(given, KNOWN), meant, "{given}");
+        }
+        assert_eq!(
+            unknown("option", "all_of_it", &["all"]).message(),
+            "There is no option `all_of_it`; the only one is `all`."
+        );
+        assert_eq!(unknown("option", "x", &[]).message(), "There is no option `x`; there are none.");
+    }
+
+    #[test]
+    fn a_name_that_may_be_a_secret_is_not_repeated() {
+        let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+        let refused = unknown("context field", &key, &["cwd"]);
+        assert_eq!(refused.message(), "There is no such context field; the only one is `cwd`.");
+        assert!(unknown("context field", "a\nb", &["cwd"]).message().starts_with("There is no context field `ab`;"));
+        assert!(unknown("context field", &"x".repeat(1 << 20), &["cwd"]).message().len() < 500);
     }
 }

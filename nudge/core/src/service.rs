@@ -10,6 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::near::nearest;
 use crate::steps::Steps;
 
+mod info;
+
+pub use info::{METHODS, MethodInfo, MethodInfos};
+
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

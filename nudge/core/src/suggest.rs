@@ -7,6 +7,7 @@
 
 mod answer;
 mod counts;
+mod digest;
 mod memory;
 mod merge;
 mod params;
@@ -30,11 +31,12 @@ use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_
 
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
 pub use counts::{Counts, HourStats, SessionStats};
+pub use digest::{Digest, DigestText, SuggestTold, digest};
 pub use memory::Suggester;
 pub use merge::{Budget, Merged, merge};
 pub use params::{
-    CLIENT_SESSIONS, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD,
-    Told,
+    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent,
+    TOLD, Told,
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 

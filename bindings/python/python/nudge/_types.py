@@ -281,6 +281,16 @@ class SuggestResult(TypedDict):
     ticket: NotRequired[str]
 
 
+class DigestResult(TypedDict):
+    """The text for a prompt, `""` when there is nothing to tell; the rest is as of `SuggestResult`."""
+
+    text: str
+    omitted: int
+    late: NotRequired[list[str]]
+    started: bool
+    ticket: NotRequired[str]
+
+
 class ToldResult(TypedDict):
     """How many suggestions count as told by this confirmation."""
 

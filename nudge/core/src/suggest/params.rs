@@ -34,6 +34,11 @@ pub const SUGGEST: Method = Method::new(
 )
 .inferred();
 
+/// The row of `nudge.digest`.
+pub const DIGEST: Method =
+    Method::new("nudge.digest", "Digest", "What nudge.suggest tells now, as one text for a prompt.", schema::<Suggest>)
+        .inferred();
+
 /// The row of `nudge.told`.
 pub const TOLD: Method = Method::new(
     "nudge.told",
@@ -95,7 +100,7 @@ pub enum SuggestEvent {
     Failure,
 }
 
-/// Params of `nudge.suggest`.
+/// Params of `nudge.suggest` and `nudge.digest`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suggest {
@@ -119,10 +124,11 @@ pub struct Suggest {
     /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
-    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
+    /// Most bytes, 2,000 when absent: of the lines, in `nudge.digest` of the whole text.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown. Absent: no limit; in `nudge.digest`
+    /// 14 at a start, 6 at a prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
@@ -236,6 +242,22 @@ impl Outcome {
 }
 
 impl Suggest {
+    /// Asks at a moment, from nowhere in particular, with the defaults for all other fields.
+    pub fn at(event: SuggestEvent) -> Self {
+        Self {
+            event,
+            context: ContextSpec::default(),
+            prompt: None,
+            command: None,
+            error: None,
+            client_session: None,
+            fresh: false,
+            max_bytes: None,
+            limit: None,
+            confirm_ms: None,
+        }
+    }
+
     /// Checks sizes and ranges.
     pub(super) fn check(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
