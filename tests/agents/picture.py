@@ -129,7 +129,7 @@ def drawn(rows: list[tuple[str, str]]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">\n'
         f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>\n'
-        f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14" xml:space="preserve">\n'
+        f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14" style="white-space:pre">\n'
         f"{texts}\n</g>\n</svg>\n"
     )
 
