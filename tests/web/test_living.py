@@ -107,8 +107,17 @@ class Living(Web):
         self.nudge("set", "new", "one", "x")
         expect(page.get_by_role("option")).to_have_count(5)
         self.assertEqual(page.evaluate("document.activeElement.dataset.focus"), focused)
-        # From the top by Tab alone, every stop has a name.
-        page.evaluate("document.activeElement.blur()")
+        # From the top by Tab alone: past the head, if one likes, and every stop has a name.
+        page.reload()
+        expect(page.get_by_role("option")).to_have_count(5)
+        page.evaluate("window.before = true")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to what is known")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#main")).to_be_focused()
+        self.assertTrue(page.evaluate("window.before"), "that is no reason to load it anew")
+        page.reload()
+        expect(page.locator("#live-text")).to_have_text("Live")
         names = []
         for _ in range(14):
             page.keyboard.press("Tab")

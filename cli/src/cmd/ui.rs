@@ -4,7 +4,7 @@ mod open;
 
 use std::io::IsTerminal as _;
 
-use nudge::{ContextUse, EnvNames, Error, ErrorKind, Result};
+use nudge::{ContextUse, EnvNames, ErrorKind, Result};
 use nudge_client::process_cwd;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,6 +13,10 @@ use super::{CommandOutput, RunningSession, json, parsed_as, reworded, tell};
 use crate::args::{Global, Ui};
 use crate::running::given;
 use crate::server::page::OPEN_PAGE;
+
+const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
+const OLDER: &str =
+    "The server that runs is of an older version, without a page; end it with `nudge stop`, and start this one.";
 
 /// The part of the result that is opened.
 #[derive(Deserialize)]
@@ -24,9 +28,8 @@ struct Opened {
 /// Prints the address of the page, and opens it where a person sits.
 pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global).map_err(|error| {
-        let no_server = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
         // Whatever else is wrong is told as it is.
-        if error.message().starts_with("No Nudge server is running") { reworded(&error, no_server) } else { error }
+        if error.message().starts_with("No Nudge server is running") { reworded(&error, NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
     params.insert("context".into(), Value::Object(given(&args.here)));
@@ -35,10 +38,7 @@ pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
     session.learn(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
     let opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::UnknownMethod => Error::new(
-            ErrorKind::Quota,
-            "The server that runs is of an older version, without a page; end it with `nudge stop`, and start this one.",
-        ),
+        ErrorKind::UnknownMethod => reworded(&error, OLDER),
         _ => error,
     })?;
     let Opened { url, expires_s } = parsed_as(&opened)?;

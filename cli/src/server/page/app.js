@@ -159,7 +159,7 @@ for (const tab of document.querySelectorAll('nav [data-view]')) tab.addEventList
 addEventListener('nudge-loaded', () => draw().catch(failed))
 addEventListener('unhandledrejection', event => failed(event.reason))
 // A new address was opened in this tab.
-addEventListener('hashchange', () => location.reload())
+addEventListener('hashchange', () => location.hash.startsWith('#code=') && location.reload())
 
 let heardAt = Date.now()
 
@@ -188,7 +188,7 @@ function silent() {
 async function begin() {
   const shown = /^#code=([0-9a-f]{1,200})$/.exec(location.hash)
   // Nobody finds it in the history.
-  if (location.hash) history.replaceState(null, '', location.pathname)
+  if (shown) history.replaceState(null, '', location.pathname)
   if (shown) {
     try {
       await enter(shown[1])
