@@ -76,8 +76,10 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
 
 /// A connection to the session of `dir`, for which nothing looks at the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
-    waiting::detached(py, || Store::connect_giving_up(Some(dir), name, Some(waiting::give_up())))?
-        .map_err(|error| raise(py, &error))
+    // With the interpreter's lock, under which alone Python changes its environment.
+    let store = Store::unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
+    waiting::detached(py, || store.open())?.map_err(|error| raise(py, &error))?;
+    Ok(store)
 }
 
 impl SessionLink {

@@ -43,7 +43,7 @@ impl Remote {
     /// # Errors
     /// `E_UNAVAILABLE` when none runs or it does not answer.
     pub fn connect(dir: &RuntimeDir) -> Result<Self> {
-        Self::open(Client::new(dir, NAME), None)
+        Self::connect_giving_up(dir, None)
     }
 
     /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call.
@@ -51,7 +51,31 @@ impl Remote {
     /// # Errors
     /// As [`connect`](Self::connect), and as [`GiveUp`] says.
     pub fn connect_giving_up(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
-        Self::open(Client::new(dir, NAME), give_up)
+        let remote = Self::of(dir, give_up)?;
+        remote.open()?;
+        Ok(remote)
+    }
+
+    /// Makes one that has not looked for its server; [`open`](Self::open) does. Here, and nowhere else, the environment
+    /// is read (by tokio, for a switch of its own), which other languages must not change meanwhile.
+    pub(crate) fn unconnected(client: Client, give_up: Option<GiveUp>) -> Result<Self> {
+        let runtime = runtime()
+            .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
+        Ok(Self { client, runtime: Some(runtime), give_up })
+    }
+
+    /// A client of `dir` that has not looked for its server.
+    pub(crate) fn of(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
+        Self::unconnected(Client::new(dir, NAME), give_up)
+    }
+
+    /// Opens the first connection.
+    pub(crate) fn open(&self) -> Result<()> {
+        wait(self.runtime()?, self.give_up.as_ref(), self.client.connect())
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        self.runtime.as_ref().ok_or_else(|| unavailable("The client is closed; open a new one."))
     }
 
     /// As [`connect`](Self::connect), over TCP alone.
@@ -61,14 +85,9 @@ impl Remote {
     pub fn connect_by_port(dir: &RuntimeDir) -> Result<Self> {
         let mut client = Client::new(dir, NAME);
         client.use_port();
-        Self::open(client, None)
-    }
-
-    fn open(client: Client, give_up: Option<GiveUp>) -> Result<Self> {
-        let runtime = runtime()
-            .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
-        wait(&runtime, give_up.as_ref(), client.connect())?;
-        Ok(Self { client, runtime: Some(runtime), give_up })
+        let remote = Self::unconnected(client, None)?;
+        remote.open()?;
+        Ok(remote)
     }
 
     /// Sets the caller's name, recorded for `nudge.deletions`.
@@ -135,8 +154,7 @@ impl Service for Remote {
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let runtime = self.runtime.as_ref().ok_or_else(|| unavailable("The client is closed; open a new one."))?;
-        wait(runtime, self.give_up.as_ref(), self.client.call(caller, method, params))
+        wait(self.runtime()?, self.give_up.as_ref(), self.client.call(caller, method, params))
     }
 }
 

@@ -77,19 +77,34 @@ impl Store {
     /// # Errors
     /// `E_UNAVAILABLE` when no `nudge serve` runs there.
     pub fn connect(runtime_dir: Option<&Path>, name: &str) -> Result<Self> {
-        Self::connect_giving_up(runtime_dir, name, None)
+        let store = Self::unconnected(runtime_dir, name, None)?;
+        store.open()?;
+        Ok(store)
     }
 
-    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call.
+    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call; the connection is not open
+    /// yet. Here, and in no later call, the environment is read (by tokio, for a switch of its own): other languages must
+    /// not change theirs meanwhile.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
-    pub fn connect_giving_up(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
+    /// `E_UNAVAILABLE` when no runtime directory is there.
+    pub fn unconnected(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
         let dir = RuntimeDir::open(runtime_dir)?;
-        let remote = Remote::connect_giving_up(&dir, give_up.clone())?.named(name);
+        let remote = Remote::of(&dir, give_up.clone())?.named(name);
         let remote = Mutex::new((std::process::id(), Arc::new(remote)));
         let link = SessionLink { dir, name: name.into(), give_up, remote, env: Mutex::default() };
         Ok(Self(StoreKind::Session(Box::new(link))))
+    }
+
+    /// Opens the first connection to a session, ahead of the first call.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
+    pub fn open(&self) -> Result<()> {
+        match &self.0 {
+            StoreKind::Own { .. } => Ok(()),
+            StoreKind::Session(session) => session.remote()?.open(),
+        }
     }
 
     /// Returns the store of this process; `None` for a session.
