@@ -77,8 +77,9 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
         json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": format!("how do I {} {}?", KEY.1, KEY.0)});
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
+        // As many as fit beside the one that is asked for.
         let payload =
-            data::store(&data::seeds(scale.small)).export(&Export::default()).expect("the whole store").payload;
+            data::store(&data::seeds(scale.small - 1)).export(&Export::default()).expect("the whole store").payload;
         server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload, "mode": "replace"})));
         assert!(server.mcp.receive().contains("imported"), "the store is filled");
         let hint = json!({"component": KEY.0, "key": KEY.1, "value": VALUE, "meta": {"tags": [KEY.1]}});
