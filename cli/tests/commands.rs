@@ -156,6 +156,27 @@ fn an_empty_flag_means_unknown() {
 }
 
 #[test]
+fn a_relative_glob_begins_where_the_command_stands() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    // A name that would be a glob itself.
+    let folder = home.path().join("a[1]");
+    std::fs::create_dir_all(folder.join("src/deep")).unwrap();
+    let shell = Shell { runtime: &serve.runtime, folder: &folder };
+    shell.ok(&["set", "api", "k", "v", "--scope-cwd-glob", "./src/**"]);
+    let inside = folder.join("src/deep");
+    let at =
+        |cwd: &Path| shell.command(&["get", "api", "k", "--value", "--cwd", cwd.to_str().unwrap()]).output().unwrap();
+    assert_eq!(at(&inside).stdout, b"v\n");
+    assert!(!at(&folder).status.success() && !at(Path::new("/src/deep")).status.success());
+    let (code, sentence) = shell.fails(&["set", "api", "k", "v", "--scope-cwd-glob", "{src,lib}/**"]);
+    assert!(
+        code == 4 && sentence.contains("`--scope-cwd-glob` pattern matches no absolute folder"),
+        "{code} {sentence}"
+    );
+}
+
+#[test]
 fn values_and_params_come_from_stdin() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use nudge_client::process_cwd;
-use nudge_core::place::glob::is_drive;
+use nudge_core::place::glob::{collapse, has_parent_segment, is_drive, is_relative};
 
 use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
 use crate::args::{Global, Set, ValueKind, split_globs};
@@ -182,9 +182,21 @@ fn absolute(text: String) -> Result<String> {
     path.into_os_string().into_string().map_err(|_| Error::invalid("The path is not UTF-8; write an absolute one."))
 }
 
+/// A pattern of folders, as it begins where the command stands: no absolute folder is one of `src/**`. Where alternatives
+/// come first, the library says what is wrong.
+fn from_here(pattern: String) -> String {
+    let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
+    match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {
+        Some(cwd) if is_plain && !has_parent_segment(&pattern) => {
+            collapse(&format!("{}/{pattern}", reach::literal(cwd.trim_end_matches('/'))))
+        }
+        _ => pattern,
+    }
+}
+
 fn meta(args: &Set) -> Map<String, Value> {
     let mut scope = Map::new();
-    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob));
+    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob).into_iter().map(from_here).collect::<Vec<_>>());
     add(&mut scope, "repo", args.scope_repo.clone());
     add(&mut scope, "branch", split_globs(&args.scope_branch));
     add(&mut scope, "os", args.scope_os.clone());
