@@ -7,7 +7,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`error`], [`clock`], [`wire`], [`near`] | refusals, time, the rules of JSON at every edge, names that were misspelt |
+//! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
 //! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
