@@ -4,11 +4,15 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::tables::{self, ago, table};
+use super::table::{Cells, Column, cut, fitting, whole};
+use super::tables::{self, ago};
 use super::{FAINT, GOOD, STRONG, list, plural, styled, text, visible};
 
 /// Columns of the longest bar.
 const BAR: u64 = 20;
+
+/// What `stats` counts. Bytes matter least.
+const COUNTS: [Column<'static>; 4] = [whole("TOLD", 0), whole("FOLLOWED", 1), whole("FAILED", 1), whole("BYTES", 3)];
 
 /// Members of a `nudge.status` that are told in sentences.
 const TOLD: [&str; 14] = [
@@ -107,23 +111,26 @@ pub fn stats(result: &Value) -> String {
         return out + &styled(FAINT, "No agent was told anything yet; `nudge init` puts the hooks in.") + "\n";
     }
     let most = list("hours").iter().map(|hour| count(hour, "suggestions")).max().unwrap_or_default();
-    let hour = |row: &Value| -> Vec<String> {
+    let hour = |row: &Value| -> Cells {
         let told = count(row, "suggestions");
-        [ago(&row["since"]), format!("{:<20} {told}", bar(told, most))].into_iter().chain(counts(row)).collect()
+        let bar = format!("{:<20} {told}", bar(told, most));
+        ([ago(&row["since"]), bar].into_iter().chain(counts(row)).collect(), false)
     };
     let hours: Vec<_> = list("hours").iter().map(hour).collect();
     if !hours.is_empty() {
         out.push('\n');
-        out += &table(&["HOUR", "TOLD", "FOLLOWED", "FAILED", "BYTES"], hours);
+        let [told, followed, failed, bytes] = COUNTS;
+        out += &fitting(&[whole("HOUR", 0), told, followed, failed, bytes], hours);
     }
-    let session = |row: &Value| -> Vec<String> {
+    let session = |row: &Value| -> Cells {
         let who = tables::one_line(row["client_session"].as_str().unwrap_or_default());
-        [who, ago(&row["last_active"]), text(&row["suggestions"])].into_iter().chain(counts(row)).collect()
+        ([who, ago(&row["last_active"]), text(&row["suggestions"])].into_iter().chain(counts(row)).collect(), false)
     };
     let mut rows: Vec<_> = list("sessions").iter().map(session).collect();
-    rows.push(["all".into(), String::new(), told.to_string()].into_iter().chain(counts(result)).collect());
+    rows.push((["all".into(), String::new(), told.to_string()].into_iter().chain(counts(result)).collect(), false));
     out.push('\n');
-    out += &table(&["SESSION", "ACTIVE", "TOLD", "FOLLOWED", "FAILED", "BYTES"], rows);
+    let [told, followed, failed, bytes] = COUNTS;
+    out += &fitting(&[cut("SESSION", 8, 0), whole("ACTIVE", 2), told, followed, failed, bytes], rows);
     out
 }
 
