@@ -21,12 +21,6 @@ pub(super) fn one_line(text: &str) -> String {
     if cut { format!("{line}…") } else { line }
 }
 
-/// Prints columns that are all shown whole, under a bold head.
-pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let columns: Vec<_> = head.iter().map(|head| whole(head, 0)).collect();
-    fitting(&columns, rows.into_iter().map(|row| (row, false)).collect())
-}
-
 /// The output of `ls`.
 pub fn components(result: &Value) -> String {
     let row = |row: &Value| (vec![text(&row["name"]), text(&row["hint_count"])], false);
