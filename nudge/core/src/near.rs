@@ -135,8 +135,8 @@ mod tests {
             assert_eq!(nearest(given, KNOWN), meant, "{given}");
         }
         assert_eq!(
-            unknown("option", "all_of_it", &["all"]).message(),
-            "There is no option `all_of_it`; the only one is `all`."
+            unknown("option", "limit", &["all"]).message(),
+            "There is no option `limit`; the only one is `all`."
         );
         assert_eq!(unknown("option", "x", &[]).message(), "There is no option `x`; there are none.");
     }
