@@ -206,7 +206,8 @@ they stand."
 Examples:
   nudge config
   nudge config --json
-Settings stand in the file that it names, in the environment, or in flags of `nudge serve`, which counts last.")]
+Settings stand in the file that it names, in the environment, or in flags of `nudge serve`: flags count first,
+then the environment, then the file.")]
     Config,
     /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]

@@ -130,7 +130,11 @@ pub fn stored(result: &Value) -> String {
     if let Some(path) = hint["value"]["abs"].as_str() {
         let _ = writeln!(out, "  path: {}", visible(path));
     }
-    let end = time::end(hint).unwrap_or_else(|| "the session ends".into());
+    let end = match time::end(hint) {
+        Some(end) => end,
+        None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
+        None => "the session ends".into(),
+    };
     // What limited the hint to a repository says so itself.
     let _ = match result["reach"].as_str() {
         Some(told) => writeln!(out, "  {}\n  until {end}", visible(told)),

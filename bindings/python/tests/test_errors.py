@@ -36,7 +36,7 @@ def test_they_are_shown_as_they_are_imported() -> None:
     with pytest.raises(nudge.InvalidError) as caught:
         nudge.Context(cwd="relative")
     last = traceback.format_exception_only(caught.value)[-1]
-    assert last == "nudge.InvalidError: context.cwd must be an absolute folder without `..`.\n"
+    assert last == "nudge.InvalidError: `context.cwd` must be an absolute folder without `..`.\n"
     for name in nudge.__all__:
         thing = getattr(nudge, name)
         if inspect.isclass(thing) and not is_typeddict(thing):

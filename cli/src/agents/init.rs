@@ -88,7 +88,8 @@ pub fn run(args: &Init) -> Result<String> {
         match carry_out(client, allow, &here, &mut record) {
             Ok(()) if !entries && !allow => {}
             Ok(()) => {
-                let _ = writeln!(done, "{}: ready; restart it", client.title);
+                let what = if args.project { "written for all who work here" } else { "ready; restart it" };
+                let _ = writeln!(done, "{}: {what}", client.title);
                 ready.push(client.title);
             }
             Err(error) => broken.push(named(client, &error)),
@@ -110,7 +111,10 @@ pub fn run(args: &Init) -> Result<String> {
     if done.contains("Codex") {
         done += "Codex asks once whether it may run the hooks.\n";
     }
-    if let Some(client) = ready.first() {
+    if args.project && !ready.is_empty() {
+        done += "Each of them needs `nudge` in PATH and is asked by the client whether it may start; what it may do and\n\
+                 whether hints are kept is their own: `nudge init`.\n";
+    } else if let Some(client) = ready.first() {
         done += &one_thing_to_try(client, keeps);
     }
     refused_or(&broken, done)

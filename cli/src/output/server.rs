@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::table::{Cells, Column, cut, fitting, whole};
 use super::tables::{self, ago};
+use super::time;
 use super::{FAINT, GOOD, STRONG, list, plural, styled, text, visible};
 
 /// Columns of the longest bar.
@@ -108,19 +109,25 @@ pub fn stats(result: &Value) -> String {
     let told = count(result, "suggestions");
     let list = |name: &str| result[name].as_array().map(Vec::as_slice).unwrap_or_default();
     if told == 0 && list("sessions").is_empty() {
-        return out + &styled(FAINT, "No agent was told anything yet; `nudge init` puts the hooks in.") + "\n";
+        return out
+            + &styled(
+                FAINT,
+                "This server has told no agent anything yet; `nudge doctor` says whether the hooks are in.",
+            )
+            + "\n";
     }
     let most = list("hours").iter().map(|hour| count(hour, "suggestions")).max().unwrap_or_default();
     let hour = |row: &Value| -> Cells {
         let told = count(row, "suggestions");
-        let bar = format!("{:<20} {told}", bar(told, most));
-        ([ago(&row["since"]), bar].into_iter().chain(counts(row)).collect(), false)
+        let since = row["since"].as_str().and_then(nudge::parse_time).map(time::local).unwrap_or_default();
+        // The number first: the bar is what is cut where there is little room.
+        ([since, format!("{told:<4} {}", bar(told, most))].into_iter().chain(counts(row)).collect(), false)
     };
     let hours: Vec<_> = list("hours").iter().map(hour).collect();
     if !hours.is_empty() {
         out.push('\n');
-        let [told, followed, failed, bytes] = COUNTS;
-        out += &fitting(&[whole("HOUR", 0), told, followed, failed, bytes], hours);
+        let [_, followed, failed, bytes] = COUNTS;
+        out += &fitting(&[whole("HOUR FROM", 0), cut("TOLD", 5, 0), followed, failed, bytes], hours);
     }
     let session = |row: &Value| -> Cells {
         let who = tables::one_line(row["client_session"].as_str().unwrap_or_default());
@@ -195,8 +202,11 @@ mod tests {
             "hours": [with(json!({"since": "2020-01-01T00:00:00Z"}))],
         }));
         let said = plain(&stats(&result));
-        assert!(said.contains("████████████████████ 2  1         0       80\n"), "{said}");
+        assert!(said.contains("2    ████████████████████  1         0       80\n"), "{said}");
         let none = plain(&stats(&json!({"hints": 1, "hits": 2, "suggestions": 0, "sessions": [], "hours": []})));
-        assert_eq!(none, "1 hint, 2 hits\nNo agent was told anything yet; `nudge init` puts the hooks in.\n");
+        assert_eq!(
+            none,
+            "1 hint, 2 hits\nThis server has told no agent anything yet; `nudge doctor` says whether the hooks are in.\n"
+        );
     }
 }

@@ -28,8 +28,12 @@ pub fn now() -> Millis {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// The time at which a hint expires; `None` for one that lives as long as the session.
+/// The time at which a hint expires; `None` for one that lives as long as the session. A secret may have a time, too, but
+/// it is not kept for the next session, so that it is not told as if it lasted that long.
 pub fn expires_at(hint: &Value) -> Option<Millis> {
+    if hint["meta"]["sensitivity"] == "secret" {
+        return None;
+    }
     let ttl: Ttl = hint["meta"]["ttl"].as_str()?.parse().ok()?;
     nudge::parse_time(hint["updated_at"].as_str()?)?.checked_add(ttl.millis()?)
 }

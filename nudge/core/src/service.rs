@@ -339,7 +339,10 @@ impl Service for Services {
 pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
     let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
     let asked = name.strip_prefix("nudge.").unwrap_or(name);
-    let message = match nearest(asked, methods.iter().map(|method| bare(method.name))) {
+    let names = || methods.iter().map(|method| bare(method.name));
+    // Who leaves the prefix out means just that one.
+    let meant = names().find(|name| *name == asked).or_else(|| nearest(asked, names()));
+    let message = match meant {
         Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
         None => "There is no such method; `nudge.methods` lists them.".to_owned(),
     };
