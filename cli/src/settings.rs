@@ -376,7 +376,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (file, says) in [
-            ("max_hint = 7", "`max_hint`"),
+            ("max_hint = 7", "config.toml sets `max_hint`, which is no setting; did you mean `max_hints`?"),
+            ("colour = 7", "correct it, or take it out."),
             ("max_hints = 'many'", "max_hints in config.toml"),
             ("max_hints = -1", "max_hints in config.toml"),
             ("hook = 5", "`hook`"),

@@ -113,5 +113,8 @@ mod tests {
         let hint = |ttl: &str| json!({"meta": {"ttl": ttl}, "updated_at": "2026-01-01T00:00:00.000Z"});
         assert_eq!(expires_at(&hint("PT2H")), nudge::parse_time("2026-01-01T02:00:00Z"));
         assert_eq!(expires_at(&hint("session")), None);
+        let mut secret = hint("P30D");
+        secret["meta"]["sensitivity"] = "secret".into();
+        assert_eq!(expires_at(&secret), None, "it is not there the next time");
     }
 }
