@@ -221,8 +221,13 @@ pub fn stopped(result: &Value) -> String {
 /// The output of `import`.
 pub fn imported(result: &Value) -> String {
     let imported = result["imported"].as_u64().unwrap_or_default();
-    let mut out =
-        format!("{} imported {}, skipped {}\n", styled(GOOD, "✔"), plural(imported, "hint"), result["skipped"]);
+    let is_empty = imported == 0 && result["skipped"] == 0 && result["errors"].as_array().is_none_or(Vec::is_empty);
+    let mark = if is_empty { styled(BAD, "!") } else { styled(GOOD, "✔") };
+    let mut out = format!("{mark} imported {}, skipped {}\n", plural(imported, "hint"), result["skipped"]);
+    if is_empty {
+        let form = r#"{"components": {"api": {"hints": {"build": "make"}}}}"#;
+        let _ = writeln!(out, "  there are no hints in it; the form is {form}");
+    }
     if let Some(removed) = result["removed"].as_u64() {
         let _ = writeln!(
             out,

@@ -270,7 +270,7 @@ pub struct Bump {
     #[command(flatten)]
     pub name: Name,
     /// How many uses to add (default 1).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub delta: Option<u64>,
     /// This variant, whatever the context; an empty one is the one without a scope.
     #[arg(long)]

@@ -44,9 +44,9 @@ pub fn hints(result: &Value, reveal: bool) -> String {
 
 /// The columns of a list of hints. Where there is no room for all, use goes first, then age, then the variant's name.
 const COLUMNS: [Column<'_>; 9] = [
-    cut("COMPONENT", 12, 0),
-    cut("KEY", 12, 0),
-    cut("VALUE", 28, 0),
+    cut("COMPONENT", 16, 0),
+    cut("KEY", 24, 0),
+    cut("VALUE", 12, 0),
     whole("HERE", 1),
     cut("SCOPE", 14, 3),
     whole("EXPIRES", 2),

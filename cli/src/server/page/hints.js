@@ -185,7 +185,7 @@ function parts(variant, why, first, told) {
   return [
     el('div', {class: 'head'}, el('h2', {class: 'title'}, text(hint.component), '/', el('b', {}, text(hint.key))), actions),
     isSecret(hint)
-      ? el('p', {class: 'secret'}, 'The value is a secret and is not shown here; ', code('nudge get --reveal'), ' shows it.')
+      ? el('p', {class: 'secret'}, 'The value is a secret and is not shown here; ', code(`nudge get ${hint.component} ${hint.key} --reveal`), ' shows it.')
       : block(valueText(hint.value), {'aria-label': 'Value'}),
     hint.meta.reason && el('p', {class: 'reason'}, text(hint.meta.reason)),
     fitSection(conditions, explain, why, first),
