@@ -46,7 +46,7 @@ pub fn hints(result: &Value, reveal: bool) -> String {
 const COLUMNS: [Column<'_>; 9] = [
     cut("COMPONENT", 16, 0),
     cut("KEY", 24, 0),
-    cut("VALUE", 12, 0),
+    cut("VALUE", 28, 0),
     whole("HERE", 1),
     cut("SCOPE", 14, 3),
     whole("EXPIRES", 2),
