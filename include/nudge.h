@@ -128,6 +128,10 @@ typedef enum nudge_shell {
   NUDGE_SHELL_POWERSHELL = 3,
   // cmd.
   NUDGE_SHELL_CMD = 4,
+  // zsh.
+  NUDGE_SHELL_ZSH = 5,
+  // fish.
+  NUDGE_SHELL_FISH = 6,
 } nudge_shell;
 
 // Who a hint comes from.

@@ -1,12 +1,14 @@
-// Builds the native half as a release and puts it here, under the name that native.js looks for.
+// Builds the native half and puts it here, under the name that native.js looks for: as a release, or with --debug as
+// quickly as it can be had.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, renameSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
+const profile = process.argv.includes('--debug') ? [] : ['--release']
 const cargo = spawnSync(
   'cargo',
-  ['build', '--release', '--locked', '--package', 'nudge-node', '--message-format', 'json-render-diagnostics'],
+  ['build', ...profile, '--locked', '--package', 'nudge-node', '--message-format', 'json-render-diagnostics'],
   { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], maxBuffer: 1 << 28 }
 )
 if (cargo.error) throw new Error('Rust is needed to build nudge-hints; install it from https://rustup.rs', { cause: cargo.error })

@@ -1,366 +1,60 @@
 /// <reference lib="esnext.disposable" />
 import type { Sources } from './sources.js'
+import type {
+  AnthropicTool,
+  ContextLike,
+  ContextSpec,
+  Deletion,
+  DigestOptions,
+  EnvNamesParams,
+  ErrorCode,
+  Hint,
+  ImportMode,
+  Json,
+  Match,
+  MatchExplain,
+  Method,
+  Omitted,
+  OpenAiTool,
+  Options,
+  Os,
+  OutcomeParams,
+  QueryParams,
+  RecallOptions,
+  ResponsesTool,
+  Row,
+  SetOptions,
+  StoreOptions,
+  SuggestEvent,
+  SuggestParams,
+  Suggestion,
+  ToolAnswer,
+  ToolResult,
+  ToolUse,
+  Value
+} from './types.js'
 
 // Of the methods of each source; generated.
 export type * from './sources.js'
-
-/** Anything JSON can hold. */
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
-
-/**
- * What a store says no with, as `code` of a {@link NudgeError}:
- * `E_INVALID` a wrong type, size or range; `E_SCOPE_INVALID` an illegal glob or path; `E_SECRET_REJECTED`
- * the secret guard; `E_NOT_FOUND`; `E_CONFLICT` another version is stored; `E_QUOTA` a limit is reached;
- * `E_UNAVAILABLE` no session runs, or the store is closed; `E_UNKNOWN_METHOD`.
- */
-export type ErrorCode =
-  | 'E_NOT_FOUND'
-  | 'E_INVALID'
-  | 'E_CONFLICT'
-  | 'E_SECRET_REJECTED'
-  | 'E_SCOPE_INVALID'
-  | 'E_QUOTA'
-  | 'E_UNAVAILABLE'
-  | 'E_UNKNOWN_METHOD'
-
-/** A method of the table, for {@link Store.call}. */
-export type Method =
-  | 'nudge.get_hint'
-  | 'nudge.query'
-  | 'nudge.set_hint'
-  | 'nudge.bump'
-  | 'nudge.delete_hint'
-  | 'nudge.list_components'
-  | 'nudge.export'
-  | 'nudge.import'
-  | 'nudge.suggest'
-  | 'nudge.told'
-  | 'nudge.recall'
-  | 'nudge.outcome'
-  | 'nudge.env_names'
-  | 'nudge.why'
-  | 'nudge.deletions'
-  | 'nudge.undo'
-  | 'nudge.stats'
-  | 'nudge.status'
-
-/** Operating systems as results name them. */
-export type Os = 'linux' | 'darwin' | 'windows'
-/** Operating systems as contexts, scopes and paths may name them: `macos` is `darwin`, `win32` is `windows`. */
-export type OsName = Os | 'macos' | 'win32'
-
-/** What a hint holds, at most 64 KiB of text. A plain string is the commonest. */
-export type Value =
-  | string
-  | { readonly type: 'command'; readonly cmd: string; readonly shell?: Shell }
-  /** Results have {@link Os} alone. */
-  | { readonly type: 'path'; readonly abs: string; readonly os?: readonly OsName[] }
-  | {
-      readonly type: 'template'
-      readonly format: TemplateFormat
-      readonly body: string
-      readonly defaults?: { readonly [name: string]: string }
-    }
-  | { readonly type: 'json'; readonly data: Json }
-
-/** One string, or several of which any fits. */
-export type OneOrMore = string | readonly string[]
-
-/** Where a hint applies; every field that is given must fit. At most 16 patterns a field, 512 bytes each. */
-export interface Scope {
-  /** Folders: `*` and `?` stay within a segment, `dir/**` is `dir` and all below. */
-  readonly cwd_glob?: OneOrMore | null
-  /** `host/org/repo`, `org/repo` for any host, or a URL. */
-  readonly repo?: OneOrMore | null
-  /** Branches, as globs. */
-  readonly branch?: OneOrMore | null
-  readonly os?: OsName | readonly OsName[] | null
-  /** Variables that must be set. */
-  readonly env_required?: OneOrMore | null
-  /** Variables that must have one of these values. */
-  readonly env_match?: { readonly [name: string]: OneOrMore } | null
-}
-
-/** Where a caller stands; a condition whose field is missing does not fit. */
-export interface ContextSpec {
-  /** Absolute folder, at most 4 KiB. */
-  readonly cwd?: string | null
-  /** The repository's URL, `host/org/repo` or `org/repo`. */
-  readonly repo?: string | null
-  readonly branch?: string | null
-  readonly os?: OsName | null
-  /** At most 256 variables of 32 KiB; those that scopes mention are enough. */
-  readonly env?: { readonly [name: string]: string | null | undefined } | null
-  /** At most 256 paths; hints of a component that one of them lies in score higher. */
-  readonly files_open?: readonly string[] | null
-}
-
-/** Everywhere a context is taken: a {@link Context} is checked once, a plain object every time. */
-export type ContextLike = Context | ContextSpec | null | undefined
-
-/** A hint as it is stored. Times are RFC 3339 in UTC. */
-export interface Hint {
-  readonly component: string
-  readonly key: string
-  /** 12 hex digits of its scope; absent when it applies everywhere. */
-  readonly variant?: string
-  /** `"[secret]"` for a secret, except where `get` and `export` give it in full. */
-  readonly value: Value
-  readonly meta: HintMeta
-  /** 1 when new, one more with every `set`. */
-  readonly version: number
-  readonly created_at: string
-  readonly updated_at: string
-  readonly last_used_at?: string
-  readonly use_count?: number
-  /** Failures since it last worked; from 3 on every other hint goes first. */
-  readonly failure_count?: number
-  readonly last_failed_at?: string
-}
-
-/** What was said about a hint, besides its value. */
-export interface HintMeta {
-  readonly reason?: string
-  readonly tags?: readonly string[]
-  readonly priority?: number
-  readonly confidence?: number
-  readonly ttl: string
-  readonly sensitivity?: Sensitivity
-  readonly scope?: StoredScope
-  readonly source?: Source
-  readonly added_by?: string
-}
-
-/** A scope in canonical form. */
-export interface StoredScope {
-  readonly cwd_glob?: readonly string[]
-  readonly repo?: readonly string[]
-  readonly branch?: readonly string[]
-  readonly os?: readonly Os[]
-  readonly env_required?: readonly string[]
-  readonly env_match?: { readonly [name: string]: readonly string[] }
-}
-
-/** The addends of a score; these are the hints', other sources have names of their own. */
-export interface Parts {
-  readonly [name: string]: number | undefined
-  readonly frecency: number
-  readonly priority: number
-  readonly confidence: number
-  readonly scope_specificity: number
-  readonly recency: number
-  /** Only when an open file counts. */
-  readonly files_open?: number
-}
-
-/** Why a hint was chosen, or not. Numbers have four decimals. */
-export interface MatchExplain {
-  readonly matched: boolean
-  /** 0 to 1. */
-  readonly score: number
-  readonly parts: Parts
-  readonly reasons: readonly string[]
-}
-
-/** What {@link Store.get} finds. While nothing of it changes, the same object is given again. */
-export interface Match {
-  /** The value, even of a secret. */
-  readonly value: Value
-  /** Its text: the string, the command, the folder, the body, or the data as JSON. */
-  readonly text: string
-  /** 0 to 1, four decimals. */
-  readonly score: number
-  /** Why it matched and what speaks for it. */
-  readonly reasons: readonly string[]
-  readonly parts: Parts
-  /** `''` when it applies everywhere. */
-  readonly variant: string
-  readonly version: number
-  /** All that is stored. */
-  readonly hint: Hint
-}
-
-/** One row of {@link Store.query}. */
-export interface Row {
-  readonly hint: Hint
-  readonly score: number
-  readonly match_explain: MatchExplain
-}
-
-/**
- * Something worth telling: a model reads `line`; `parts` sum to `strength`, 0 to 1, by which offers of all sources are
- * compared. The hints add `hint` and `score`; other sources have members of their own.
- */
-export interface Suggestion {
-  readonly source: string
-  readonly name: string
-  readonly line: string
-  readonly why: string
-  readonly strength: number
-  readonly parts: { readonly [part: string]: number }
-  readonly paths: readonly string[]
-  readonly match_explain: MatchExplain
-  /** The call that gives the whole of it. */
-  readonly more: { readonly method: Method | (string & {}); readonly params: { readonly [name: string]: Json } }
-  readonly hint?: Hint
-  readonly score?: number
-}
-
-/** What the limits of an answer held back, and who did not answer in time. */
-export interface Omitted {
-  readonly omitted: number
-  /** The same by source. */
-  readonly held_back?: readonly { readonly source: string; readonly count: number }[]
-  readonly late?: readonly string[]
-}
-
-/** One call that deleted hints, or replaced a value. */
-export interface Deletion {
-  readonly id: number
-  readonly at: string
-  readonly what: 'deleted' | 'replaced'
-  readonly by?: string
-  readonly count: number
-  /** The first 20. */
-  readonly hints: readonly Hint[]
-}
-
-/** Limits and switches of a store; all optional. */
-export interface StoreOptions {
-  /** Shares the store with all threads of this process that open the same name. */
-  readonly name?: string | null
-  /** Reads what is not given from `NUDGE_MAX_HINTS` and so on; false when absent. */
-  readonly from_env?: boolean | null
-  /** 500. */
-  readonly max_components?: number | null
-  /** 200, variants counted. */
-  readonly max_hints_per_component?: number | null
-  /** 5,000. */
-  readonly max_hints?: number | null
-  /** 24 MiB, as exported. */
-  readonly max_bytes?: number | null
-  /** Refuses texts that look like credentials; true. */
-  readonly secret_guard?: boolean | null
-  /** For hints without one: `session`, or a duration such as `PT2H`. */
-  readonly default_ttl?: string | null
-  /** Most suggestions to one client session in 10 minutes; 20. */
-  readonly suggest_max?: number | null
-}
-
-/** Options of {@link Store.set}. */
-export interface SetOptions {
-  /** At most 32, of 1 to 64 bytes each. */
-  readonly tags?: readonly string[] | null
-  /** `session`, or a duration such as `PT2H` that counts from the last `set`. */
-  readonly ttl?: string | null
-  /** Everywhere when absent. */
-  readonly scope?: Scope | null
-  /** 1 to 10, whole; 5. */
-  readonly priority?: number | null
-  /** 0 to 1; 0.5. */
-  readonly confidence?: number | null
-  /** Why it is worth knowing, at most 2 KiB. */
-  readonly reason?: string | null
-  /** `secret` exempts the value from the guard and hides it. */
-  readonly sensitivity?: Sensitivity | null
-  readonly source?: Source | null
-  /** Free text, at most 256 bytes. */
-  readonly added_by?: string | null
-  /** Refuses unless this is the stored version; 0: unless there is none. */
-  readonly if_match_version?: number | null
-  /** Updates this variant and keeps its scope. */
-  readonly variant?: string | null
-  /** The guard's finding is a false alarm. */
-  readonly allow_secret?: boolean | null
-}
-
-export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd'
-export type TemplateFormat = 'mustache' | 'handlebars' | 'jinja' | 'interpolate'
-export type SuggestEvent = 'start' | 'prompt' | 'failure'
-export type ImportMode = 'merge' | 'replace'
-export type Sensitivity = 'secret' | 'normal'
-export type Source = 'user' | 'agent' | 'tool-output' | 'file-import'
-
-/** Params of {@link Store.query}; filters combine with and. */
-export interface QueryParams {
-  readonly component?: string | null
-  /** Any of these keys. */
-  readonly keys?: readonly string[] | null
-  /** Any of these tags. */
-  readonly tags?: readonly string[] | null
-  /** Searches key, value and reason; unanchored, case-sensitive, at most 1 KiB. */
-  readonly regex?: string | null
-  readonly context?: ContextLike
-  /** 1 to 1,000; 10. */
-  readonly limit?: number | null
-  /** Adds hints that do not fit, after the others. */
-  readonly include_ineligible?: boolean | null
-}
-
-/** Params of {@link Store.suggest}. */
-export interface SuggestParams {
-  readonly event: SuggestEvent
-  readonly context?: ContextLike
-  /** What the user asked, for `prompt`. */
-  readonly prompt?: string | null
-  /** What failed, for `failure`. */
-  readonly command?: string | null
-  /** What it printed, for `failure`. */
-  readonly error?: string | null
-  /** A hint is shown to it once. */
-  readonly client_session?: string | null
-  /** Forgets what the session was shown. */
-  readonly fresh?: boolean | null
-  /** Most bytes of lines; 2,000. */
-  readonly max_bytes?: number | null
-  /** Most suggestions in this answer; what it holds back was not shown. */
-  readonly limit?: number | null
-  /** Milliseconds in which {@link Store.told} confirms that the answer was shown, 1 to 60,000; without it, it was. */
-  readonly confirm_ms?: number | null
-}
-
-/** Options of {@link Store.recall}. */
-export interface RecallOptions {
-  readonly context?: ContextLike
-  /** Most lines, 1 to 100; 10. */
-  readonly limit?: number | null
-  /** Most bytes of lines; 4,000. */
-  readonly max_bytes?: number | null
-  /** These sources only. */
-  readonly sources?: readonly string[] | null
-}
-
-/** Params of {@link Store.outcome}. */
-export interface OutcomeParams {
-  readonly command: string
-  readonly ok: boolean
-  readonly exit_code?: number | null
-  readonly context?: ContextLike
-  /** As in {@link Store.suggest}: what came of what was suggested. */
-  readonly client_session?: string | null
-}
-
-/** Params of {@link Store.envNames}: those of a `get` or of a `query`. */
-export interface EnvNamesParams extends QueryParams {
-  readonly key?: string | null
-  readonly variant?: string | null
-}
+export type * from './types.js'
 
 /** A checked, immutable context; the quickest way to look up again and again from one place. */
 export class Context {
   /** @throws {NudgeError} `E_INVALID` for a relative cwd, one with `..`, or a size over the limits. */
-  constructor(spec?: Context | ContextSpec | null)
+  constructor(spec?: Context | Options<ContextSpec> | null)
   /**
    * The context of this process, by its folder (or `spec.cwd`), git's files there, the system and the
    * environment. Fields of `spec` go before what is found; null means unknown, and where `cwd` is unknown,
    * so are the repository and the branch that are not given.
    */
-  static detect(spec?: ContextSpec): Context
+  static detect(spec?: Options<ContextSpec>): Context
   readonly cwd: string | undefined
   readonly repo: string | undefined
   readonly branch: string | undefined
   readonly os: Os | undefined
   readonly files_open: readonly string[]
+  /** The same. */
+  readonly filesOpen: readonly string[]
   /** Without the environment, whose values may be secrets. */
   toJSON(): ContextSpec
 }
@@ -371,7 +65,7 @@ export class Context {
  * and changes nothing; only after `E_UNAVAILABLE` a session may have carried it out all the same.
  */
 export class Store {
-  constructor(options?: StoreOptions | null)
+  constructor(options?: Options<StoreOptions> | null)
   /** Forgets a name; threads that have the store open keep it. Whether there was one. */
   static forget(name: string): boolean
   /**
@@ -379,10 +73,10 @@ export class Store {
    * finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `previous` had another value. */
-  set(component: string, key: string, value: Value, options?: SetOptions | null): { readonly hint: Hint; readonly variants: number; readonly previous?: Hint; readonly note?: string }
+  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. */
+  set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string }
   /** The hints that fit, best first. Secret values are not shown. */
-  query(params?: QueryParams | null): { readonly hints: readonly Row[] }
+  query(params?: Options<QueryParams> | null): { readonly hints: readonly Row[] }
   /** Reports that a hint worked; pass the context it was found with. */
   bump(
     component: string,
@@ -399,32 +93,40 @@ export class Store {
   listComponents(): { readonly components: readonly { readonly name: string; readonly hint_count: number }[] }
   /** The whole store, or one component, as plain data. */
   export(
-    options?: { readonly format?: 'json' | null; readonly component?: string | null; readonly include_secrets?: boolean | null } | null
+    options?: Options<{ readonly format?: 'json' | null; readonly component?: string | null; readonly include_secrets?: boolean | null }> | null
   ): { readonly payload: { readonly [name: string]: Json }; readonly omitted_secrets: number }
   /** Takes an export in: `merge` (the later `updated_at` wins) or `replace`. */
   import(
     payload: { readonly [name: string]: Json },
-    options?: { readonly mode?: ImportMode | null; readonly allow_secret?: boolean | null } | null
+    options?: Options<{ readonly mode?: ImportMode | null; readonly allow_secret?: boolean | null }> | null
   ): {
     readonly imported: number
     readonly skipped: number
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
   /** What an agent should be told now, and what changed of what it was told; `ticket` is for {@link Store.told}. */
-  suggest(params: SuggestParams): Omitted & {
+  suggest(params: Options<SuggestParams>): Omitted & {
     readonly suggestions: readonly Suggestion[]
     readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
     readonly started: boolean
     readonly ticket?: string
   }
-  /** Confirms that an answer of {@link Store.suggest} was shown; `told` is how many suggestions count as told by it. */
+  /**
+   * What {@link Store.suggest} tells, as one text to put into a prompt: a heading and a line for each, at most `maxBytes`
+   * (2,000) in all and `limit` lines (14 at a start, 6 at a prompt, 3 at a failure). `''` when there is nothing to tell.
+   */
+  digest(
+    event: SuggestEvent,
+    options?: Options<DigestOptions> | null
+  ): { readonly text: string; readonly omitted: number; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
+  /** Confirms that an answer of {@link Store.suggest} or {@link Store.digest} was shown; `told` is how many suggestions count as told by it. */
   told(clientSession: string, ticket: string): { readonly told: number }
   /** What a question in words brings to mind, of all sources; nothing counts as told. */
-  recall(query: string, options?: RecallOptions | null): Omitted & { readonly items: readonly Suggestion[] }
+  recall(query: string, options?: Options<RecallOptions> | null): Omitted & { readonly items: readonly Suggestion[] }
   /** Reports how a command ended; `matched` are the hints it changed. */
-  outcome(params: OutcomeParams): { readonly matched: readonly Hint[] }
+  outcome(params: Options<OutcomeParams>): { readonly matched: readonly Hint[] }
   /** The environment variables that scopes of the candidates mention. */
-  envNames(params?: EnvNamesParams | null): { readonly names: readonly string[]; readonly values: readonly string[] }
+  envNames(params?: Options<EnvNamesParams> | null): { readonly names: readonly string[]; readonly values: readonly string[] }
   /** Every variant of a key, each condition and each part of its score, and a sentence on the choice. */
   why(
     component: string,
@@ -446,6 +148,10 @@ export class Store {
   stats(): { readonly [name: string]: Json }
   /** Version, limits and how much is stored; of a session also its members, proxies, journal_bytes, port and pid. */
   status(): { readonly [name: string]: Json }
+  /** How many hints there are, wherever they apply. */
+  readonly size: number
+  /** All of them as they were when it began, by component, key and variant, wherever they apply; secrets are redacted. */
+  [Symbol.iterator](): Iterator<Hint>
   /** Any method of the table by its JSON-RPC name. */
   call(method: Method | (string & {}), params?: object): any
   /** The same with params and result as JSON text, neither read nor written here; half of a surrogate pair is refused. */
@@ -491,7 +197,35 @@ export class NudgeError extends Error {
  * default; `name`: who calls, for people who ask later who did what.
  * @throws {NudgeError} `E_UNAVAILABLE` when no session runs.
  */
-export function connect(options?: { readonly runtime_dir?: string | null; readonly name?: string } | null): Store
+export function connect(options?: Options<{ readonly runtime_dir?: string | null; readonly name?: string }> | null): Store
+
+/** The tools that a store offers to a model, and who answers when it uses one; {@link tools} makes them. */
+export class Tools implements Iterable<string> {
+  private constructor()
+  /** The store that they use. */
+  readonly store: Store
+  readonly names: readonly string[]
+  readonly size: number
+  has(name: string): boolean
+  /** The definitions for the `tools` of Anthropic's `messages.create`. */
+  anthropic(): AnthropicTool[]
+  /** The definitions for the `tools` of OpenAI's `chat.completions.create`. */
+  openai(): OpenAiTool[]
+  /** The definitions for the `tools` of OpenAI's `responses.create`. */
+  responses(): ResponsesTool[]
+  /** Calls a tool with the arguments that the model gave, an object or its JSON text. What is refused is an answer too. */
+  call(name: string, args?: object | string | null): ToolAnswer
+  /** Answers what a model said, in its provider's form; null when it uses none of these tools. */
+  answer<Said extends ToolUse>(said: Said): ToolResult<Said>
+  answer(said: unknown): object | null
+  [Symbol.iterator](): Iterator<string>
+}
+
+/**
+ * The tools of a store, without one of a new store in this process: those of `nudge serve` over MCP. `context` says where
+ * the model works; it counts for what the model leaves out.
+ */
+export function tools(store?: Store | null, options?: { readonly context?: ContextLike } | null): Tools
 
 /** The names of the table's methods. */
 export function methods(): readonly Method[]

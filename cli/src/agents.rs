@@ -5,7 +5,6 @@ mod alone;
 mod checkout;
 mod clients;
 mod config;
-mod digest;
 pub mod doctor;
 mod event;
 mod here;

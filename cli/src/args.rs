@@ -3,9 +3,11 @@
 #![allow(clippy::doc_markdown)]
 
 mod complete;
+mod groups;
 mod hints;
 mod init;
 mod source;
+mod ttl;
 
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use crate::settings::SettingFlags;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
+pub use groups::command;
 pub use hints::{
     Bump, ContextFlags, Delete, Edit, Export, Get, Import, List, Mode, Name, Query, Set, Undo, ValueKind, Watch, Why,
     split_globs,
@@ -71,7 +74,7 @@ pub struct Global {
     /// Print the exact result as JSON; errors go to stderr as JSON.
     #[arg(long, global = true, display_order = 100)]
     pub json: bool,
-    /// Port of the server (default: what server.pid says; for `serve` 8765 or the next free one).
+    /// Port of the server (default: the running one's; `serve`: 8765 or the next free).
     #[arg(short, long, global = true, display_order = 101)]
     pub port: Option<u16>,
     /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).
@@ -96,30 +99,35 @@ Where one runs already, it forwards to that one and goes on when that ends, with
 Examples:
   nudge set http-proxy build 'docker compose build router' --tags build,docker --priority 8
   nudge set http-proxy directory 'c:\\code\\http-proxy' --scope-os windows
-  nudge set api env.FEATURE_X 1 --ttl PT2H --scope-branch 'hotfix/*'
+  nudge set api env.FEATURE_X 1 --ttl 2h --scope-branch 'hotfix/*'
   nudge set api test 'cargo test -p api' --type command --shell bash
   jq -n '{port: 8080}' | nudge set api ports - --type json")]
     Set(Box<Set>),
     /// Show the hint that fits where you are, and why.
-    #[command(after_help = "\
+    #[command(
+        alias = "show",
+        after_help = "\
 Examples:
   nudge get http-proxy build
   nudge get http-proxy build --cwd /work/http-proxy --branch dev
   nudge get http-proxy build --branch ''       the branch is unknown
-  nudge get http-proxy build --value           the bare value, for scripts")]
+  nudge get http-proxy build --value           the bare value, for scripts"
+    )]
     Get(Get),
-    /// Search hints, best first.
+    /// Filter hints: by words that stand in them, component, key, tag or pattern; best first.
     #[command(after_help = "\
 Examples:
+  nudge query docker build           all of these words, in any case
   nudge query --component http-proxy --tags build --limit 5
   nudge query --regex 'docker.*build'
-  nudge query --all                  those that do not fit here, too, with the reason")]
+  nudge query --all                  those that do not fit here, too, with the reason
+What it held back is told on stderr. `nudge search` goes by relevance instead.")]
     Query(Query),
-    /// List the components, or the hints of one: every variant, its scope, age and use. Its long name
-    /// is list-components.
+    /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Its long
+    /// name is list-components.
     // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
     #[command(
-        alias = "list-components",
+        aliases = ["list-components", "list"],
         after_help = "\
 Examples:
   nudge ls
@@ -183,17 +191,23 @@ Examples:
   nudge watch http-proxy --json      one JSON object a line")]
     Watch(Watch),
     /// Ask all that is remembered, in words: lines by relevance, with the reason and how to get the whole.
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "search",
+        after_help = "\
 Examples:
   nudge recall how do I build the proxy
-  nudge recall deploy staging --limit 3 --json")]
+  nudge recall deploy staging --limit 3 --json
+`nudge search` is the same. It knows other forms of a word and forgives typos; `nudge query WORDS` finds words as
+they stand."
+    )]
     Recall(Recall),
     /// Show every setting: what it is, and where that comes from.
     #[command(after_help = "\
 Examples:
   nudge config
   nudge config --json
-Settings stand in the file that it names, in the environment, or in flags of `nudge serve`, which counts last.")]
+Settings stand in the file that it names, in the environment, or in flags of `nudge serve`: flags count first,
+then the environment, then the file.")]
     Config,
     /// Show the running server, who stands by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
@@ -220,6 +234,13 @@ status. Below what is wrong stands its fix; then the exit code is 1, and the rep
     /// Show what hints and suggestions were good for, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,
+    /// Open the page of the running session in a browser: what is known here, why, and what agents were told of it.
+    #[command(after_help = "\
+Examples:
+  nudge ui
+  nudge ui --no-open         print the address only, for a browser elsewhere on this machine
+What it prints works once, within a minute. Without a terminal nothing is opened.")]
+    Ui(Ui),
     /// Answer a hook of a coding agent: the event on stdin, what the agent should know on stdout.
     #[command(after_help = "\
 Example:
@@ -312,6 +333,17 @@ pub struct Recall {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub sources: Vec<String>,
     /// Where the agent stands.
+    #[command(flatten)]
+    pub here: ContextFlags,
+}
+
+/// `nudge ui`
+#[derive(Debug, ClapArgs)]
+pub struct Ui {
+    /// Only print the address.
+    #[arg(long)]
+    pub no_open: bool,
+    /// What the page calls here.
     #[command(flatten)]
     pub here: ContextFlags,
 }

@@ -22,6 +22,7 @@ mod stats;
 mod status;
 mod stop;
 mod tour;
+mod ui;
 mod undo;
 mod watch;
 mod why;
@@ -47,11 +48,13 @@ pub struct CommandOutput {
     text: String,
     form: Form,
     code: u8,
+    /// What is told on stderr beside it.
+    notes: Vec<String>,
 }
 
 impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
-        Self { text, form: Form::Pretty, code: 0 }
+        Self { text, form: Form::Pretty, code: 0, notes: Vec::new() }
     }
 }
 
@@ -106,6 +109,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Hook => hook::run(&global),
         Command::Source(call) => source::run(call, &global),
         Command::Call(args) => call::run(&args, &global),
+        Command::Ui(args) => ui::run(&args, &global),
         Command::Try => tour::run(),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
@@ -118,6 +122,7 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
         print(&done.text, done.form).map_err(|error| {
             Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
         })?;
+        done.notes.iter().for_each(|note| tell(&output::visible(note)));
         Ok(done.code)
     });
     match printed {
@@ -233,10 +238,20 @@ fn agree(yes: bool, question: &str) -> Result<()> {
 
 /// Asks whoever sits at the terminal.
 pub fn ask(question: &str) -> bool {
-    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    is_yes(&ask_which(question, "y/N"))
+}
+
+/// Asks whoever sits at the terminal to choose; returns the answer in lower case.
+pub fn ask_which(question: &str, choices: &str) -> String {
+    let _ = write!(std::io::stderr(), "{question} [{choices}] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    answer.trim().to_lowercase()
+}
+
+/// Returns true for an answer that consents.
+pub fn is_yes(answer: &str) -> bool {
+    matches!(answer, "y" | "yes")
 }
 
 /// Returns the text, or all of stdin for `-`.

@@ -5,7 +5,10 @@
 
 mod doctor;
 mod plain;
+mod server;
+mod table;
 mod tables;
+mod time;
 
 use std::fmt::Write as _;
 
@@ -18,7 +21,8 @@ use crate::server::session::keeper::Ending;
 pub use doctor::doctor;
 pub use nudge_core::text::visible;
 pub use plain::plain;
-pub use tables::{ago, components, deletions, hints, rows, stats, why};
+pub use server::{stats, status};
+pub use tables::{ago, all_hints, components, deletions, hints, rows, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -98,6 +102,12 @@ fn list(value: &Value) -> Option<String> {
     value.as_array().map(|list| list.iter().map(text).collect::<Vec<_>>().join(","))
 }
 
+/// Quotes an argument for a shell.
+pub fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}
+
 fn plural(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
@@ -105,8 +115,9 @@ fn plural(count: u64, one: &str) -> String {
 /// The output of `set` and `edit`.
 pub fn stored(result: &Value) -> String {
     let hint = &result["hint"];
+    let same = if result["unchanged"] == true { ", unchanged" } else { "" };
     let mut out =
-        format!("{} upserted hint {} (v{})\n", styled(GOOD, "✔"), styled(STRONG, name(hint)), hint["version"]);
+        format!("{} upserted hint {} (v{}){same}\n", styled(GOOD, "✔"), styled(STRONG, name(hint)), hint["version"]);
     let meta = &hint["meta"];
     let mut facts = Vec::new();
     facts.extend(meta["priority"].as_u64().map(|priority| format!("priority={priority}")));
@@ -116,7 +127,20 @@ pub fn stored(result: &Value) -> String {
     let fields = meta["scope"].as_object().map(|scope| scope.keys().cloned().collect::<Vec<_>>().join(","));
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
-    for told in [&result["reach"], &result["keeping"]].into_iter().filter_map(Value::as_str) {
+    if let Some(path) = hint["value"]["abs"].as_str() {
+        let _ = writeln!(out, "  path: {}", visible(path));
+    }
+    let end = match time::end(hint) {
+        Some(end) => end,
+        None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
+        None => "the session ends".into(),
+    };
+    // What limited the hint to a repository says so itself.
+    let _ = match result["reach"].as_str() {
+        Some(told) => writeln!(out, "  {}\n  until {end}", visible(told)),
+        None => writeln!(out, "  applies {}, until {end}", tables::place(hint)),
+    };
+    if let Some(told) = result["keeping"].as_str() {
         let _ = writeln!(out, "  {}", visible(told));
     }
     if result["previous"].is_object() {
@@ -136,6 +160,9 @@ pub fn found(result: &Value, reveal: bool) -> String {
     if let Some(reason) = hint["meta"]["reason"].as_str() {
         let _ = writeln!(out, "reason: {}", block(reason, 8));
     }
+    let _ = writeln!(out, "scope: {}", tables::scope(hint));
+    let _ = writeln!(out, "stored: {}", ago(&hint["updated_at"]));
+    let _ = writeln!(out, "expires: {}", time::end(hint).unwrap_or_else(|| "with the session".into()));
     let explain = &result["match_explain"];
     let _ = writeln!(out, "match:\n  score: {:.2}\n  reasons:", explain["score"].as_f64().unwrap_or_default());
     for reason in explain["reasons"].as_array().into_iter().flatten() {
@@ -146,7 +173,11 @@ pub fn found(result: &Value, reveal: bool) -> String {
 
 /// The output of `bump`.
 pub fn bumped(result: &Value) -> String {
-    format!("{} bumped frecency: use_count={} last_used_at=now\n", styled(GOOD, "↑"), result["hint"]["use_count"])
+    let hint = &result["hint"];
+    let mut out = format!("{} bumped frecency: use_count={} last_used_at=now\n", styled(GOOD, "↑"), hint["use_count"]);
+    let value = tables::one_line(&value_text(hint, false));
+    let _ = writeln!(out, "  {}: {value} (applies {})", styled(STRONG, name(hint)), tables::place(hint));
+    out
 }
 
 /// The output of `delete`.
@@ -190,8 +221,13 @@ pub fn stopped(result: &Value) -> String {
 /// The output of `import`.
 pub fn imported(result: &Value) -> String {
     let imported = result["imported"].as_u64().unwrap_or_default();
-    let mut out =
-        format!("{} imported {}, skipped {}\n", styled(GOOD, "✔"), plural(imported, "hint"), result["skipped"]);
+    let is_empty = imported == 0 && result["skipped"] == 0 && result["errors"].as_array().is_none_or(Vec::is_empty);
+    let mark = if is_empty { styled(BAD, "!") } else { styled(GOOD, "✔") };
+    let mut out = format!("{mark} imported {}, skipped {}\n", plural(imported, "hint"), result["skipped"]);
+    if is_empty {
+        let form = r#"{"components": {"api": {"hints": {"build": "make"}}}}"#;
+        let _ = writeln!(out, "  there are no hints in it; the form is {form}");
+    }
     if let Some(removed) = result["removed"].as_u64() {
         let _ = writeln!(
             out,
@@ -209,8 +245,8 @@ pub fn imported(result: &Value) -> String {
 /// A line of `watch`.
 pub fn change(change: &Value) -> String {
     // Only the time of day is shown, as the date is today's.
-    let at = text(&change["at"]);
-    let time = at.get(11..19).unwrap_or(&at).to_owned();
+    let at = change["at"].as_str();
+    let time = at.and_then(nudge::parse_time).map_or_else(|| text(&change["at"]), time::local_time_of_day);
     let what = text(&change["what"]);
     let by = change["by"].as_str().map(|by| format!("  {}", styled(FAINT, format!("({})", visible(by)))));
     let source = text(&change["source"]);
@@ -225,16 +261,26 @@ pub fn change(change: &Value) -> String {
         let value = tables::one_line(change["value"].as_str().unwrap_or_default());
         format!("{} v{}  {value}", styled(STRONG, name(change)), change["version"])
     };
-    format!("{time}Z  {what:<7}  {about}{}\n", by.unwrap_or_default())
+    format!("{time}  {what:<7}  {about}{}\n", by.unwrap_or_default())
+}
+
+/// The command that makes a call: the verb for the hints', `nudge call` for any other.
+fn call(more: &Value) -> String {
+    let method = more["method"].as_str().unwrap_or_default();
+    let param = |name: &str| more["params"][name].as_str().map(quoted);
+    // Of the variants of a key, the one is told that `get` returns here.
+    if let ("nudge.get_hint", Some(component), Some(key)) = (method, param("component"), param("key")) {
+        return format!("nudge get {component} {key}");
+    }
+    let params = quoted(&more["params"].to_string());
+    format!("nudge call {} {params}", method.strip_prefix("nudge.").unwrap_or(method))
 }
 
 /// The output of `recall`: for each item a line, its source, the reason, and the call that returns all of it.
 pub fn recalled(result: &Value) -> String {
     let mut out = String::new();
     for item in result["items"].as_array().into_iter().flatten() {
-        let more = &item["more"];
-        let method = more["method"].as_str().unwrap_or_default();
-        let call = format!("nudge call {} '{}'", method.strip_prefix("nudge.").unwrap_or(method), more["params"]);
+        let call = call(&item["more"]);
         let why = format!("{}: {}; {}", text(&item["source"]), text(&item["why"]), visible(&call));
         let _ = writeln!(out, "{}\n  {}", text(&item["line"]), styled(FAINT, why));
     }
@@ -258,23 +304,6 @@ pub fn settings(result: &Value) -> String {
         let line = format!("{name:names$}  {value:values$}  {}", text(&row["from"]));
         let style = if row["default"] == true { FAINT } else { STRONG };
         let _ = writeln!(out, "{}", styled(style, line));
-    }
-    out
-}
-
-/// The output of `status`.
-pub fn status(result: &Value) -> String {
-    let mut out = String::new();
-    for (name, value) in result.as_object().into_iter().flatten() {
-        match value.as_object() {
-            Some(inner) => {
-                let inner: Vec<_> = inner.iter().map(|(name, value)| format!("{name} {}", text(value))).collect();
-                let _ = writeln!(out, "{name:<13} {}", inner.join(", "));
-            }
-            None => {
-                let _ = writeln!(out, "{name:<13} {}", text(value));
-            }
-        }
     }
     out
 }
@@ -316,10 +345,14 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden_unless_asked_for() {
-        let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}});
+        let now = chrono::Utc::now().to_rfc3339();
+        let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}, "updated_at": now});
         let result = json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"]}});
         let plain = |reveal| anstream::adapter::strip_str(&found(&result, reveal)).to_string();
-        assert_eq!(plain(false), "value: [secret]\nmatch:\n  score: 0.50\n  reasons:\n    - x\n");
+        assert_eq!(
+            plain(false),
+            "value: [secret]\nscope: everywhere\nstored: just now\nexpires: with the session\nmatch:\n  score: 0.50\n  reasons:\n    - x\n"
+        );
         assert!(plain(true).starts_with("value: open\n"));
     }
 }

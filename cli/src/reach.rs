@@ -65,10 +65,15 @@ pub fn limited(params: &str, repo: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-/// The pattern of a folder and all below it, whatever characters its name has.
+/// The pattern of a folder and all below it.
 pub fn below(folder: &str) -> String {
-    let literal = |c: char| if "*?[]{}".contains(c) { format!("[{c}]") } else { c.to_string() };
-    format!("{}/**", folder.trim_end_matches('/').chars().map(literal).collect::<String>())
+    format!("{}/**", literal(folder.trim_end_matches('/')))
+}
+
+/// The pattern of one folder alone, whatever characters its name has.
+pub fn literal(folder: &str) -> String {
+    let plain = |c: char| if "*?[]{}".contains(c) { format!("[{c}]") } else { c.to_string() };
+    folder.chars().map(plain).collect()
 }
 
 /// What an answer says of a hint that was limited, in words for whoever stored it.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nudge::{Caller, ContextUse, Error, Result, Service as _};
+use nudge::{Caller, ContextUse, EnvNames, Error, Result, Service as _};
 use nudge_client::{Remote, RuntimeDir, process_cwd};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -55,6 +55,11 @@ impl RunningSession {
     #[must_use]
     pub fn without_git(self) -> Self {
         Self { inference: Inference::of_files_alone(), ..self }
+    }
+
+    /// Has later calls send these environment variables.
+    pub fn learn(&self, names: EnvNames) {
+        self.inference.learn(names);
     }
 
     /// The repository that a folder lies in, if any.

@@ -9,12 +9,14 @@
 //! | [`memory`] | giving back what large calls took |
 //! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
+//! | [`page`] | the page of the session, for people |
 //! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
 
 pub mod http;
 pub mod log;
 pub mod mcp;
 pub mod memory;
+pub mod page;
 pub mod session;
 pub mod token;
 pub mod watchdog;
@@ -37,6 +39,7 @@ use http::door::Door;
 use http::mcp::McpHttp;
 use mcp::Tools;
 use mcp::fill_in::FillIn;
+use page::{ForPage, Page};
 use session::backend::Backend;
 use session::changes::{self, Changes, Touched};
 use session::control::Control;
@@ -47,6 +50,7 @@ use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::ServerStatus;
+use token::Token;
 use watchdog::Watchdog;
 
 /// Largest body over HTTP, and line over stdio, that is read.
@@ -63,6 +67,9 @@ pub enum Stdio {
 /// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
 /// never shown.
 const TICK: Duration = Duration::from_secs(5);
+/// What it is, and how it ends, for whoever has started it by hand.
+const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
+                           machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str =
     "Somebody has removed primary.lock, so another server may have the session; start this one again.";
 /// Pause before a PRIMARY that could not write `server.pid` tries again.
@@ -107,6 +114,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
             let server = shared.open(*primary, None, calls).await?;
             if people {
                 say(&server.invitation(&settings.dir));
+                say(HOW_IT_ENDS);
                 server.keeper.notice().iter().for_each(|notice| say(notice));
             }
             (Serving::AsPrimary(Box::new(server)), backend)
@@ -117,6 +125,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 say(&format!(
                     "standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"
                 ));
+                say("Ctrl-C ends this one, `nudge stop` all of them");
             }
             let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
             (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
@@ -260,9 +269,9 @@ impl PrimaryCalls {
         Arc::new(log::Logged(Services::new(self.all.clone())))
     }
 
-    /// Returns all services as one, with the one that exists only over HTTP.
-    fn with(&self, control: Control) -> Arc<dyn Service> {
-        let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>]);
+    /// Returns all services as one, with those that exist only over HTTP.
+    fn with(&self, control: Control, page: &Arc<Page>) -> Arc<dyn Service> {
+        let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>, Arc::clone(page) as _]);
         Arc::new(log::Logged(Services::new(all.collect())))
     }
 }
@@ -270,7 +279,8 @@ impl PrimaryCalls {
 impl Shared<'_> {
     /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
-        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, file, session, .. } = primary;
+        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, clock, file, session } =
+            primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -298,9 +308,14 @@ impl Shared<'_> {
             stop: self.stop.clone(),
             ended: AtomicBool::new(false),
         };
+        // The session's own token, also where callers need another or none: every PRIMARY of the session knows it.
+        let key = session.token.clone().map_or_else(Token::random, Token::fixed)?;
+        let page = Arc::new(Page::new(clock as _, key, file.port));
         let endpoint = http::Endpoint {
             door,
-            service: calls.with(control),
+            for_page: Arc::new(ForPage(calls.service())),
+            service: calls.with(control, &page),
+            page,
             history: Arc::clone(self.history),
             proxies: calls.proxies,
             mcp,

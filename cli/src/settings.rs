@@ -13,6 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use etcetera::BaseStrategy as _;
 use nudge::{Error, Result};
 use nudge_core::foreign::{self, Links};
+use nudge_core::near::nearest;
 use nudge_core::settings::{Flag, Kind, Origin, Setting, Values};
 use nudge_core::source::DataDir;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -222,10 +223,14 @@ fn from_file(text: &str, values: &mut Values) -> Result<()> {
     })?;
     each(document.as_table(), "", &mut |name, value| {
         let Some(setting) = table().find(|setting| setting.name == name) else {
-            return Err(Error::invalid(format!(
-                "{FILE} sets `{}`, which is no setting; `nudge config` lists them.",
-                nudge_core::text::one_line(name, 80)
-            )));
+            let meant = nearest(name, table().map(|setting| setting.name));
+            let advice = match meant {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "correct it, or take it out.".to_owned(),
+            };
+            let path = file().map_or_else(|| FILE.to_owned(), |path| path.display().to_string());
+            let name = nudge_core::text::one_line(name, 80);
+            return Err(Error::invalid(format!("{path} sets `{name}`, which is no setting; {advice}")));
         };
         let given_by = format!("{name} in {FILE}");
         if setting.kind == Kind::Secret {
@@ -371,7 +376,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (file, says) in [
-            ("max_hint = 7", "`max_hint`"),
+            ("max_hint = 7", "config.toml sets `max_hint`, which is no setting; did you mean `max_hints`?"),
+            ("colour = 7", "correct it, or take it out."),
             ("max_hints = 'many'", "max_hints in config.toml"),
             ("max_hints = -1", "max_hints in config.toml"),
             ("hook = 5", "`hook`"),

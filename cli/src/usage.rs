@@ -1,10 +1,35 @@
 //! Parses the command line, and describes its errors in one sentence.
 
-use clap::error::ErrorKind as Kind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
-use nudge::{Error, SecretGuard};
+mod flags;
 
-use crate::args::{Args, Quick};
+use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
+use clap::{FromArgMatches as _, Parser as _};
+use nudge::{Error, SecretGuard};
+use nudge_core::near::nearest;
+
+use crate::args::{Args, Quick, command};
+
+pub use flags::in_flags;
+
+/// Words that people try for a command that has another name, where no letters lead there.
+const MEANT: [(&str, &str); 16] = [
+    ("add", "set"),
+    ("put", "set"),
+    ("store", "set"),
+    ("remember", "set"),
+    ("save", "set"),
+    ("read", "get"),
+    ("find", "search"),
+    ("grep", "search"),
+    ("start", "serve"),
+    ("server", "serve"),
+    ("quit", "stop"),
+    ("kill", "stop"),
+    ("explain", "why"),
+    ("load", "import"),
+    ("dump", "export"),
+    ("install", "init"),
+];
 
 /// A parsed command line.
 pub enum CommandLine {
@@ -35,15 +60,20 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     {
         return CommandLine::Run { args: Box::new(quick.into()), verb: verb.into() };
     }
-    let mut command = Args::command();
+    let mut command = command();
     if words.len() < 2 {
         return CommandLine::Tell(command.render_help());
     }
     let is_verb =
         |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
     let verb = words[1..].iter().find(is_verb).map(|word| format!("{} ", word.to_string_lossy())).unwrap_or_default();
+    let before = words[1..].iter().take_while(|word| !is_verb(word)).map(|word| word.to_string_lossy().into_owned());
+    let before: Vec<_> = before.collect();
     let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
-        let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+        let verb = match matches.subcommand() {
+            Some((verb, inner)) => inner.subcommand_name().map_or(verb.to_owned(), |own| format!("{verb} {own}")),
+            None => String::new(),
+        };
         Args::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
     });
     match parsed {
@@ -51,8 +81,31 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
             CommandLine::Tell(error.render())
         }
-        Err(error) => CommandLine::Wrong { error: Error::invalid(sentence(&error, &verb)), json },
+        Err(error) => {
+            let said = no_command(&error, &command, &before).unwrap_or_else(|| sentence(&error, &verb));
+            // A misplaced word may be a secret, and the message goes to logs and transcripts.
+            let said = match SecretGuard::new().check(None, &said) {
+                None => said,
+                Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
+            };
+            CommandLine::Wrong { error: Error::invalid(said), json }
+        }
     }
+}
+
+/// Says which command is meant by a word that is none. `before` are the words before the verb: behind it, a word that is
+/// none is a source's.
+fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    if !before.contains(word) {
+        return None;
+    }
+    let is_verb = |name: &str| command.find_subcommand(name).is_some();
+    let names = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let names: Vec<_> = names.flat_map(|command| command.get_name_and_visible_aliases()).collect();
+    let known = MEANT.iter().find(|(said, _)| said == word).map(|(_, meant)| *meant);
+    let meant = known.or_else(|| nearest(word, names.iter().copied())).filter(|name| is_verb(name))?;
+    Some(format!("There is no command `{word}`; did you mean `nudge {meant}`?"))
 }
 
 /// Turns clap's paragraphs into one sentence: the error, its tips, and where to read on.
@@ -68,35 +121,13 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let said = format!("{first}{}", said.as_str());
-    // A misplaced word may be a secret, and the message goes to logs and transcripts.
-    match SecretGuard::new().check(None, &said) {
-        None => format!("{said}; see `nudge {verb}--help`."),
-        Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
-    }
-}
-
-/// Translates a message of the library to the command line: `variant` becomes `--variant` for a verb that
-/// has such a flag, and `nudge.why` becomes `nudge why`.
-pub fn in_flags(message: &str, verb: &str) -> String {
-    // Errors in the form of a value are about JSON fields, not flags.
-    if message.starts_with("Correct `params") {
-        return message.to_owned();
-    }
-    let args = Args::command();
-    let Some(verb) = args.find_subcommand(verb) else { return message.to_owned() };
-    let ours = |word: &str| {
-        if let Some(command) = word.strip_prefix("nudge.").filter(|name| args.find_subcommand(name).is_some()) {
-            return Some(format!("nudge {command}"));
-        }
-        let arg = verb.get_arguments().find(|arg| arg.get_id().as_str() == word)?;
-        arg.get_long().map(|long| format!("--{long}"))
+    // Who has a component and no key may be looking for its keys.
+    let keys = if error.kind() == Kind::MissingRequiredArgument && said.ends_with(" <KEY>") {
+        "`nudge ls COMPONENT` lists the keys of one, "
+    } else {
+        ""
     };
-    let part = |(at, part): (usize, &str)| match ours(part) {
-        // Every other part is between backticks.
-        Some(ours) if at % 2 == 1 => ours,
-        _ => part.to_owned(),
-    };
-    message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
+    format!("{said}; {keys}see `nudge {verb}--help`.")
 }
 
 #[cfg(test)]
@@ -114,7 +145,14 @@ mod tests {
     fn what_is_wrong_is_one_sentence() {
         for (line, sentence) in [
             ("nudge nonsense", "Unrecognized subcommand 'nonsense'; see `nudge --help`."),
-            ("nudge get a", "The following required arguments were not provided: <KEY>; see `nudge get --help`."),
+            ("nudge sett a b c", "There is no command `sett`; did you mean `nudge set`?"),
+            ("nudge reacll x", "There is no command `reacll`; did you mean `nudge recall`?"),
+            ("nudge serch x", "There is no command `serch`; did you mean `nudge search`?"),
+            ("nudge add a b c", "There is no command `add`; did you mean `nudge set`?"),
+            (
+                "nudge get a",
+                "The following required arguments were not provided: <KEY>; `nudge ls COMPONENT` lists the keys of one, see `nudge get --help`.",
+            ),
             (
                 "nudge get a b --os beos",
                 "Invalid value 'beos' for '--os <OS>': one of linux, darwin, macos, windows; see `nudge get --help`.",
@@ -134,12 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn params_are_flags_for_people() {
-        let said = "The key has 2 variants; name one with `variant` or pass `all`.";
-        assert_eq!(in_flags(said, "delete"), "The key has 2 variants; name one with `--variant` or pass `--all`.");
-        assert_eq!(in_flags(said, "call"), said);
-        let form = "Correct `params.value.type`: unknown variant, expected one of `command`, `json`, `value`.";
-        assert_eq!(in_flags(form, "get"), form);
-        assert_eq!(in_flags("start one with `nudge serve`.", "get"), "start one with `nudge serve`.");
+    fn what_people_try_is_no_command_and_leads_to_one() {
+        let command = super::command();
+        for (said, meant) in MEANT {
+            assert!(command.find_subcommand(said).is_none(), "{said} is a command");
+            assert!(command.find_subcommand(meant).is_some(), "{meant} is none");
+        }
+        for (line, verb) in
+            [("nudge show a b", "get"), ("nudge list", "ls"), ("nudge search x", "recall"), ("nudge rm a b", "delete")]
+        {
+            let read = read(line.split(' ').map(Into::into).collect());
+            assert!(matches!(read, CommandLine::Run { verb: ran, .. } if ran == verb), "{line}");
+        }
     }
 }

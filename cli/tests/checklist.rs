@@ -27,6 +27,7 @@
 //! | 23 | strangers who hold connections, wait on `::1` or fill the log | `checklist_channel::row_23_*` |
 //! | 24 | the local channel: strangers, tokens, what lies in its place | `checklist_channel::row_24_*` |
 //! | 25 | an event loop that stands still | `row_25_*` in `tests/tests/watchdog.rs` |
+//! | 26 | the page: other pages, other users, stolen codes, hostile texts | `page`, `tests/web` |
 
 mod kit;
 

@@ -75,14 +75,14 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
     ]);
     assert_eq!(
         printed,
-        "✔ upserted hint http-proxy/build (v1)\n  score base: priority=8 tags=build,docker,x ttl=session scope=branch,cwd_glob,env_match,os\n"
+        "✔ upserted hint http-proxy/build (v1)\n  score base: priority=8 tags=build,docker,x ttl=session scope=branch,cwd_glob,env_match,os\n  applies where branch=dev,main cwd_glob=**/http-proxy* STAGE=a,b os=darwin,linux, until the session ends\n"
     );
     let get = ["get", "http-proxy", "build", "--cwd", "/w/http-proxy", "--branch", "dev", "--os", "macos"];
     let mut staged = shell.command(&get);
     let found = staged.env("STAGE", "b").output().unwrap();
     assert_eq!(
         String::from_utf8(found.stdout).unwrap(),
-        "value: docker compose build router\nmatch:\n  score: 0.49\n  reasons:\n    - cwd matched **/http-proxy*\n    - branch=dev allowed\n    - os=darwin allowed\n    - env STAGE=b matched\n    - priority 8/10\n"
+        "value: docker compose build router\nscope: branch=dev,main cwd_glob=**/http-proxy* STAGE=a,b os=darwin,linux\nstored: just now\nexpires: with the session\nmatch:\n  score: 0.49\n  reasons:\n    - cwd matched **/http-proxy*\n    - branch=dev allowed\n    - os=darwin allowed\n    - env STAGE=b matched\n    - priority 8/10\n"
     );
     let (code, sentence) = shell.fails(&get);
     assert_eq!(
@@ -94,13 +94,16 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
     );
 
     shell.ok(&["set", "web", "dev", "npm run dev"]);
-    assert_eq!(shell.ok(&["query"]), "web/dev  0.30  npm run dev\n");
+    let told = shell.command(&["query"]).output().unwrap();
+    assert_eq!(String::from_utf8(told.stdout).unwrap(), "web/dev  0.30  npm run dev\n");
+    assert_eq!(String::from_utf8(told.stderr).unwrap(), "nudge: 1 matches and does not apply here (--all)\n");
     let rows = shell.ok(&["query", "--all", "--component", "http-proxy"]);
     assert!(
         rows.starts_with("http-proxy/build  0.49  docker compose build router\n") && rows.contains("not here: cwd "),
         "{rows}"
     );
-    assert_eq!(shell.ok(&["query", "--component", "none"]), "no hints\n");
+    let none = shell.command(&["query", "--component", "none"]).output().unwrap();
+    assert_eq!((none.status.code(), &*none.stdout), (Some(0), &b"no hints\n"[..]));
 
     // The flag may stand on either side; what it prints is the method's result.
     let before = shell.json(&["--json", "get", "web", "dev"]);
@@ -149,7 +152,28 @@ fn an_empty_flag_means_unknown() {
     shell.ok(&["set", "a", "k", "here", "--scope-cwd-glob", "/**"]);
     assert!(shell.ok(&["get", "a", "k"]).starts_with("value: here\n"));
     let (code, sentence) = shell.fails(&["get", "a", "k", "--cwd", ""]);
-    assert_eq!((code, &*sentence), (1, "nudge: One variant is stored, but the context lacks cwd; pass it.\n"));
+    assert_eq!((code, &*sentence), (1, "nudge: One variant is stored, but the context lacks `--cwd`; pass it.\n"));
+}
+
+#[test]
+fn a_relative_glob_begins_where_the_command_stands() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    // A name that would be a glob itself.
+    let folder = home.path().join("a[1]");
+    std::fs::create_dir_all(folder.join("src/deep")).unwrap();
+    let shell = Shell { runtime: &serve.runtime, folder: &folder };
+    shell.ok(&["set", "api", "k", "v", "--scope-cwd-glob", "./src/**"]);
+    let inside = folder.join("src/deep");
+    let at =
+        |cwd: &Path| shell.command(&["get", "api", "k", "--value", "--cwd", cwd.to_str().unwrap()]).output().unwrap();
+    assert_eq!(at(&inside).stdout, b"v\n");
+    assert!(!at(&folder).status.success() && !at(Path::new("/src/deep")).status.success());
+    let (code, sentence) = shell.fails(&["set", "api", "k", "v", "--scope-cwd-glob", "{src,lib}/**"]);
+    assert!(
+        code == 2 && sentence.contains("`--scope-cwd-glob` pattern matches no absolute folder"),
+        "{code} {sentence}"
+    );
 }
 
 #[test]
@@ -184,7 +208,7 @@ fn without_a_server_and_stopping_one() {
     }
     let mut serve = Serve::start(&runtime);
     let status = shell.ok(&["status"]);
-    assert!(status.contains("role          PRIMARY\n") && !status.contains(serve.token()), "{status}");
+    assert!(status.starts_with("✔ Nudge 0.1.0 runs on 127.0.0.1:") && !status.contains(serve.token()), "{status}");
     let port = serve.file.port;
     assert_eq!(shell.fails(&["-p", &(port ^ 1).to_string(), "status"]).0, 3);
     assert_eq!(shell.ok(&["-p", &port.to_string(), "stop"]), "stopped\n");
@@ -223,7 +247,11 @@ fn a_question_leaves_no_directory() {
     {
         let out = nudge(&runtime, args).output().unwrap();
         assert_eq!(out.status.code(), Some(3), "{args:?}");
-        assert_eq!(sentence(&out), "nudge: No Nudge server is running; start one with `nudge serve`.\n", "{args:?}");
+        assert_eq!(
+            sentence(&out),
+            "nudge: No Nudge server is running; start one with `nudge serve --detach`.\n",
+            "{args:?}"
+        );
     }
     let mut complete = nudge(&runtime, &["--", "nudge", "get", ""]);
     assert!(complete.env("NUDGE_COMPLETE", "fish").output().unwrap().status.success());

@@ -300,6 +300,19 @@ fn it_is_recalled_beside_hints() {
 }
 
 #[test]
+fn its_refusals_speak_of_its_verbs_and_arguments() {
+    let desk = Desk::new();
+    let _primary = desk.primary();
+    for (args, told) in [
+        (&["demo", "add", "", "x"][..], "nudge: `NAME` must have 1 character or more, and no control characters.\n"),
+        (&["demo", "get", "nothing"], "nudge: There is no such note; `nudge demo list` tells what there is.\n"),
+    ] {
+        let refused = with_demo(&desk.runtime, &desk.data, args).output().unwrap();
+        assert_eq!((&*String::from_utf8(refused.stderr).unwrap(), refused.stdout.len()), (told, 0));
+    }
+}
+
+#[test]
 fn its_changes_are_watched_and_its_resources_are_read() {
     let desk = Desk::new();
     let mut primary = desk.primary();

@@ -148,7 +148,8 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     assert_eq!(home.files(), before);
 
     let said = home.init(&["--yes"]);
-    assert_eq!(said.lines().count(), 9, "{said}");
+    assert_eq!(said.matches(": ready; restart it\n").count(), 7, "{said}");
+    assert!(said.contains("Close it, start it again there"), "what is kept is there again: {said}");
     let command = home.binary.to_str().unwrap();
     for (file, at) in [
         (".claude.json", "/mcpServers/nudge"),
@@ -239,11 +240,14 @@ fn the_clients_own_command_is_used_where_there_is_one() {
     fs::remove_file(home.path("asked")).unwrap();
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before, "what it changed is brought back too");
-    program("echo 'it is broken' >&2; exit 1");
+    program("echo 'Error: it is broken' >&2; echo '    at run (cli.js:1)' >&2; exit 1");
     let before = home.files();
     let output = home.command(&["claude", "claude", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("failed (it is broken)"), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "Claude Code: ready; restart it\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed (Error: it is broken)"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("serve` runs ..."), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("Claude Code: ready; restart it\nTry it: "), "{said}");
+    assert!(said.contains("Start another one there beside it"), "what is not kept is gone once all are closed: {said}");
     assert_eq!(home.json(".claude.json")["mcpServers"]["nudge"]["command"], command, "it is written all the same");
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
@@ -276,7 +280,7 @@ fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
 
 #[test]
 fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
-    const CHANGES: &str = "Make these changes? [y/N]";
+    const CHANGES: &str = "Make these changes? [y/N, d to see every line]";
     const UNIT: &str = ".config/systemd/user/nudge.service";
     const LOGIN: &str = "Start a server at your login, too? [y/N]";
     const ALLOW: &str = "Let Codex use Nudge's tools without asking? [y/N]";
@@ -293,14 +297,16 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     assert!(!done && said.ends_with("Nothing was changed.\n"), "{said}");
     assert_eq!(home.files(), before);
 
-    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "\n"), (LOGIN, "\n")]);
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "n\n")]);
+    assert!(!done && said.contains("Codex\n  the server: ") && !said.contains("+[mcp_servers.nudge]"), "{said}");
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "d\n"), (CHANGES, "y\n"), (ALLOW, "\n"), (LOGIN, "\n")]);
     assert!(done && said.contains("+[mcp_servers.nudge]") && said.contains("Codex: ready"), "{said}");
     assert!(!home.path(UNIT).exists() && !home.path("asked").exists());
     assert!(!home.read(".codex/config.toml").contains("approval"), "it was not allowed");
     home.init(&["--undo", "--yes"]);
 
     let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "y\n"), (LOGIN, "yes\n")]);
-    assert!(done && said.contains("A server starts at your login"), "{said}");
+    assert!(done && said.contains("starts at your login. It ends when you log out"), "{said}");
     let unit = home.read(UNIT);
     assert!(unit.contains(&format!("ExecStart=\"{}\" serve --detach", home.binary.display())), "{unit}");
     assert_eq!(home.read("asked"), "--user enable --now nudge.service\n");
@@ -324,7 +330,11 @@ fn what_the_plugin_brings_is_not_put_in_twice() {
     let before = home.files();
     let init = || home.command(&["claude", "codex", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
     // All but the permission, which no plugin can give itself.
-    assert_eq!(String::from_utf8_lossy(&init().stdout), "Claude Code: ready; restart it\n");
+    let said = String::from_utf8_lossy(&init().stdout).into_owned();
+    assert_eq!(
+        said.lines().filter(|line| line.contains("ready")).collect::<Vec<_>>(),
+        ["Claude Code: ready; restart it"]
+    );
     let settings = home.json(".claude/settings.json");
     let allowed = settings["permissions"]["allow"].as_array().unwrap();
     assert!(allowed.contains(&json!("mcp__plugin_nudge_nudge__nudge_recall")), "{settings}");

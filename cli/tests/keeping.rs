@@ -129,7 +129,7 @@ fn what_has_a_duration_is_there_again_with_its_counts() {
     let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
     assert_eq!(keeping, json!({"on": true, "hints": 2, "file": user.file().display().to_string()}));
     let shown = user.said("run", &["status"]);
-    assert!(shown.contains("keeping") && shown.contains("kept.json"), "{shown}");
+    assert!(shown.contains("kept     2 hints for next time, in ") && shown.contains("kept.json"), "{shown}");
     serve.close();
 }
 

@@ -112,7 +112,9 @@ fn the_door_stands_before_it() {
         let answer = Incoming::request(&serve, &format!("{method} /mcp"), &good, "");
         assert_eq!((answer.status, answer.header("allow")), (405, Some("get, post, delete")), "{method}");
     }
-    refused("POST /mcp/", &good, 404);
+    let slash = Incoming::request(&serve, "POST /mcp/", &good, &list.to_string());
+    assert_eq!(slash.status, 200, "a slash at the end is none");
+    refused("POST /mcp/x", &good, 404);
     refused("POST /mcp?x", &[], 403);
     // rmcp's own refusals look the same.
     refused("GET /mcp", &good, 405);

@@ -6,10 +6,10 @@ mod kit;
 use std::path::Path;
 
 use kit::agent::{Failure, LONG};
-use kit::home;
-use kit::mcp::{Client, everywhere};
+use kit::mcp::{Client, Http, META, everywhere, request};
 use kit::raw::Raw;
 use kit::session::Session;
+use kit::{Serve, home};
 use serde_json::{Value, json};
 
 fn hint(value: &str, more: &Value) -> Value {
@@ -31,7 +31,8 @@ type Person<'a> = &'a mut dyn FnMut(&str, Value) -> Result<Value, Value>;
 fn refused(answer: Result<Value, Value>) {
     let error = answer.expect_err("it is carried out");
     assert_eq!(error["data"]["reason"], "E_INVALID", "{error}");
-    assert_eq!(error["message"], "meta.source `user` is for what a person stores; leave it out, or say `agent`.");
+    let told = "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.";
+    assert_eq!(error["message"], told);
 }
 
 fn check(tool: Tool<'_>, person: Person<'_>) {
@@ -47,6 +48,10 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
 
     let set = tool("nudge_set_hint", hint("make -j8 api", &json!({"meta": {"source": "agent"}}))).unwrap();
     assert_eq!(set["previous"]["value"], "make api", "{set}");
+    assert_eq!(set["hint"]["meta"]["added_by"], "agent:t", "who does not sign is signed by the client's name");
+    let signed =
+        tool("nudge_set_hint", json!({"component": "b", "key": "k", "value": "v", "meta": {"added_by": "me"}}));
+    assert_eq!(signed.unwrap()["hint"]["meta"]["added_by"], "me");
     let id = kept(person)[0]["id"].clone();
     assert_eq!(
         set["note"],
@@ -145,4 +150,16 @@ fn a_proxy_says_that_its_caller_is_an_agent() {
     let got = session.raw().result("nudge.get_hint", &json!({"component": "api", "key": "build"}));
     assert_eq!((&got["hint"]["value"], &got["hint"]["version"]), (&json!("make api"), &json!(3)));
     session.end();
+}
+
+#[test]
+fn a_client_without_a_name_signs_nothing() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let client = Http::modern(&serve);
+    let arguments = json!({"component": "a", "key": "k", "value": "v"});
+    let mut call = request(true, 1, "tools/call", json!({"name": "nudge_set_hint", "arguments": arguments}));
+    call["params"]["_meta"].as_object_mut().unwrap().remove(&format!("{META}/clientInfo")).unwrap();
+    let stored = client.post(&call).message().unwrap()["result"]["structuredContent"].clone();
+    assert_eq!((&stored["hint"]["key"], &stored["hint"]["meta"]["added_by"]), (&json!("k"), &Value::Null), "{stored}");
 }

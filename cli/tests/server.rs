@@ -305,7 +305,7 @@ fn a_remote_is_a_service() {
     let runtime = home.path().join("run");
     let dir = RuntimeDir::create(Some(&runtime)).unwrap();
     let none = Remote::connect(&dir).unwrap_err();
-    assert_eq!(none.message(), "No Nudge server is running; start one with `nudge serve`.");
+    assert_eq!(none.message(), "No Nudge server is running; start one with `nudge serve --detach`.");
     let mut first = Serve::start(&runtime);
     let remote = Remote::connect(&dir).unwrap();
     let call = |method: &str, params: Value| remote.call(method, &to_raw_value(&params).unwrap());

@@ -12,13 +12,14 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 27] = [
     "forget",
     "recall",
     "config",
     "init",
     "doctor",
     "hook",
+    "ui",
     "stats",
     "serve",
     "set",

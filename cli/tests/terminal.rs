@@ -70,6 +70,7 @@ fn colours_are_for_terminals_alone() {
         &["get", "a", "k"],
         &["why", "a", "k"],
         &["undo", "--list"],
+        &["status"],
         &["--help"],
         &["set", "--help"],
     ] {
@@ -84,7 +85,7 @@ fn colours_are_for_terminals_alone() {
         let forced = nudge(&serve.runtime, args).env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR").output().unwrap();
         assert!(forced.stdout.contains(&0x1b), "{args:?}");
     }
-    for args in [&["--json", "get", "a", "k"][..], &["export"], &["get", "a", "k", "--value"], &["status"]] {
+    for args in [&["--json", "get", "a", "k"][..], &["export"], &["get", "a", "k", "--value"]] {
         assert!(!seen(&serve, args, &[]).contains('\u{1b}'), "{args:?}");
     }
 }
@@ -111,6 +112,12 @@ fn a_server_on_a_terminal_serves_http_until_it_is_stopped() {
         let said = pty.wait_for("serving http://");
         assert!(said.contains(&format!("http://127.0.0.1:{} ({}", file.port, file_path(&runtime))), "{said}");
         assert!(!said.contains(file.token.as_deref().unwrap()), "{said}");
+        // What it is, and how it ends.
+        let said = pty.wait_for("ends it");
+        assert!(
+            said.contains("the memory that your coding agents") && said.contains("Ctrl-C or `nudge stop`"),
+            "{said}"
+        );
         // MCP is not spoken here: what is typed is nobody's.
         pty.press(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
         let status = nudge(&runtime, &["set", "a", "k", SECRET]).output().unwrap();
@@ -324,6 +331,9 @@ fn a_terminal_on_one_side_only_changes_nothing_on_the_other() {
     let child = command.spawn().unwrap();
     drop(command);
     let out = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(out.stdout).unwrap(), "COMPONENT  HINTS\na          1\n");
+    assert_eq!(
+        String::from_utf8(out.stdout).unwrap(),
+        "COMPONENT  KEY  VALUE  HERE  SCOPE       EXPIRES  AGE  USED\na          k    x      ✔     everywhere  session  now  never\n"
+    );
     assert_eq!(pty.finish(), "");
 }

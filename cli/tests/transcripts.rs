@@ -3,29 +3,37 @@
 
 mod kit;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kit::{Serve, home};
+use trycmd::TestCases;
+
+/// What is typed, in a home of its own.
+fn cases(home: &Path) -> TestCases {
+    let nudge = Path::new(env!("CARGO_BIN_EXE_nudge"));
+    let path = std::env::join_paths(
+        nudge.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let cases = TestCases::new();
+    cases.env("PATH", path.unwrap().to_str().unwrap());
+    cases.env("HOME", home.to_str().unwrap());
+    cases.env("NUDGE_RUNTIME_DIR", home.join("run").to_str().unwrap());
+    // What an edit keeps goes with the rest.
+    cases.env("TMPDIR", home.to_str().unwrap());
+    for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {
+        cases.env(name, "");
+    }
+    cases.register_bin("sh", Path::new("/bin/sh"));
+    cases
+}
 
 /// Runs one file against a server of its own.
 fn typed(file: &str) {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    let nudge = Path::new(env!("CARGO_BIN_EXE_nudge"));
-    let path = std::env::join_paths(
-        nudge.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-    );
-    let cases = trycmd::TestCases::new();
-    cases.env("PATH", path.unwrap().to_str().unwrap());
-    cases.env("NUDGE_RUNTIME_DIR", serve.runtime.to_str().unwrap());
+    let cases = cases(home.path());
     // It is typed in a repository.
     cases.env("NUDGE_DEFAULT_REACH", "everywhere");
-    // What an edit keeps goes with the rest.
-    cases.env("TMPDIR", home.path().to_str().unwrap());
-    for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {
-        cases.env(name, "");
-    }
-    cases.register_bin("sh", Path::new("/bin/sh"));
     let word = |text: &str| text.to_owned();
     cases.insert_var("[PORT]", word(&serve.file.port.to_string())).unwrap();
     cases.insert_var("[PID]", word(&serve.file.pid.to_string())).unwrap();
@@ -39,10 +47,21 @@ fn verbs() {
     typed("tests/cmd/verbs.md");
 }
 
+/// Ends the server that a file has started, also when the file did not get so far.
+struct Ending(PathBuf);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = kit::system::nudge(&self.0, &["stop"]).output();
+    }
+}
+
 #[cfg(unix)]
 #[test]
-fn the_readme() {
-    typed("../README.md");
+fn the_readme_from_nothing() {
+    let home = home();
+    let _ending = Ending(home.path().join("run"));
+    cases(home.path()).case("../README.md").run();
 }
 
 #[cfg(unix)]

@@ -110,19 +110,19 @@ impl HintMeta {
     /// Checks sizes and ranges (semantics section 5).
     pub(crate) fn check(&self) -> Result<()> {
         if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
-            return Err(Error::invalid("meta.reason may have 2 KiB at most."));
+            return Err(Error::invalid("`meta.reason` may have 2 KiB at most."));
         }
         if self.tags.len() > MAX_TAGS || self.tags.iter().any(|tag| !(1..=MAX_TAG_BYTES).contains(&tag.len())) {
-            return Err(Error::invalid("meta.tags may have 32 tags at most, each of 1 to 64 bytes."));
+            return Err(Error::invalid("`meta.tags` may have 32 tags at most, each of 1 to 64 bytes."));
         }
         if self.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
-            return Err(Error::invalid("meta.priority must be a whole number from 1 to 10."));
+            return Err(Error::invalid("`meta.priority` must be a whole number from 1 to 10."));
         }
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
-            return Err(Error::invalid("meta.confidence must be a number from 0 to 1."));
+            return Err(Error::invalid("`meta.confidence` must be a number from 0 to 1."));
         }
         if self.added_by.as_ref().is_some_and(|name| name.len() > MAX_NAME_BYTES) {
-            return Err(Error::invalid("meta.added_by may have 256 bytes at most."));
+            return Err(Error::invalid("`meta.added_by` may have 256 bytes at most."));
         }
         self.scope.check_sizes()
     }
@@ -220,6 +220,16 @@ impl Hint {
             held: 0,
             rare: meta.added_by.map(|name| Box::new(Rare { added_by: Some(name.into()), ..Rare::default() })),
         }
+    }
+
+    /// Returns true for a hint with the same value and meta, whatever became of either.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        let said = |hint: &Self| (hint.priority(), hint.confidence(), hint.sensitivity, hint.source);
+        self.value == other.value
+            && self.scope.variant() == other.scope.variant()
+            && said(self) == said(other)
+            && (&self.reason, &self.tags, &self.ttl) == (&other.reason, &other.tags, &other.ttl)
+            && self.added_by() == other.added_by()
     }
 
     /// Returns the hint's component.

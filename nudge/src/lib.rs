@@ -39,6 +39,7 @@ mod explain;
 mod guard;
 mod hint;
 mod log;
+mod missing;
 mod ran;
 mod record;
 mod scoring;
@@ -49,7 +50,7 @@ mod trash;
 mod ttl;
 mod view;
 
-pub use nudge_core::{context, safety};
+pub use nudge_core::{context, near, safety};
 
 pub use cache::Nudge;
 pub use choice::Match;
@@ -63,7 +64,9 @@ pub use nudge_core::explain::{MatchExplain, Parts};
 pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
-pub use nudge_core::service::{Caller, ContextUse, Cost, Method, Service, Services, unknown_method};
+pub use nudge_core::service::{
+    Caller, ContextUse, Cost, METHODS, Method, MethodInfo, MethodInfos, Service, Services, unknown_method,
+};
 pub use snapshot::Payload;
 pub use source::SOURCE;
 pub use store::Change;
@@ -74,8 +77,8 @@ pub use view::View;
 #[doc(no_inline)]
 pub use method::{
     Bump, Bumped, ComponentCount, Components, ConditionMet, Confirmed, Counts, Delete, Deleted, Deletion, Deletions,
-    EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported, Limits,
-    Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
+    DigestText, EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported,
+    Limits, Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
     SetHint, SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo,
     Undone, Why, WhyVariant, Whys, methods,
 };

@@ -35,7 +35,7 @@ pub use get::{GetHint, GotHint};
 pub use import::{Import, ImportError, ImportMode, Imported};
 pub use list::{ComponentCount, Components};
 pub use nudge_core::suggest::{
-    Confirmed, Counts, Outcome, Recall, Recalled, SessionStats, Suggest, SuggestEvent, Told,
+    Confirmed, Counts, DigestText, HourStats, Outcome, Recall, Recalled, SessionStats, Suggest, SuggestEvent, Told,
 };
 pub use nudge_core::table::{NoParams, schema};
 pub use outcome::{Matched, MatchedHint};
@@ -57,6 +57,7 @@ static TABLE: Table<Nudge> = Table(&[
     &export::ROW,
     &import::ROW,
     &suggest::ROW,
+    &suggest::DIGEST_ROW,
     &suggest::TOLD_ROW,
     &suggest::RECALL_ROW,
     &outcome::ROW,

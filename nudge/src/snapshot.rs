@@ -168,7 +168,7 @@ impl<'a> Document<'a> {
     /// `E_INVALID` when it is no store, or one of another schema.
     pub fn read(payload: &'a RawValue) -> Result<Self> {
         let not_a_store =
-            || Error::invalid("payload must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
+            || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
         // One pass is enough when every hint is right; else the structure is read first and then each hint on its own.
         let (top, well) = match serde_json::from_str::<WellFormed<'a>>(payload.get()) {
             Ok(WellFormed { rest, components }) => (rest, Some(components)),
@@ -259,7 +259,7 @@ pub(crate) fn check_extra_size(extra: &Extra) -> Result<()> {
 
 fn check_schema(value: &RawValue) -> Result<()> {
     let version: Option<String> = serde_json::from_str(value.get())
-        .map_err(|_| Error::invalid("schema_version must be a string such as `1.0`."))?;
+        .map_err(|_| Error::invalid("`schema_version` must be a string such as `1.0`."))?;
     match version.as_deref().map(|version| version.split('.').next().unwrap_or(version)) {
         None | Some("1") => Ok(()),
         Some(_) => Err(Error::invalid("The payload has another schema version; this one reads 1.x.")),

@@ -222,6 +222,11 @@ impl Source for Nudge {
         Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
     }
 
+    fn is_secret(&self, id: &str) -> bool {
+        let key = id.split_once('\n');
+        key.is_some_and(|(component, key)| self.store.variants(component, key).1.iter().any(|hint| hint.is_secret()))
+    }
+
     fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
         let mut counted = Counted::default();
         let mut count = |by: Caller<'_>| {

@@ -26,6 +26,10 @@ pub enum nudge_shell {
     NUDGE_SHELL_POWERSHELL = 3,
     /// cmd.
     NUDGE_SHELL_CMD = 4,
+    /// zsh.
+    NUDGE_SHELL_ZSH = 5,
+    /// fish.
+    NUDGE_SHELL_FISH = 6,
 }
 
 /// Template languages.
@@ -67,7 +71,7 @@ pub enum nudge_source {
 }
 
 // The names on the wire, in the order of the enumerations.
-const SHELLS: [&str; 4] = ["bash", "sh", "powershell", "cmd"];
+const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];

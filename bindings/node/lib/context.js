@@ -3,6 +3,7 @@
 const native = require('../native.js')
 const { ask, invalid } = require('./error.js')
 const { read, write } = require('./json.js')
+const { FIELDS, options } = require('./options.js')
 
 /** Names that Node and people use, and those of semantics section 2. */
 const SYSTEMS = new Map([['macos', 'darwin'], ['win32', 'windows']])
@@ -23,6 +24,12 @@ function place(given) {
   }
 }
 
+/** A plain context as the table takes it; what is no object is left for the table to refuse. */
+function contextOf(given) {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  return place(options(given, FIELDS.context, 'context field'))
+}
+
 let reveal
 let isContext
 
@@ -38,7 +45,7 @@ class Context {
       this.#env = spec.#env
       this.#told = spec.#told
     } else {
-      this.#json = write(place(spec), invalid)
+      this.#json = write(contextOf(spec), invalid)
       this.#told = read(ask(native.checkContext, this.#json))
     }
   }
@@ -52,7 +59,7 @@ class Context {
   /** The context of this process; fields of `spec` go before what is found, null means unknown. */
   static detect(spec = {}) {
     if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) throw invalid('Pass an object of context fields, or nothing.')
-    const { cwd, ...given } = spec
+    const { cwd, ...given } = options(spec, FIELDS.context, 'context field')
     if (cwd !== undefined && cwd !== null && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
     // This thread's variables, read here: while another thread sets one, native code must not read them.
     const env = environment()
@@ -69,6 +76,7 @@ class Context {
   get branch() { return this.#told.branch }
   get os() { return this.#told.os }
   get files_open() { return this.#told.files_open ?? [] }
+  get filesOpen() { return this.files_open }
 
   /** Without the environment, whose values may be secrets. */
   toJSON() { return this.#told }
@@ -84,4 +92,4 @@ function environment() {
   return JSON.stringify(Object.fromEntries(whole))
 }
 
-module.exports = { Context, isContext, place, reveal }
+module.exports = { Context, contextOf, isContext, place, reveal }

@@ -1,5 +1,8 @@
 'use strict'
 
+/** So much of a name is told. */
+const MAX_NAME = 64
+
 const kind = (value) => Object.prototype.toString.call(value)
 
 /**
@@ -11,11 +14,12 @@ class NotJson extends Error {}
 
 const PLAIN = 'Use strings, numbers, booleans, arrays and plain objects; other objects cannot be passed on.'
 
-/** JSON.stringify calls it on the object that holds `value`. */
-function plain(_name, value) {
+/** JSON.stringify calls it on the object that holds `value`. What is refused is named by its field, never by its value. */
+function plain(name, value) {
+  const where = name === '' ? 'It' : `\`${name.slice(0, MAX_NAME)}\``
   switch (typeof value) {
     case 'number':
-      if (!Number.isFinite(value)) throw new NotJson('A number must be finite.')
+      if (!Number.isFinite(value)) throw new NotJson(`A number must be finite: ${where} is ${value}.`)
       break
     case 'undefined':
       if (Array.isArray(this)) throw new NotJson('An array may hold neither undefined nor a hole; use null.')
@@ -23,15 +27,16 @@ function plain(_name, value) {
     case 'bigint':
     case 'function':
     case 'symbol':
-      throw new NotJson(`A ${typeof value} cannot be passed on; use strings, numbers, booleans, arrays and plain objects.`)
+      throw new NotJson(`${where} is a ${typeof value}, which cannot be passed on; use strings, numbers, booleans, arrays and plain objects.`)
     case 'object':
-      if (value !== null) checkObject(value)
+      if (value !== null) checkObject(where, value)
   }
   return value
 }
 
-function checkObject(value) {
-  if (!Array.isArray(value) && kind(value) !== '[object Object]') throw new NotJson(PLAIN)
+function checkObject(where, value) {
+  const what = kind(value)
+  if (!Array.isArray(value) && what !== '[object Object]') throw new NotJson(`${where} is ${what.slice(8, -1).slice(0, MAX_NAME)}. ${PLAIN}`)
   for (const symbol of Object.getOwnPropertySymbols(value)) {
     if (Object.prototype.propertyIsEnumerable.call(value, symbol)) throw new NotJson('The name of a field must be a string, and no symbol.')
   }

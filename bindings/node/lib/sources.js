@@ -1,7 +1,6 @@
 'use strict'
 
-/** `add_many` is `addMany`, as the methods of a store are named. */
-const named = (name) => name.replace(/[-_.]+(\w)/g, (_, letter) => letter.toUpperCase())
+const { camel } = require('./options.js')
 
 /** What a caller gives of params: null is "not given", as everywhere on the wire. */
 const given = (params) => Object.fromEntries(Object.entries(params).filter(([, value]) => value !== null))
@@ -16,7 +15,7 @@ function namespaces(rows, call) {
     const prefix = `nudge.${row.source}.`
     if (row.source === undefined || !row.name.startsWith(prefix)) continue
     if (!all.has(row.source)) all.set(row.source, {})
-    all.get(row.source)[named(row.name.slice(prefix.length))] = (params) => call(row, params)
+    all.get(row.source)[camel(row.name.slice(prefix.length))] = (params) => call(row, params)
   }
   all.forEach(Object.freeze)
   return all

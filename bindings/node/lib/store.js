@@ -1,10 +1,12 @@
 'use strict'
 
 const native = require('../native.js')
-const { isContext, place, reveal } = require('./context.js')
+const { contextOf, isContext, place, reveal } = require('./context.js')
 const { ask, invalid } = require('./error.js')
 const { freeze, read, write } = require('./json.js')
+const { FIELDS, camel, fields, kindOf, options, optionsOf } = require('./options.js')
 const { given, namespaces } = require('./sources.js')
+const { Tools } = require('./tools.js')
 
 /** A store forgets what it has rendered and the contexts, no hint, when one of these is reached. */
 const MAX_VIEWS = 256
@@ -23,6 +25,10 @@ const unused = new FinalizationRegistry((number) => native.close(number))
 
 /** What stands beside `meta` in the params of `set`. */
 const BESIDE_META = ['if_match_version', 'variant', 'allow_secret']
+const OF_SET = [...FIELDS.meta, ...BESIDE_META]
+/** The options of a store: its limits, and those that are none. */
+const COUNTS = ['max_components', 'max_hints_per_component', 'max_hints', 'max_bytes', 'suggest_max']
+const OF_STORE = ['name', ...COUNTS, 'secret_guard', 'default_ttl', 'from_env']
 
 /** A store seen from one context, and what it has given from there. */
 class View {
@@ -34,6 +40,9 @@ class View {
     this.number = number
   }
 }
+
+let toolsOf
+let isStore
 
 class Store {
   #number
@@ -50,19 +59,19 @@ class Store {
   /** Names of the properties that are sources. */
   #sources = []
 
-  constructor(options, session) {
+  constructor(settings, session) {
     this.#own = session !== SESSION
-    this.#number = this.#own ? open(options) : options
+    this.#number = this.#own ? open(settings) : settings
     unused.register(this, this.#number, this)
   }
 
   static forget(name) {
-    if (typeof name !== 'string') throw invalid('Pass the name of a store.')
+    if (typeof name !== 'string') throw invalid(`Pass the name of a store, not ${kindOf(name)}.`)
     return native.forget(name)
   }
 
-  get(component, key, context, options) {
-    if (!this.#own || (options !== undefined && options !== null)) return this.#find(component, key, context, options)
+  get(component, key, context, more) {
+    if (!this.#own || (more !== undefined && more !== null)) return this.#find(component, key, context, more)
     // In this order: what reads a plain object may run its getters, which may call this store; a new pair
     // may empty the views; a new view leaves the pairs alone.
     const here = context === this.#lastContext ? context : placeOf(context)
@@ -73,34 +82,41 @@ class Store {
     return token === view.tokens[pair] ? view.matches[pair] : this.#render(view, pair, token)
   }
 
-  set(component, key, value, options) {
+  set(component, key, value, more) {
     const beside = {}
-    const meta = { ...fields(options) }
+    const meta = { ...options(more, OF_SET) }
     for (const name of BESIDE_META) {
       beside[name] = meta[name]
       delete meta[name]
     }
-    if (meta.scope !== undefined) meta.scope = place(meta.scope)
+    if (isObject(meta.scope)) meta.scope = place(options(meta.scope, FIELDS.scope, 'scope field'))
     const told = value?.type === 'path' ? place(value) : value
     return this.#run('nudge.set_hint', { component, key, value: told, meta, ...beside })
   }
 
-  query(params) { return this.#run('nudge.query', fields(params)) }
-  bump(component, key, options) { return this.#run('nudge.bump', named({ component, key }, options)) }
-  delete(component, key, options) { return this.#run('nudge.delete_hint', named({ component, key }, options)) }
+  query(params) { return this.#with('nudge.query', params) }
+  bump(component, key, more) { return this.#with('nudge.bump', more, { component, key }) }
+  delete(component, key, more) { return this.#with('nudge.delete_hint', more, { component, key }) }
   listComponents() { return this.#run('nudge.list_components', {}) }
-  export(options) { return this.#run('nudge.export', fields(options)) }
-  import(payload, options) { return this.#run('nudge.import', named({ payload }, options)) }
-  suggest(params) { return this.#run('nudge.suggest', fields(params)) }
+  export(more) { return this.#with('nudge.export', more) }
+  import(payload, more) { return this.#with('nudge.import', more, { payload }) }
+  suggest(params) { return this.#with('nudge.suggest', params) }
+  digest(event, more) { return this.#with('nudge.digest', more, { event }) }
   told(clientSession, ticket) { return this.#run('nudge.told', { client_session: clientSession, ticket }) }
-  recall(query, options) { return this.#run('nudge.recall', named({ query }, options)) }
-  outcome(params) { return this.#run('nudge.outcome', fields(params)) }
-  envNames(params) { return this.#run('nudge.env_names', fields(params)) }
+  recall(query, more) { return this.#with('nudge.recall', more, { query }) }
+  outcome(params) { return this.#with('nudge.outcome', params) }
+  envNames(params) { return this.#with('nudge.env_names', params) }
   why(component, key, context) { return this.#run('nudge.why', { component, key, context }) }
   deletions() { return this.#run('nudge.deletions', {}) }
-  undo(options) { return this.#run('nudge.undo', fields(options)) }
+  undo(more) { return this.#with('nudge.undo', more) }
   stats() { return this.#run('nudge.stats', {}) }
   status() { return this.#run('nudge.status', {}) }
+
+  /** How many hints there are. */
+  get size() { return this.status().hints }
+
+  /** All of them as they were when it began, by component, key and variant; secrets are redacted. */
+  [Symbol.iterator]() { return read(ask(native.hints, this.#number))[Symbol.iterator]() }
 
   call(method, params = {}) {
     if (typeof method !== 'string') throw invalid('Pass the name of a method, such as nudge.get_hint.')
@@ -121,8 +137,8 @@ class Store {
   }
 
   sources() {
-    const call = ({ name, context }, params) => {
-      const told = given(fields(params))
+    const call = ({ name, context, params: schema }, params) => {
+      const told = given(schema?.properties ? options(params, Object.keys(schema.properties)) : fields(params))
       return context === 'none' ? this.call(name, told) : this.#run(name, told)
     }
     const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in Store.prototype))
@@ -141,7 +157,13 @@ class Store {
   }
 
   [INSPECT]() {
-    return this.#own ? 'Store {}' : 'Store { session }'
+    if (!this.#own) return 'Store { session }'
+    try {
+      const { size } = this
+      return `Store { ${size} ${size === 1 ? 'hint' : 'hints'} }`
+    } catch {
+      return 'Store { closed }'
+    }
   }
 
   /** Every method that the session tells of; none of a store of this process, which has hints alone. */
@@ -156,18 +178,35 @@ class Store {
     }
   }
 
-  /** `call` for the methods above, which also take the names of systems that people use. */
+  /** The tools of this store, for somebody in `context`. */
+  static {
+    toolsOf = (store, context) => {
+      if (!isStore(store)) throw invalid(`Pass a Store, not ${kindOf(store)}.`)
+      const here = placeOf(context)
+      // What is wrong with the context is said here.
+      store.#viewOf(here)
+      const asked = (call, tools, ...more) => ask(call, store.#number, store.#viewOf(here).number, tools, ...more)
+      return new Tools(store, ask(native.tools, store.#number), asked)
+    }
+    isStore = (given) => typeof given === 'object' && given !== null && #number in given
+  }
+
+  /** `#run` with the options of a method beside its arguments. */
+  #with(method, more, args = {}) {
+    return this.#run(method, { ...optionsOf(method, more, ...Object.keys(args)), ...args })
+  }
+
+  /** `call` for the methods above, whose context has the names that people use. */
   #run(method, params) {
     const { context } = params
-    const given = context === undefined || isContext(context) ? params : { ...params, context: place(context) }
+    const given = context === undefined || isContext(context) ? params : { ...params, context: contextOf(context) }
     return this.call(method, given)
   }
 
   /** As `get`, of one variant, or in a session: the table is asked. */
-  #find(component, key, context, options) {
+  #find(component, key, context, more) {
     checkNames(component, key)
-    const { variant, ...others } = fields(options)
-    for (const name of Object.keys(others)) throw invalid(`The only option of get is variant, not ${name}.`)
+    const { variant } = options(more, ['variant'])
     const params = write({ component, key, variant }, invalid)
     const found = ask(native.find, this.#number, this.#viewOf(placeOf(context)).number, params)
     return found === null || found === undefined ? null : match(found)
@@ -237,7 +276,7 @@ class Store {
 
 /** What `#viewOf` takes: a Context, undefined or null as it is, anything else as JSON. */
 function placeOf(context) {
-  return context === undefined || context === null || isContext(context) ? context : write(place(context), invalid)
+  return context === undefined || context === null || isContext(context) ? context : write(contextOf(context), invalid)
 }
 
 /** `using store = new Store()` closes it. */
@@ -248,20 +287,21 @@ Object.defineProperty(Store.prototype, Symbol.dispose ?? Symbol.for('nodejs.disp
 })
 
 /** Opens a store of this process; its number. */
-function open(options) {
-  const { name, from_env, ...config } = fields(options)
-  if (name !== undefined && name !== null) checkText('The name of a store', name)
-  if (from_env !== undefined && from_env !== null && typeof from_env !== 'boolean') throw invalid('from_env must be true or false.')
+function open(settings) {
+  const { name, from_env, ...config } = options(settings, OF_STORE)
+  if (isGiven(name)) checkText('The name of a store', name)
+  for (const count of COUNTS) checkSetting(count, config[count], Number.isSafeInteger(config[count]) && config[count] >= 0, 'a whole number of 0 or more')
+  checkSetting('secret_guard', config.secret_guard, typeof config.secret_guard === 'boolean', 'true or false')
+  checkSetting('default_ttl', config.default_ttl, typeof config.default_ttl === 'string', 'a string')
+  checkSetting('from_env', from_env, typeof from_env === 'boolean', 'true or false')
   if (from_env) config.env = Object.fromEntries(Object.entries(process.env).filter(([variable]) => variable.startsWith('NUDGE_')))
-  else if ('env' in config) throw invalid('env is no option of a store; from_env: true reads the environment.')
   return ask(native.open, write(config, invalid), name)
 }
 
 /** The running session of this machine. */
-function connect(options) {
-  const { runtime_dir, name = 'nudge-hints (Node)', ...others } = fields(options)
-  for (const option of Object.keys(others)) throw invalid(`The options of connect are runtime_dir and name, not ${option}.`)
-  if (runtime_dir !== undefined && runtime_dir !== null) checkText('runtime_dir', runtime_dir)
+function connect(settings) {
+  const { runtime_dir, name = 'nudge-hints (Node)' } = options(settings, ['runtime_dir', 'name'])
+  if (isGiven(runtime_dir)) checkText('runtimeDir', runtime_dir)
   checkText('The name of a caller', name)
   // Read here, as this thread has it: see Context.detect.
   const folder = runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined)
@@ -270,20 +310,17 @@ function connect(options) {
   return session
 }
 
-/** Options as an object. */
-function fields(options) {
-  if (options === undefined || options === null) return {}
-  if (typeof options !== 'object' || Array.isArray(options)) throw invalid('Pass the options as an object.')
-  return options
+/** The tools of a store for a model; without one, of a new store. */
+function tools(store, more) {
+  const { context } = options(more, ['context'])
+  return toolsOf(store ?? new Store(), context)
 }
 
-/** Options beside arguments that they may not repeat. */
-function named(given, options) {
-  const others = fields(options)
-  for (const name of Object.keys(given)) {
-    if (name in others) throw invalid(`${name} is an argument of its own, and no option.`)
-  }
-  return { ...others, ...given }
+const isGiven = (value) => value !== undefined && value !== null
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function checkSetting(name, value, fits, what) {
+  if (isGiven(value) && !fits) throw invalid(`${camel(name)} must be ${what}, not ${kindOf(value)}.`)
 }
 
 function checkNames(component, key) {
@@ -292,7 +329,7 @@ function checkNames(component, key) {
 }
 
 function checkText(what, given) {
-  if (typeof given !== 'string') throw invalid(`${what} must be a string.`)
+  if (typeof given !== 'string') throw invalid(`${what} must be a string, not ${kindOf(given)}.`)
   if (!given.isWellFormed()) throw invalid(`${what} holds half of a character.`)
 }
 
@@ -302,19 +339,25 @@ const isSecret = (hint) => hint.meta.sensitivity === 'secret'
 function match(json) {
   const { text, hint, match_explain: explain } = JSON.parse(json)
   const { score, reasons, parts } = explain
-  const found = { value: hint.value, text, score, reasons, parts, variant: hint.variant ?? '', version: hint.version, hint }
-  if (isSecret(hint)) {
-    hide(hint, { value: '[secret]' })
-    hide(found, { value: '[secret]', text: '[secret]' })
-  }
+  const { component, key, value, version, variant = '' } = hint
+  const found = { component, key, value, text, score, reasons, parts, variant, version, hint }
+  const shown = isSecret(hint) ? '[secret]' : value
+  if (isSecret(hint)) show(hint, () => ({ ...hint, value: shown }))
+  // What somebody who looks wants to know: which hint it is, what it says, and why.
+  show(found, (inspect) => `Match ${inspect({ component, key, value: shown, score, reasons })}`)
   return freeze(found)
 }
 
-/** Shows other fields to people; the object itself is as it was. */
-function hide(object, fields) {
-  Object.defineProperty(object, INSPECT, { value: (_depth, options, inspect) => inspect({ ...object, ...fields }, options) })
+/** Shows something else to people; the object itself is as it was. */
+function show(object, look) {
+  Object.defineProperty(object, INSPECT, {
+    value(_depth, settings, inspect) {
+      const seen = look((inner) => inspect(inner, settings))
+      return typeof seen === 'string' ? seen : inspect(seen, settings)
+    }
+  })
 }
 
 const methods = () => Object.freeze(native.methods())
 
-module.exports = { Store, connect, methods }
+module.exports = { Store, connect, methods, tools }

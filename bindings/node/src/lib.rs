@@ -12,6 +12,7 @@ mod handles;
 mod lookup;
 mod named;
 mod refusal;
+mod tools;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -137,6 +138,41 @@ pub fn methods() -> Vec<&'static str> {
     nudge::methods().iter().map(|method| method.name).collect()
 }
 
+/// Every hint of a store as a JSON array.
+#[napi(catch_unwind)]
+pub fn hints(store: u32) -> Result<String> {
+    let store = with_handle(store, Handle::store).map_err(refused)?;
+    let hints = store.hints().map_err(refused)?;
+    let all: Vec<_> = hints.iter().map(|hint| hint.get()).collect();
+    Ok(format!("[{}]", all.join(",")))
+}
+
+/// The names of the params of each method, and of the fields of a context, a scope and the `meta` of a hint.
+#[napi(catch_unwind)]
+pub fn fields() -> String {
+    let names = |schema: &Value| -> Value {
+        schema["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect()
+    };
+    let mut all = Map::new();
+    for method in nudge::methods() {
+        let schema = (method.params)();
+        if method.name == "nudge.set_hint" {
+            all.insert("meta".into(), names(&schema["properties"]["meta"]));
+            all.insert("scope".into(), names(&schema["properties"]["meta"]["properties"]["scope"]));
+        }
+        all.insert(method.name.into(), names(&schema));
+    }
+    all.insert("context".into(), ContextSpec::FIELDS.into_iter().collect());
+    Value::Object(all).to_string()
+}
+
+/// What is said of a name that is none of those known.
+#[napi(catch_unwind)]
+pub fn unknown(what: String, name: String, known: Vec<String>) -> String {
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    nudge::near::unknown(&what, &name, &known).message().to_owned()
+}
+
 /// Every kind of error, as `[[reason, code], ...]`.
 #[napi(catch_unwind)]
 pub fn errors() -> String {
@@ -159,10 +195,8 @@ pub fn test_panic() {
 #[napi(catch_unwind)]
 pub fn test_schemas() -> String {
     let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
-    // That of a context says no more than that it is an object. What is added to it does not compile here.
-    let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
-    let context =
-        json!({"fields": ["cwd", "repo", "branch", "os", "env", "files_open"], "os": Os::ALL.map(Os::as_str)});
+    // That of a context says no more than that it is an object.
+    let context = json!({"fields": ContextSpec::FIELDS, "os": Os::ALL.map(Os::as_str)});
     Value::Object(all.chain([("context".to_owned(), context)]).collect()).to_string()
 }
 

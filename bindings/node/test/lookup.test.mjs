@@ -177,7 +177,7 @@ test('scope numbers that are given out again', () => {
 
 test('Context tells its fields and hides its environment', () => {
   const secret = ['not', 'shown'].join('-')
-  const context = new Context({ cwd: '/a//b/', repo: 'git@host.example:Org/Repo.git', branch: 'dev', os: 'linux', env: { TOKEN: secret }, files_open: ['x'], unknown: 1 })
+  const context = new Context({ cwd: '/a//b/', repo: 'git@host.example:Org/Repo.git', branch: 'dev', os: 'linux', env: { TOKEN: secret }, files_open: ['x'] })
   assert.deepEqual({ ...context.toJSON() }, { cwd: '/a/b', repo: 'host.example/org/repo', branch: 'dev', os: 'linux', files_open: ['x'] })
   assert.deepEqual([context.cwd, context.repo, context.branch, context.os, context.files_open], ['/a/b', 'host.example/org/repo', 'dev', 'linux', ['x']])
   assert(!JSON.stringify(context).includes(secret))

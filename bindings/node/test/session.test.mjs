@@ -12,7 +12,7 @@ const needs = { skip: binary ? false : 'NUDGE_BIN names no binary' }
 
 test('no server runs', (test) => {
   const runtime_dir = runtimeDir(test)
-  const why = { name: 'NudgeError', code: 'E_UNAVAILABLE', rpcCode: 50301, message: 'No Nudge server is running; start one with `nudge serve`.' }
+  const why = { name: 'NudgeError', code: 'E_UNAVAILABLE', rpcCode: 50301, message: 'No Nudge server is running; start one with `nudge serve --detach`.' }
   assert.throws(() => connect({ runtime_dir }), why)
   process.env.NUDGE_RUNTIME_DIR = runtime_dir
   try {
@@ -169,4 +169,35 @@ test('a worker may end with a session open', needs, async (test) => {
     assert.equal(code, 0)
   }
   assert.equal(connect({ runtime_dir }).get('api', 'k').version, 3)
+})
+
+test('ctrl-c ends a program that waits for a server that says nothing', needs, async (test) => {
+  const runtime_dir = runtimeDir(test)
+  const { pid } = await serve(test, runtime_dir)
+  const { spawn } = await import('node:child_process')
+  const { once } = await import('node:events')
+  const module = new URL('../index.mjs', import.meta.url).href
+  const program = `
+    import { connect } from ${JSON.stringify(module)}
+    const session = connect({ runtimeDir: ${JSON.stringify(runtime_dir)} })
+    console.log('ready')
+    process.stdin.once('data', () => {
+      console.log('calling')
+      session.get('api', 'build')
+      console.log('returned')
+    })`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  const [ready] = await once(child.stdout, 'data')
+  assert.equal(`${ready}`, 'ready\n')
+  process.kill(pid, 'SIGSTOP')
+  try {
+    child.stdin.write('go on')
+    const [calling] = await once(child.stdout, 'data')
+    assert.equal(`${calling}`, 'calling\n')
+    child.kill('SIGINT')
+    assert.deepEqual(await ended, [null, 'SIGINT'])
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
 })

@@ -11,7 +11,7 @@ const require = createRequire(import.meta.url)
 const native = require('../native.js')
 const { Store, Context, NudgeError, errorCodes, methods } = esm
 const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
-const types = read('index.d.ts')
+const types = read('types.d.ts') + read('index.d.ts')
 
 /** `nudge.set_hint` is `set`, `nudge.list_components` is `listComponents`. */
 const methodName = (name) =>
@@ -30,7 +30,7 @@ function fields(name) {
 }
 
 test('there is a method for each of the table, and no other', () => {
-  const own = Object.getOwnPropertyNames(Store.prototype).filter((name) => !['constructor', 'call', 'callJson', 'sources', 'close'].includes(name))
+  const own = Object.getOwnPropertyNames(Store.prototype).filter((name) => !['constructor', 'call', 'callJson', 'sources', 'size', 'close'].includes(name))
   assert.deepEqual(own.sort(), methods().map(methodName).sort())
   assert.deepEqual(union('Method').sort(), [...methods()].sort())
   for (const name of own) assert.match(types, new RegExp(`^ {2}${name}\\(`, 'm'), `${name} has no type`)
@@ -56,6 +56,8 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const { query, ...recall } = params('recall')
   assert.equal(query.type, 'string')
   assert.deepEqual(fields('RecallOptions'), Object.keys(recall).sort())
+  // The event is an argument of its own.
+  assert.deepEqual(params('digest'), params('suggest'))
   assert.deepEqual(fields('OutcomeParams'), Object.keys(params('outcome')).sort())
   assert.deepEqual(fields('EnvNamesParams').concat(fields('QueryParams')).sort(), Object.keys(params('env_names')).sort())
   assert.deepEqual(fields('ContextSpec'), schemas.context.fields.toSorted())
@@ -109,12 +111,62 @@ test('results are frozen plain objects', () => {
   frozen(store.query({ context: { branch: 'dev' } }))
   frozen(store.export())
   frozen(store.status())
+  frozen([...store][0])
+  frozen(store.digest('start'))
   frozen(store.why('api', 'build', { branch: 'dev' }))
   frozen(store.delete('api', 'build'))
   frozen(store.deletions())
   frozen(store.undo())
   frozen(methods())
   frozen(errorCodes)
+})
+
+test('options may be named as JavaScript names things', () => {
+  const store = new Store({ maxHints: 3, secretGuard: true, defaultTtl: 'PT1H' })
+  const stored = store.set('api', 'build', 'make', { addedBy: 'me', ifMatchVersion: 0, allowSecret: false, scope: { cwdGlob: '/a/**', envMatch: { STAGE_NAME: 'x' }, envRequired: 'CI' } })
+  assert.deepEqual(stored.hint.meta, { added_by: 'me', ttl: 'PT1H', scope: { cwd_glob: ['/a/**'], env_match: { STAGE_NAME: ['x'] }, env_required: ['CI'] } })
+  const context = { cwd: '/a', env: { CI: '', STAGE_NAME: 'x' }, filesOpen: ['/a/api/x'] }
+  assert.deepEqual(new Context(context).filesOpen, ['/a/api/x'])
+  assert.match(store.get('api', 'build', context).reasons.at(-1), /^open file/)
+  assert.equal(store.query({ includeIneligible: true }).hints.length, 1)
+  assert.equal(store.recall('build', { maxBytes: 1, context }).omitted, 1)
+  assert.equal(store.export({ includeSecrets: true }).omitted_secrets, 0)
+  assert.equal(store.import({ components: {} }, { allowSecret: true }).imported, 0)
+  const lent = store.suggest({ event: 'prompt', prompt: 'build it', clientSession: 's', confirmMs: 1000, maxBytes: 500, context })
+  assert.deepEqual(store.told('s', lent.ticket), { told: 1 })
+  assert.equal(store.outcome({ command: 'make', ok: false, exitCode: 2, clientSession: 's', context }).matched.length, 1)
+  // What is data stays as it is.
+  assert.deepEqual(store.set('api', 'data', { type: 'json', data: { maxBytes: 1, max_bytes: 2 } }).hint.value.data, { maxBytes: 1, max_bytes: 2 })
+})
+
+test('what is found, and a store, show themselves', () => {
+  const store = new Store()
+  assert.equal(inspect(store), 'Store { 0 hints }')
+  store.set('api', 'build', 'make')
+  const found = store.get('api', 'build')
+  assert.deepEqual([found.component, found.key], ['api', 'build'])
+  assert.equal(inspect(found, { breakLength: Infinity }), "Match { component: 'api', key: 'build', value: 'make', score: 0.3, reasons: [ 'no scope: applies everywhere' ] }")
+  assert.equal(inspect(store), 'Store { 1 hint }')
+  store.close()
+  assert.equal(inspect(store), 'Store { closed }')
+})
+
+test('a store has a size and is gone over', () => {
+  const store = new Store({ max_hints_per_component: 2000 })
+  assert.deepEqual([store.size, [...store]], [0, []])
+  store.set('web', 'build', 'npm run build')
+  store.set('api', 'build', 'make dev', { scope: { branch: 'dev' } })
+  store.set('api', 'build', 'make')
+  store.set('api', 'token', 'open sesame', { sensitivity: 'secret' })
+  const seen = Array.from(store, ({ component, key, value }) => `${component}/${key}: ${value}`)
+  assert.deepEqual(seen, ['api/build: make', 'api/build: make dev', 'api/token: [secret]', 'web/build: npm run build'])
+  for (const { key } of store) store.set('more', key, 'v')
+  assert.equal(store.size, 6)
+  store.import({ components: { many: { hints: Object.fromEntries(Array.from({ length: 1500 }, (_, at) => [`k${at}`, 'v'])) } } })
+  assert.deepEqual([[...store].length, store.size], [1506, 1506])
+  store.close()
+  assert.throws(() => store.size, { code: 'E_UNAVAILABLE' })
+  assert.throws(() => [...store], { code: 'E_UNAVAILABLE' })
 })
 
 test('a context and a scope may name systems as Node and people do', () => {

@@ -15,6 +15,7 @@ const codes = Object.fromEntries(Object.entries(errorCodes).filter(([, code]) =>
 
 const has = (object, ...names) => Object.keys(object).every((name) => names.includes(name))
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const CONTEXT = ['cwd', 'repo', 'branch', 'os', 'env', 'files_open']
 const META = ['tags', 'ttl', 'scope', 'priority', 'confidence', 'reason', 'sensitivity', 'source', 'added_by']
 
 /** A call in the words of the typed methods, or undefined where they cannot say it. */
@@ -22,6 +23,8 @@ function typed(store, method, params) {
   const { component, key, value, context, payload, ...rest } = params
   // The typed methods know this name.
   if (JSON.stringify(params).includes('"macos"')) return undefined
+  // The wire passes over what a newer caller may know.
+  if (isObject(context) && !has(context, ...CONTEXT)) return undefined
   switch (method) {
     case 'set_hint': {
       const { meta = {}, ...beside } = rest
@@ -42,6 +45,10 @@ function typed(store, method, params) {
       return () => store[method](params)
     case 'import':
       return () => store.import(payload, rest)
+    case 'digest': {
+      const { event, ...others } = params
+      return () => store.digest(event, others)
+    }
     case 'told':
       return has(params, 'client_session', 'ticket') && (() => store.told(params.client_session, params.ticket))
     case 'list_components':

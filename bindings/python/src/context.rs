@@ -25,7 +25,8 @@ static NOWHERE: LazyLock<Context> = LazyLock::new(Context::default);
 /// (at most 256; `Context.detect()` takes the whole environment), `files_open` lists paths and raises the
 /// hints of the components they are in.
 ///
-/// Raises `InvalidError` for what cannot be a context.
+/// Raises `InvalidError` for what cannot be a context. Wherever a context is taken a dict or another mapping does as
+/// well; one with a field that no context has is refused.
 ///
 /// >>> here = nudge.Context(cwd="/work/http-proxy", branch="dev", os="linux")
 /// >>> here
@@ -146,19 +147,26 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
     let spec = if given.is_none() {
         return Ok(Cow::Borrowed(&NOWHERE));
     } else if let Ok(dict) = given.cast::<PyDict>() {
+        for (name, _) in dict {
+            known(&name)?;
+        }
         spec(py, |name| dict.get_item(name))?
     } else if given.is_instance_of::<PyType>() {
         return Err(invalid(py, "context is a class; pass an instance of it."));
     } else if let Ok(mapping) = given.cast::<PyMapping>() {
+        for name in mapping.keys()?.iter() {
+            known(&name)?;
+        }
         spec(py, |name| if mapping.contains(name)? { mapping.get_item(name).map(Some) } else { Ok(None) })?
     } else {
-        let mut known = false;
+        // An object is somebody else's: it may have attributes of other meanings.
+        let mut any = false;
         let spec = spec(py, |name| {
             let value = given.getattr_opt(name)?;
-            known |= value.is_some();
+            any |= value.is_some();
             Ok(value)
         })?;
-        if !known {
+        if !any {
             return Err(invalid(
                 py,
                 "context must be a Context, a dict, or an object with cwd, repo, branch, os, env or files_open.",
@@ -167,6 +175,14 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
         spec
     };
     Ok(Cow::Owned(built(py, spec)?))
+}
+
+/// Refuses what is no field: a misspelt one would be an answer for another place.
+fn known(name: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = name.py();
+    let name =
+        name.cast::<PyString>().map_err(|_| invalid(py, "The fields of a context have names that are strings."))?;
+    ContextSpec::check_field(text(name)?).map_err(|error| raise(py, &error))
 }
 
 fn built(py: Python<'_>, spec: ContextSpec) -> PyResult<Context> {

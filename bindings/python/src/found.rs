@@ -10,11 +10,16 @@ use serde_json::value::to_raw_value;
 use crate::errors::{invalid, raise};
 use crate::json::parse;
 
+/// Characters of a value that `repr` shows.
+const MAX_SHOWN: usize = 200;
+
 /// A hint that fits, and why. It cannot be changed; what it tells is rendered when it is asked for.
 ///
 /// >>> with nudge.Store() as store:
 /// ...     _ = store.set("api", "build", "make api", priority=9)
 /// ...     found = store.get("api", "build")
+/// >>> found
+/// Match(component='api', key='build', value='make api', score=0.3800)
 /// >>> found.text
 /// 'make api'
 /// >>> found.reasons
@@ -26,6 +31,18 @@ pub struct PyMatch(pub Found);
 
 #[pymethods]
 impl PyMatch {
+    /// The component.
+    #[getter]
+    fn component<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.0.component())
+    }
+
+    /// The key.
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.0.key())
+    }
+
     /// The value: a str, or a dict with its `type`. Given in full even when it is a secret.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -95,9 +112,15 @@ impl PyMatch {
         Ok(out)
     }
 
-    /// Without the value, which may be a secret.
-    fn __repr__(&self) -> String {
-        format!("<nudge.Match variant={:?} version={} score={:.4}>", self.0.variant(), self.0.version(), self.0.score())
+    /// Without a value that is a secret, and without the end of a long one.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let text = |text: &str| PyString::new(py, text).repr();
+        let value = if self.0.is_secret() { text("[secret]")? } else { self.value(py)?.repr()? };
+        let value = value.to_str()?;
+        let shown: String = value.chars().take(MAX_SHOWN).collect();
+        let rest = if shown.len() < value.len() { "..." } else { "" };
+        let (component, key) = (text(self.0.component())?, text(self.0.key())?);
+        Ok(format!("Match(component={component}, key={key}, value={shown}{rest}, score={:.4})", self.0.score()))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

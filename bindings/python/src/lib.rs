@@ -15,6 +15,8 @@ mod found;
 mod json;
 mod own;
 mod store;
+mod tools;
+mod waiting;
 
 use pyo3::prelude::*;
 
@@ -36,6 +38,10 @@ mod _nudge {
     use crate::own::own;
     #[pymodule_export]
     use crate::store::{Backend, NativeStore, NativeView, session};
+    #[pymodule_export]
+    use crate::tools::NativeTools;
+    #[pymodule_export]
+    use crate::waiting::Patience;
 
     /// The names of the methods that every store answers, as ``call`` takes them.
     ///
@@ -50,7 +56,7 @@ mod _nudge {
     #[pyfunction]
     fn params_schema<'py>(py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let row = nudge::methods().into_iter().find(|row| row.name == method);
-        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method()))?;
+        let row = row.ok_or_else(|| crate::errors::raise(py, &nudge::unknown_method(method, &nudge::methods())))?;
         crate::json::parse(py, &(row.params)().to_string())
     }
 

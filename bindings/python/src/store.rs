@@ -18,12 +18,13 @@ use crate::errors::{argument, raise};
 use crate::fork;
 use crate::found::PyMatch;
 use crate::json;
+use crate::waiting;
 
 /// What a `Store` stands on.
 #[pyclass(frozen, module = "nudge._nudge")]
 pub struct Backend(Arc<Shared>);
 
-struct Shared {
+pub(crate) struct Shared {
     closed: AtomicBool,
     kind: Kind,
 }
@@ -75,9 +76,10 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
 
 /// A connection to the session of `dir`, for which nothing looks at the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
-    let opened = py.detach(|| Store::connect(Some(dir), name));
-    py.check_signals()?;
-    opened.map_err(|error| raise(py, &error))
+    // With the interpreter's lock, under which alone Python changes its environment.
+    let store = Store::unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
+    waiting::detached(py, || store.open())?.map_err(|error| raise(py, &error))?;
+    Ok(store)
 }
 
 impl SessionLink {
@@ -127,15 +129,12 @@ impl Shared {
     }
 
     /// Calls the store without the interpreter's lock.
-    fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Store) -> T + Send) -> PyResult<T> {
+    pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Store) -> T + Send) -> PyResult<T> {
         match self.open(py)? {
             Kind::Own(store) => Ok(fork::detached(py, || work(store))),
             Kind::Session(session) => {
                 let store = session.store(py)?;
-                let done = py.detach(|| work(&store));
-                // Ctrl-C while it waited.
-                py.check_signals()?;
-                Ok(done)
+                waiting::detached(py, || work(&store))
             }
         }
     }
@@ -164,7 +163,7 @@ fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>,
 
 /// What `Store` inherits: the calls that must be quick, and those by name.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
-pub struct NativeStore(Arc<Shared>);
+pub struct NativeStore(pub(crate) Arc<Shared>);
 
 #[pymethods]
 impl NativeStore {
@@ -245,6 +244,13 @@ impl NativeStore {
         params: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.call_from(py, context, method, params)
+    }
+
+    /// Every hint as JSON, for `__iter__`.
+    fn _hints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let hints = self.0.detached(py, Store::hints)?.map_err(|error| raise(py, &error))?;
+        let all: Vec<_> = hints.iter().map(|hint| hint.get()).collect();
+        json::parse(py, &format!("[{}]", all.join(",")))
     }
 
     /// Closes it: later calls raise `UnavailableError`, a connection is ended. Closing twice does nothing.

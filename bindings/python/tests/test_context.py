@@ -44,7 +44,6 @@ class Mine(TypedDict):
     os: str
     repo: str
     env: dict[str, str]
-    more: int
 
 
 FIELDS: Mine = {
@@ -53,7 +52,6 @@ FIELDS: Mine = {
     "os": "macos",
     "repo": "git@example.com:org/r",
     "env": {"STAGE": "test"},
-    "more": 1,
 }
 
 
@@ -177,6 +175,48 @@ def test_what_cannot_be_a_context(store: nudge.Store, wrong: Any) -> None:
         with pytest.raises(nudge.InvalidError):
             nudge.Context(**wrong)
     assert store.export() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"barnch": "dev"}, "There is no context field `barnch`; did you mean `branch`?"),
+        ({"branch": "dev", "CWD": "/a"}, "There is no context field `CWD`; did you mean `cwd`?"),
+        (MappingProxyType({"filesOpen": []}), "There is no context field `filesOpen`; did you mean `files_open`?"),
+        (
+            {"machine": 1},
+            "There is no context field `machine`; there are `cwd`, `repo`, `branch`, `os`, `env` and `files_open`.",
+        ),
+        ({5: "dev"}, "The fields of a context have names that are strings."),
+    ],
+)
+def test_an_unknown_field_is_refused(store: nudge.Store, given: Any, said: str) -> None:
+    store.set("api", "k", "everywhere")
+    before = store.export()
+    for call in (
+        lambda: store.get("api", "k", given),
+        lambda: store.get("api", "k", given, variant=""),
+        lambda: store.view(given),
+        lambda: store.query(context=given),
+        lambda: store.bump("api", "k", context=given),
+        lambda: store.why("api", "k", given),
+        lambda: store.outcome("v", True, context=given),
+        lambda: store.suggest("start", context=given),
+        lambda: store.digest("start", context=given),
+        lambda: store.recall("k", context=given),
+        lambda: nudge.tools(store, context=given),
+    ):
+        with pytest.raises(nudge.InvalidError) as refused:
+            call()
+        assert str(refused.value) == said
+    assert store.export() == before
+    # The wire passes it over, for a newer caller may know more.
+    found = store.call("nudge.get_hint", {"component": "api", "key": "k", "context": {"barnch": "dev"}})
+    assert found["hint"]["value"] == "everywhere"
+
+
+def test_an_object_may_have_other_attributes(store: nudge.Store) -> None:
+    assert store.get("api", "k", SimpleNamespace(**FIELDS, barnch="x", colour="red")) is not None
 
 
 def test_what_a_context_of_the_caller_s_raises_is_raised(store: nudge.Store) -> None:

@@ -15,18 +15,23 @@ import pytest
 
 import nudge
 from kit import REPOSITORY
-from nudge import _errors, _mapping, _nudge, _store
+from nudge import _errors, _mapping, _nudge, _store, _telling, _tools, aio
 
 HERE = Path(__file__).resolve().parent.parent
 
 
+def is_ours(thing: Any) -> bool:
+    return (getattr(thing, "__module__", None) or "nudge").startswith("nudge")
+
+
 def documented() -> Iterator[tuple[str, str]]:
     """Every docstring, also of native classes and their members, in which doctest would find nothing."""
-    modules: list[Any] = [nudge, _nudge, _errors, _mapping, _store]
+    modules: list[Any] = [nudge, _nudge, _errors, _mapping, _store, _telling, _tools, aio]
     for module in modules:
         yield module.__name__, module.__doc__ or ""
         for name, thing in vars(module).items():
-            if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            # What a module imports is somebody else's to document.
+            if not (inspect.isclass(thing) or inspect.isroutine(thing)) or not is_ours(thing):
                 continue
             yield f"{module.__name__}.{name}", thing.__doc__ or ""
             if inspect.isclass(thing):

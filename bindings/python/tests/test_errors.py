@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import traceback
+from typing import is_typeddict
 
 import pytest
 
@@ -29,6 +32,17 @@ def test_they_are_what_python_calls_them() -> None:
     assert issubclass(nudge.ParamsNotObjectError, nudge.InvalidError)
 
 
+def test_they_are_shown_as_they_are_imported() -> None:
+    with pytest.raises(nudge.InvalidError) as caught:
+        nudge.Context(cwd="relative")
+    last = traceback.format_exception_only(caught.value)[-1]
+    assert last == "nudge.InvalidError: `context.cwd` must be an absolute folder without `..`.\n"
+    for name in nudge.__all__:
+        thing = getattr(nudge, name)
+        if inspect.isclass(thing) and not is_typeddict(thing):
+            assert thing.__module__ == "nudge", name
+
+
 def test_what_they_carry(store: nudge.Store) -> None:
     store.set("api", "k", "v", scope={"branch": "dev"})
     with pytest.raises(KeyError) as caught:
@@ -42,6 +56,8 @@ def test_what_they_carry(store: nudge.Store) -> None:
     assert str(error).startswith("One variant is stored")
     with pytest.raises(nudge.UnknownMethodError):
         store.call("nudge.no_such_method")
+    with pytest.raises(nudge.UnknownMethodError, match="did you mean `nudge.get_hint`"):
+        store.call("get_hint")
     with pytest.raises(nudge.ParamsNotObjectError):
         store.call("nudge.query", "[]")
     with pytest.raises(nudge.ScopeInvalidError):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import nudge
+from nudge import _types as t
 
 
 def test_get_returns_a_match_that_tells_why(store: nudge.Store) -> None:
@@ -283,3 +284,51 @@ def test_secrets_are_shown_by_get_alone(store: nudge.Store) -> None:
             store.set("api", key, value)
         assert refused not in str(error.value) + repr(error.value) + repr(error.value.data)
         assert error.value.data["rule"]
+
+
+def test_a_match_shows_what_it_found(store: nudge.Store) -> None:
+    def shown(value: Any, **options: Any) -> str:
+        store.set("api", "k", value, **options)
+        return repr(store.get("api", "k"))
+
+    assert shown("make") == "Match(component='api', key='k', value='make', score=0.3000)"
+    assert shown({"type": "command", "cmd": "make"}).startswith(
+        "Match(component='api', key='k', value={'type': 'command', 'cmd': 'make'}, score="
+    )
+    assert shown("it's\n\x1b[31m").startswith("Match(component='api', key='k', value=\"it's\\n\\x1b[31m\", score=")
+    assert len(shown("ü" * 20_000)) < 300
+    secret = shown("open sesame", sensitivity="secret")
+    assert "open sesame" not in secret
+    assert "value='[secret]'" in secret
+    found = store.get("api", "k")
+    assert found is not None
+    assert (found.component, found.key) == ("api", "k")
+
+
+def listed(store: nudge.Store) -> list[tuple[str, str, t.Value]]:
+    return [(hint["component"], hint["key"], hint["value"]) for hint in store]
+
+
+def test_a_store_has_a_length_and_is_gone_over(store: nudge.Store) -> None:
+    assert (len(store), listed(store), bool(store)) == (0, [], True)
+    store.set("web", "build", "npm run build")
+    store.set("api", "build", "make dev", scope={"branch": "dev"})
+    store.set("api", "build", "make")
+    store.set("api", "token", "open sesame", sensitivity="secret")
+    whole = [
+        ("api", "build", "make"),
+        ("api", "build", "make dev"),
+        ("api", "token", "[secret]"),
+        ("web", "build", "npm run build"),
+    ]
+    assert (len(store), listed(store)) == (4, whole)
+    # What is stored meanwhile comes with the next loop.
+    for hint in store:
+        store.set("more", hint["key"], "v")
+    assert len(store) == 6
+    assert store.query(component="web")["hints"][0]["hint"] in list(store)
+    store.close()
+    for call in (lambda: len(store), lambda: list(store)):
+        with pytest.raises(nudge.UnavailableError):
+            call()
+    assert store

@@ -52,6 +52,7 @@ def results(store: nudge.Store) -> dict[str, Any]:
     out["query"] = store.query(context=here)
     out["bump"] = store.bump("api", "build", context=here)
     out["suggest"] = store.suggest("start", context=here, client_session="s", confirm_ms=60_000)
+    out["digest"] = store.digest("start", context=here, client_session="d", confirm_ms=60_000)
     out["told"] = store.told("s", out["suggest"]["ticket"])
     out["recall"] = store.recall("build it", context=here, limit=5, max_bytes=500, sources=["hints"])
     out["outcome"] = store.outcome("make", ok=False, exit_code=2, context=here, client_session="s")
@@ -74,7 +75,7 @@ def check(store: nudge.Store) -> None:
     assert len(methods) == len(nudge.methods())
     found = []
     for name, result in results(store).items():
-        kind = t.GetResult if name == "get" else typing.get_type_hints(methods[name], vars(nudge._store))["return"]
+        kind = t.GetResult if name == "get" else typing.get_type_hints(methods[name])["return"]
         assert is_typeddict(kind), name
         found += differences(kind, result, name)
     assert found == []

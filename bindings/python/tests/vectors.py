@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import nudge
+from nudge import _types as t
 
 CODES = {
     "E_INVALID": 40001,
@@ -236,6 +237,9 @@ def typed(store: nudge.Store, method: str, params: Any) -> Callable[[], Any] | N
     context = params.get("context")
     if isinstance(context, dict) and context.get("os") == "macos":
         # Python's name for darwin; the JSON surface does not know it.
+        return None
+    if isinstance(context, dict) and not context.keys() <= t.ContextDict.__annotations__.keys():
+        # The JSON surface passes over what a newer caller may know.
         return None
     options = dict(params)
     if method == "set_hint":

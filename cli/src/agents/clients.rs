@@ -1,6 +1,7 @@
 //! The coding agents that Nudge can be put into: where each keeps its settings, and what Nudge writes there.
 //!
-//! This is the only file to change when a client changes its files, or a new one comes.
+//! This is the file to change when a client changes its files. A new one comes here and into the list of
+//! `args/init.rs`; hooks of a form of their own into `event.rs`.
 
 use std::path::{Path, PathBuf};
 

@@ -8,34 +8,25 @@ use std::time::{Duration, Instant};
 
 use nudge::{ErrorKind, Result};
 use nudge_core::settings::Values;
-use nudge_core::suggest::MAX_CONFIRM_MS;
+use nudge_core::suggest::{Digest, MAX_CONFIRM_MS, SuggestEvent, SuggestTold};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use super::checkout::Checkout;
-use super::digest::{Digest, SuggestTold};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
 use crate::running::RunningSession;
 use crate::settings;
+use crate::sources;
 
 /// Smallest output limit with which suggestions are asked for: with less there is no room to print any.
 const MIN_BYTES: usize = 200;
-/// Largest number of hints at a start, a prompt and a failure. A session gets 20 in 10 minutes: a start must leave
-/// some of them for a command that fails later. Hints that were held back can still be shown then.
-const MAX_OF_START: usize = 14;
-const MAX_OF_PROMPT: usize = 6;
-const MAX_OF_FAILURE: usize = 3;
 /// Largest event that is read; clients send less.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// Stack of the watching thread; the system rounds it up where it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
 /// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
 const MAX_TEXT_BYTES: usize = 16 << 10;
-
-const START: &str = "Nudge: what was stored earlier for where you are. These are notes, not instructions:\n";
-const PROMPT: &str = "Nudge: what the prompt brings to mind. These are notes, not instructions:\n";
-const FAILURE: &str = "Nudge: what may work instead. These are notes, not instructions:\n";
 
 /// Reads an event from stdin and answers it.
 pub fn run(global: &Global) -> ! {
@@ -85,7 +76,9 @@ impl Hook<'_> {
     /// Returns the text, and the tickets that confirm that it was shown.
     fn text(&self) -> Result<(String, Vec<String>)> {
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
-        let mut digest = Digest::new(self.max_bytes, Checkout::around(cwd.as_deref()));
+        let checkout = Checkout::around(cwd.as_deref());
+        let marked = |line: String, paths: &[String]| checkout.marked(line, paths);
+        let mut digest = Digest::new(self.max_bytes, list_of);
         match &self.event.moment {
             Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
             Moment::Failed { command, exit_code: Some(code), .. } => {
@@ -99,24 +92,26 @@ impl Hook<'_> {
         }
         match &self.event.moment {
             Moment::Start { fresh } => {
-                digest.add(START, self.suggest("start", MAX_OF_START, digest.room(), &json!({"fresh": fresh}))?);
+                let told = self.suggest(SuggestEvent::Start, digest.room(), &json!({"fresh": fresh}))?;
+                digest.add(SuggestEvent::Start.heading(), told, marked);
             }
             Moment::Prompt(prompt) => {
-                let told = self.suggest("prompt", MAX_OF_PROMPT, digest.room(), &json!({"prompt": end_of(prompt)}))?;
+                let told = self.suggest(SuggestEvent::Prompt, digest.room(), &json!({"prompt": end_of(prompt)}))?;
                 let started = told.started;
-                digest.add(PROMPT, told);
+                digest.add(SuggestEvent::Prompt.heading(), told, marked);
                 // At the session's start no server may have run, or had any hints. A failure here does not lose
                 // the suggestions for the prompt.
                 if self.event.session.is_some()
                     && !started
-                    && let Ok(told) = self.suggest("start", MAX_OF_START, digest.room(), &json!({}))
+                    && let Ok(told) = self.suggest(SuggestEvent::Start, digest.room(), &json!({}))
                 {
-                    digest.add(START, told);
+                    digest.add(SuggestEvent::Start.heading(), told, marked);
                 }
             }
             Moment::Failed { command, error, .. } => {
                 let more = json!({"command": command, "error": end_of(error)});
-                digest.add(FAILURE, self.suggest("failure", MAX_OF_FAILURE, digest.room(), &more)?);
+                let told = self.suggest(SuggestEvent::Failure, digest.room(), &more)?;
+                digest.add(SuggestEvent::Failure.heading(), told, marked);
             }
             Moment::Worked { .. } => {}
         }
@@ -124,8 +119,8 @@ impl Hook<'_> {
         Ok((digest.finish(), tickets))
     }
 
-    fn suggest(&self, event: &str, limit: usize, max_bytes: usize, more: &Value) -> Result<SuggestTold> {
-        let params = json!({"event": event, "limit": limit, "max_bytes": max_bytes});
+    fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<SuggestTold> {
+        let params = json!({"event": event, "limit": event.lines(), "max_bytes": max_bytes});
         let mut confirmed = more.clone();
         // No longer than this process lives: after that nobody shows the answer.
         confirmed["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
@@ -159,6 +154,12 @@ impl Hook<'_> {
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
         self.session.call_from(cwd.as_deref(), method, &all, key)
     }
+}
+
+/// Returns the method that lists what a source has; an older PRIMARY names no source, for it has the first alone.
+fn list_of(source: &str) -> Option<&'static str> {
+    let spec = if source.is_empty() { sources::all().first().copied() } else { sources::named(source) };
+    spec.map(|spec| spec.list)
 }
 
 /// Returns the end of a text, at most [`MAX_TEXT_BYTES`].

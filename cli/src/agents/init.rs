@@ -11,11 +11,11 @@ use nudge::{Error, ErrorKind, Result};
 use super::clients::{self, Client, ClientFolders};
 use super::config::text_of;
 use super::here::InitPaths;
-use super::plan::{File, Plan, PriorEntries, shell_line};
+use super::plan::{File, Plan, PriorEntries, shell_line, summary_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, keep, login, within};
 use crate::args::Init;
-use crate::cmd::ask;
+use crate::cmd::{ask, ask_which, is_yes};
 use crate::{children, programs};
 
 /// The name under which changes are recorded that belong to no client.
@@ -40,26 +40,29 @@ pub fn run(args: &Init) -> Result<String> {
         chosen => chosen?,
     };
     let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
-    let wants_block = args.agents_md && agents_md::plan()?.inspect(|file| shown += &file.diff()).is_some();
+    let block = if args.agents_md { agents_md::plan()? } else { None };
     // A project is shared, and what is kept is each user's own.
     let keeping = if args.project { None } else { keep::plan()? };
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
     // An existing unit is updated like all other files.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
-    for file in keeping.iter().chain(unit.as_ref().filter(|_| wants_unit)) {
-        shown += &file.diff();
-    }
+    let of_nudge = [
+        ("what agents are told of Nudge", &block),
+        ("hints kept for next time", &keeping),
+        ("a server from your login on", if wants_unit { &unit } else { &None }),
+    ];
+    shown.add_own(&of_nudge);
     if args.print {
-        return refused_or(&broken, shown);
+        return refused_or(&broken, shown.summary + &shown.lines);
     }
-    tell(shown.trim_end());
-    let changes = wants_block || wants_unit || wanted.iter().any(|wanted| wanted.entries);
+    tell(shown.summary.trim_end());
+    let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
     if !changes && keeping.is_none() && wanted.is_empty() {
         let done = if broken.is_empty() { "nothing to change\n" } else { "" };
         return refused_or(&broken, done.into());
     }
-    if changes && !agreed(args.yes, "Make these changes?")? {
+    if changes && !shown.agreed(args.yes)? {
         return Err(Error::invalid("Nothing was changed."));
     }
     for wanted in wanted.iter_mut().filter(|wanted| wanted.allow) {
@@ -80,15 +83,20 @@ pub fn run(args: &Init) -> Result<String> {
     }
     let mut record = Record::open(&here.record)?;
     let mut done = String::new();
+    let mut ready = Vec::new();
     for Wanted { client, entries, allow } in wanted {
         match carry_out(client, allow, &here, &mut record) {
             Ok(()) if !entries && !allow => {}
-            Ok(()) => drop(writeln!(done, "{}: ready; restart it", client.title)),
+            Ok(()) => {
+                let what = if args.project { "written for all who work here" } else { "ready; restart it" };
+                let _ = writeln!(done, "{}: {what}", client.title);
+                ready.push(client.title);
+            }
             Err(error) => broken.push(named(client, &error)),
         }
     }
     // Files are read again, as the question may have waited for long.
-    let block = if wants_block { agents_md::plan()? } else { None };
+    let block = if block.is_some() { agents_md::plan()? } else { None };
     let unit = if wants_unit { login::plan(&here.place)? } else { None };
     let keeping = if wants_keeping { keep::plan()? } else { None };
     for file in block.into_iter().chain(unit).chain(keeping) {
@@ -97,11 +105,28 @@ pub fn run(args: &Init) -> Result<String> {
     }
     if starts_now {
         done += &login::start();
+    } else if wants_unit {
+        done += "The server of your login is the new one from your next login on.\n";
     }
     if done.contains("Codex") {
         done += "Codex asks once whether it may run the hooks.\n";
     }
+    if args.project && !ready.is_empty() {
+        done += "Each of them needs `nudge` in PATH and is asked by the client whether it may start; what it may do and\n\
+                 whether hints are kept is their own: `nudge init`.\n";
+    } else if let Some(client) = ready.first() {
+        done += &one_thing_to_try(client, keeps);
+    }
     refused_or(&broken, done)
+}
+
+/// Returns what shows in a minute that it works.
+fn one_thing_to_try(client: &str, keeps: bool) -> String {
+    let then = if keeps { "Close it, start it again there" } else { "Start another one there beside it" };
+    format!(
+        "Try it: in a project of yours, tell {client}: \"Remember with Nudge how the tests are run here.\"\n\
+         {then}, and ask it to run the tests. `nudge doctor` says whether all is well.\n"
+    )
 }
 
 /// Returns true where nobody is asked about a server at login, which is possible: that is what is mentioned then.
@@ -127,8 +152,42 @@ struct Wanted {
 struct Looked {
     wanted: Vec<Wanted>,
     broken: Vec<Error>,
-    /// For people.
-    shown: String,
+    shown: Shown,
+}
+
+/// The changes as people see them.
+#[derive(Default)]
+struct Shown {
+    /// What they are for, and where.
+    summary: String,
+    /// Every line that changes.
+    lines: String,
+}
+
+impl Shown {
+    /// Adds changes that belong to no client.
+    fn add_own(&mut self, changes: &[(&str, &Option<File>)]) {
+        let mut title = "Nudge itself\n";
+        for (what, file) in changes.iter().filter_map(|(what, file)| Some((what, file.as_ref()?))) {
+            self.summary += std::mem::take(&mut title);
+            self.summary += &summary_line(what, &file.path);
+            self.lines += &file.diff();
+        }
+    }
+
+    /// Asks for consent, unless `yes`; shows every line to whoever wants to see them first.
+    fn agreed(&self, yes: bool) -> Result<bool> {
+        if yes {
+            return Ok(true);
+        }
+        need_somebody()?;
+        loop {
+            match ask_which("Make these changes?", "y/N, d to see every line").as_str() {
+                "d" | "diff" => tell(self.lines.trim_end()),
+                answer => return Ok(is_yes(answer)),
+            }
+        }
+    }
 }
 
 fn look(here: &InitPaths, chosen: Vec<&'static Client>) -> Looked {
@@ -141,10 +200,11 @@ fn look(here: &InitPaths, chosen: Vec<&'static Client>) -> Looked {
                 let why = client.plugin_file(&here.place).map_or_else(String::new, |file| {
                     format!(", the plugin that {} switches on brings it all", file.display())
                 });
-                let _ = writeln!(looked.shown, "{title}: nothing to change{why}");
+                let _ = writeln!(looked.shown.summary, "{title}: nothing to change{why}");
             }
             Ok((whole, entries)) => {
-                let _ = write!(looked.shown, "{title}\n{}", whole.tell());
+                let _ = write!(looked.shown.summary, "{title}\n{}", whole.summarize());
+                let _ = write!(looked.shown.lines, "{title}\n{}", whole.tell());
                 let allow = whole.files != entries.files;
                 looked.wanted.push(Wanted { client, entries: !entries.is_empty(), allow });
             }
@@ -175,17 +235,26 @@ fn tell(text: &str) {
 
 /// Asks for consent, unless `yes`.
 fn agreed(yes: bool, question: &str) -> Result<bool> {
-    if !yes && !std::io::stdin().is_terminal() {
-        return Err(Error::invalid("Nobody can be asked here; add --yes to make these changes."));
+    if !yes {
+        need_somebody()?;
     }
     Ok(yes || ask(question))
 }
 
+fn need_somebody() -> Result<()> {
+    if std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(Error::invalid("Nobody can be asked here; add --yes to make these changes, or --print to see every line."))
+}
+
 fn carry_out(client: &'static Client, allow: bool, here: &InitPaths, record: &mut Record) -> Result<()> {
     let place = &here.place;
-    let Plan { mut files, command, stood } = Plan::new(client, place, here.has_program(client), allow)?;
+    let Plan { mut files, command, stood, .. } = Plan::new(client, place, here.has_program(client), allow)?;
     if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
+        // Some take ten seconds.
+        tell(&format!("{}: `{}` runs ...", client.title, shell_line(&words)));
         let failed = ask_client(&words).err();
         // The command may have written the file even when it failed.
         let after = text_of(&path)?.filter(|after| before.as_ref() != Some(after));
@@ -220,8 +289,20 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     let mut text = Vec::new();
     let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
-    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-    Err(last.map_or_else(|| status.to_string(), str::to_owned))
+    Err(message_of(&text).unwrap_or_else(|| status.to_string()))
+}
+
+/// Returns the line that says what went wrong: the last that begins as messages of errors do, else the last. Runtimes
+/// print where the program was below its message.
+fn message_of(stderr: &str) -> Option<String> {
+    let plain = anstream::adapter::strip_str(stderr).to_string();
+    let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
+    let lines = || plain.lines().map(str::trim).filter(|line| !line.is_empty() && !is_trace(line));
+    let says = |line: &&str| {
+        let head = line.split(':').next().unwrap_or_default().to_lowercase();
+        line.contains(':') && !head.contains(['(', '=']) && (head.ends_with("error") || head.ends_with("exception"))
+    };
+    lines().rfind(says).or_else(|| lines().next_back()).map(str::to_owned)
 }
 
 /// Writes a file, after its state before was recorded.
@@ -315,4 +396,35 @@ fn take_out(here: &InitPaths, path: &Path, first: &Change, now: &str) -> Result<
         write(path, &text)?;
     }
     Ok("taken out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_by_its_message() {
+        for (stderr, told) in [
+            ("", None),
+            ("it is broken\n", Some("it is broken")),
+            (
+                "usage: x\nerror: unexpected argument '--scope' found\n\nFor more information, try '--help'.\n",
+                Some("error: unexpected argument '--scope' found"),
+            ),
+            (
+                "/x/cli.js:3\nthrow new Error(\"x\");\n      ^\n\nError: EACCES: permission denied\n    at f (/x/cli.js:3:7)\n\nNode.js v24.1.0\n",
+                Some("Error: EACCES: permission denied"),
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\n    import y\nModuleNotFoundError: No module named 'y'\n",
+                Some("ModuleNotFoundError: No module named 'y'"),
+            ),
+            (
+                "\u{1b}[31mMCP server nudge already exists\u{1b}[0m\n    at run (x.js:1)\n",
+                Some("MCP server nudge already exists"),
+            ),
+        ] {
+            assert_eq!(message_of(stderr).as_deref(), told, "{stderr}");
+        }
+    }
 }

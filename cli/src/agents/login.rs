@@ -77,10 +77,17 @@ pub fn start() -> String {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["load", "-w", PLIST] } else { &["--user", "enable", "--now", UNIT] };
     match manage(words) {
-        Ok(()) => "A server starts at your login, and runs now.\n".into(),
-        Err(line) => format!("The unit is written; start it by `{line}`.\n"),
+        Ok(()) => format!("A server runs now, and starts at your login. {UNTIL}\n"),
+        Err(line) => format!("One command is left: `{line}`. Then a server runs, and starts at your login. {UNTIL}\n"),
     }
 }
+
+/// When the service manager ends the server.
+const UNTIL: &str = if cfg!(target_os = "macos") {
+    "It ends when you log out, or by `nudge stop`."
+} else {
+    "It ends when you log out, unless `loginctl enable-linger` lets it stay, or by `nudge stop`."
+};
 
 /// Stops the service before its unit is removed. A failure is ignored: it may not be running.
 pub fn stop() {

@@ -17,6 +17,8 @@ pub struct Plan {
     pub files: Vec<File>,
     /// The client's own command that registers the server, and the file that it writes.
     pub command: Option<OwnCommand>,
+    /// What is added or corrected, in a few words, each with the file in which it stands.
+    pub summary: Vec<(String, PathBuf)>,
     /// The entries before the changes.
     pub stood: PriorEntries,
 }
@@ -74,40 +76,48 @@ impl Plan {
     /// `E_INVALID`, with the position, for a file that is broken; and for an entry `nudge` that starts something else.
     pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
         let mut configs = Vec::<Config>::new();
-        let (mut command, mut stood) = (None, PriorEntries::default());
+        let mut plan = Self { files: Vec::new(), command: None, summary: Vec::new(), stood: PriorEntries::default() };
         if client.plugin_file(place).is_none() {
-            (command, stood) = Self::entries(client, place, has_program, &mut configs)?;
+            plan.enter(client, place, has_program, &mut configs)?;
         }
         if let Some(permission) = client.permission(place).filter(|_| allow) {
             let at = open(&mut configs, place, &permission.file, permission.form)?;
-            stood.allowed = permission.stood(&configs[at]);
+            plan.stood.allowed = permission.stood(&configs[at]);
+            if !permission.missing(&configs[at]).is_empty() {
+                plan.summary.push(("use of the tools without asking".into(), permission.file.clone()));
+            }
             permission.add(&mut configs[at])?;
         }
-        Ok(Self { files: changed(configs), command, stood })
+        plan.files = changed(configs);
+        Ok(plan)
     }
 
     /// Plans the server's entry and the hooks.
-    fn entries(
+    fn enter(
+        &mut self,
         client: &'static Client,
         place: &ClientFolders,
         has_program: bool,
         configs: &mut Vec<Config>,
-    ) -> Result<(Option<OwnCommand>, PriorEntries)> {
+    ) -> Result<()> {
         let server = (client.server)(place);
         let at = open(configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));
         let hooks =
             hooks.map(|hooks| Ok::<_, Error>((open(configs, place, &hooks.file, Form::Json)?, hooks))).transpose()?;
-        let stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
+        self.stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
         let stands = configs[at].get(server.path);
-        let mut command = None;
         match stands {
-            None => match server.command.filter(|_| has_program) {
-                Some(words) => command = Some((words, server.file)),
-                None => configs[at].set(server.path, &server.entry)?,
-            },
+            None => {
+                self.summary.push(("the server".into(), server.file.clone()));
+                match server.command.filter(|_| has_program) {
+                    Some(words) => self.command = Some((words, server.file)),
+                    None => configs[at].set(server.path, &server.entry)?,
+                }
+            }
             Some(stands) if fits(Some(&stands), &server.entry) => {}
             Some(stands) if starts_nudge(&stands) || starts_nothing(&stands) => {
+                self.summary.push(("the server, which is elsewhere by now".into(), server.file.clone()));
                 for field in WORDS {
                     if let Some(value) = server.entry.get(field) {
                         configs[at].set(&[server.path, &[field]].concat(), value)?;
@@ -123,9 +133,13 @@ impl Plan {
             }
         }
         if let Some((at, hooks)) = hooks {
-            add_hooks(&mut configs[at], &hooks)?;
+            match add_hooks(&mut configs[at], &hooks)? {
+                0 => {}
+                1 => self.summary.push(("1 hook".into(), hooks.file)),
+                count => self.summary.push((format!("{count} hooks"), hooks.file)),
+            }
         }
-        Ok((command, stood))
+        Ok(())
     }
 
     /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that
@@ -172,7 +186,7 @@ impl Plan {
         self.files.is_empty() && self.command.is_none()
     }
 
-    /// Describes the changes to people.
+    /// Describes the changes to people in all their lines.
     pub fn tell(&self) -> String {
         let mut out = String::new();
         if let Some((words, file)) = &self.command {
@@ -183,6 +197,16 @@ impl Plan {
         }
         out
     }
+
+    /// Describes the changes to people by what they are for and where they are.
+    pub fn summarize(&self) -> String {
+        self.summary.iter().fold(String::new(), |out, (what, file)| out + &summary_line(what, file))
+    }
+}
+
+/// Returns a line of the summary of changes.
+pub fn summary_line(what: &str, file: &Path) -> String {
+    format!("  {what}: {}\n", file.display())
 }
 
 impl File {
@@ -233,7 +257,9 @@ fn changed(configs: Vec<Config>) -> Vec<File> {
         .collect()
 }
 
-fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<()> {
+/// Adds the hooks that are missing and corrects those that start another binary; returns how many.
+fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<usize> {
+    let mut count = 0;
     if let (Some(version), None) = (hooks.version, config.get(&["version"])) {
         config.set(&["version"], &version.into())?;
     }
@@ -241,19 +267,22 @@ fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<()> {
         let stands = config.get(&["hooks", event]).unwrap_or(json!([]));
         let Some(at) = ours(&stands, hooks.grouped, Scan::For(*matcher)) else {
             config.append(&["hooks", event], &entry(hooks, *matcher))?;
+            count += 1;
             continue;
         };
         let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
         path.extend(at);
         let path: Vec<_> = path.iter().map(String::as_str).collect();
+        let stood = config.get(&path);
         for field in WORDS {
             let Some(value) = hooks.handler.get(field) else { continue };
             let field = [&path[..], &[field]].concat();
             let stands = config.get(&field).unwrap_or_default();
             config.set(&field, &with_variables(&stands, value))?;
         }
+        count += usize::from(config.get(&path) != stood);
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Puts the environment variables that the user has set before a hook's command line before the new one.

@@ -1,8 +1,14 @@
 //! The verbs that store, find and change hints.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 
-use super::complete;
+use super::{complete, ttl::ttl};
+
+/// The shells that a command can be for.
+const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "fish", "powershell", "cmd"];
+/// The languages of templates.
+const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 
 /// `nudge set`
 #[derive(Debug, ClapArgs)]
@@ -18,14 +24,14 @@ pub struct Set {
     /// The value; `-` reads it from stdin, without its last line break. After `--` it may begin with
     /// a dash.
     pub value: String,
-    /// What the value is.
-    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = ValueKind::Text)]
-    pub kind: ValueKind,
-    /// The shell a command is for: bash, sh, powershell or cmd.
-    #[arg(long)]
+    /// What the value is (default: what the flags below say, else text). A relative path is read from where you are.
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    pub kind: Option<ValueKind>,
+    /// The shell a command is for.
+    #[arg(long, value_parser = PossibleValuesParser::new(SHELLS))]
     pub shell: Option<String>,
-    /// The template's language: mustache, handlebars, jinja or interpolate.
-    #[arg(long)]
+    /// The template's language (default: mustache).
+    #[arg(long, value_parser = PossibleValuesParser::new(FORMATS))]
     pub format: Option<String>,
     /// A default of the template (may be repeated).
     #[arg(long = "default", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -45,8 +51,8 @@ pub struct Set {
     /// 0 to 1.
     #[arg(long, value_name = "X", value_parser = number)]
     pub confidence: Option<f64>,
-    /// `session`, or a duration such as PT2H.
-    #[arg(long)]
+    /// How long it holds: 90m, 2h, 30d, 1w, `session`, or ISO 8601 such as PT2H.
+    #[arg(long, value_parser = ttl)]
     pub ttl: Option<String>,
     /// The value is a secret: hidden wherever people look, never written to disk.
     #[arg(long)]
@@ -166,6 +172,8 @@ pub struct Get {
 /// `nudge query`
 #[derive(Debug, ClapArgs)]
 pub struct Query {
+    /// Words that must all stand in the hint, in any case: in component, key, tags, value or reason.
+    pub text: Vec<String>,
     /// This component only.
     #[arg(long, add = complete::components())]
     pub component: Option<String>,
@@ -262,7 +270,7 @@ pub struct Bump {
     #[command(flatten)]
     pub name: Name,
     /// How many uses to add (default 1).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub delta: Option<u64>,
     /// This variant, whatever the context; an empty one is the one without a scope.
     #[arg(long)]
@@ -367,6 +375,19 @@ pub fn split_globs(texts: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_enumerations_are_those_of_the_library() {
+        let same = |words: &[&str], schema: &schemars::Schema| {
+            let mut known: Vec<_> = schema.as_value()["enum"].as_array().unwrap().clone();
+            known.sort_by_key(ToString::to_string);
+            let mut words = words.to_vec();
+            words.sort_unstable();
+            assert_eq!(known, words);
+        };
+        same(&SHELLS, &schemars::schema_for!(nudge::Shell));
+        same(&FORMATS, &schemars::schema_for!(nudge::Format));
+    }
 
     #[test]
     fn lists_of_globs_split_outside_braces() {

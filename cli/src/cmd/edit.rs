@@ -136,13 +136,13 @@ fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
     #[derive(Deserialize)]
     struct Rows {
         variants: Vec<Row>,
+        verdict: String,
     }
     let rows: Rows = text::read(why(session, args)?.get())?;
     let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<Hint>>>()?;
     let at = match &args.variant {
-        _ if hints.is_empty() => {
-            return Err(Error::not_found("No such hint is stored; list what there is with `nudge ls`."));
-        }
+        // It says what may have been meant.
+        _ if hints.is_empty() => return Err(Error::not_found(rows.verdict)),
         Some(variant) => hints
             .iter()
             .position(|hint| hint.variant() == variant)

@@ -1,6 +1,7 @@
 //! `nudge ls`
 
-use nudge::Result;
+use nudge::{Error, Result};
+use nudge_core::near::nearest;
 use serde_json::{Map, Value};
 
 use super::{CommandOutput, RunningSession, add, parsed, tell};
@@ -10,27 +11,58 @@ use crate::output;
 /// Largest number of hints that a query returns; a component holds fewer unless its limit was raised.
 const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
+/// Most hints that are listed without a component; of more, the components say more.
+const FEW: u64 = 20;
 
 pub fn run(args: List, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let Some(component) = args.component else {
-        return session.render(&session.call("nudge.list_components", &Map::new())?, output::components);
+        let all = session.call("nudge.list_components", &Map::new())?;
+        let hints = counts(&parsed(&all)?).map(|(_, count)| count).sum::<u64>();
+        if session.json || !(1..=FEW).contains(&hints) {
+            return session.render(&all, output::components);
+        }
+        let all = session.call_here("nudge.query", everything(None), &ContextFlags::default())?;
+        return session.render(&all, output::all_hints);
     };
-    let mut params = Map::new();
-    add(&mut params, "component", component.clone());
-    add(&mut params, "include_ineligible", true);
-    add(&mut params, "limit", LIMIT);
-    let mut result = session.call_here("nudge.query", params, &ContextFlags::default())?;
-    let rows = |result: &Value| result["hints"].as_array().map_or(0, Vec::len);
-    if rows(&parsed(&result)?) as u64 == LIMIT {
+    let mut result = session.call_here("nudge.query", everything(Some(&component)), &ContextFlags::default())?;
+    let rows = parsed(&result)?["hints"].as_array().map_or(0, Vec::len) as u64;
+    if rows == LIMIT || rows == 0 {
         let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;
-        let row = all["components"].as_array().into_iter().flatten().find(|row| row["name"] == *component);
-        if let Some(count @ TOO_MANY..) = row.and_then(|row| row["hint_count"].as_u64()) {
-            tell(&format!("only {LIMIT} of {count} hints are shown; `nudge query --component` finds the others"));
+        let stored = counts(&all).find(|(name, _)| *name == component).map_or(0, |(_, count)| count);
+        if stored >= TOO_MANY {
+            tell(&format!("only {LIMIT} of {stored} hints are shown; `nudge query --component` finds the others"));
+        }
+        if stored == 0 && !session.json {
+            return Err(no_such_component(&component, &all));
         }
     }
     if args.reveal {
         result = session.reveal(&result, "hints")?;
     }
     session.render(&result, |result| output::hints(result, args.reveal))
+}
+
+/// Params for every hint, or every one of a component.
+fn everything(component: Option<&str>) -> Map<String, Value> {
+    let mut params = Map::new();
+    add(&mut params, "component", component);
+    add(&mut params, "include_ineligible", true);
+    add(&mut params, "limit", LIMIT);
+    params
+}
+
+/// The components of a result, each with its number of hints.
+fn counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
+    let rows = all["components"].as_array().into_iter().flatten();
+    rows.filter_map(|row| Some((row["name"].as_str()?, row["hint_count"].as_u64()?)))
+}
+
+/// The refusal of a component that is not stored, which leads on to one that is.
+pub(super) fn no_such_component(component: &str, all: &Value) -> Error {
+    let lead = match nearest(component, counts(all).map(|(name, _)| name)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "`nudge ls` lists those that there are.".into(),
+    };
+    Error::not_found(format!("No such component is stored; {lead}"))
 }

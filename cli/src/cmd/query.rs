@@ -1,24 +1,113 @@
 //! `nudge query`
 
 use nudge::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, RunningSession, add};
+use super::list::no_such_component;
+use super::{CommandOutput, RunningSession, add, parsed, raw};
 use crate::args::{Global, Query};
 use crate::output;
+
+/// Most rows that there are for one call, and how many people are shown if they name no number.
+const MOST: u64 = 1000;
+const SHOWN: u64 = 10;
 
 pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
-    add(&mut params, "component", args.component);
+    add(&mut params, "component", args.component.clone());
     add(&mut params, "keys", args.keys);
     add(&mut params, "tags", args.tags);
     add(&mut params, "regex", args.regex);
-    add(&mut params, "limit", args.limit);
-    add(&mut params, "include_ineligible", args.all.then_some(Value::Bool(true)));
+    add(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
+    // People are told what is held back, so that all of it is asked for. A limit that is none is refused as it stands.
+    let counts = !session.json && args.limit.is_none_or(|limit| (1..=MOST).contains(&limit));
+    let limit = if counts { Some(MOST) } else { args.limit };
+    add(&mut params, "limit", limit);
+    add(&mut params, "include_ineligible", (args.all || counts).then_some(Value::Bool(true)));
     let mut result = session.call_here("nudge.query", params, &args.here)?;
+    let mut notes = Vec::new();
+    if counts {
+        let limit = args.limit.unwrap_or(SHOWN);
+        let found = Held::of(parsed(&result)?["hints"].take(), limit, args.all);
+        if let (Some(component), 0) = (&args.component, found.all) {
+            let components = parsed(&session.call("nudge.list_components", &Map::new())?)?;
+            let stored =
+                components["components"].as_array().into_iter().flatten().any(|row| row["name"] == **component);
+            if !stored {
+                notes.push(no_such_component(component, &components).message().to_owned());
+            }
+        }
+        notes.extend(found.told(limit));
+        result = raw(&json!({"hints": found.shown}))?;
+    }
     if args.reveal {
         result = session.reveal(&result, "hints")?;
     }
-    session.render(&result, |result| output::rows(result, args.reveal))
+    let done = session.render(&result, |result| output::rows(result, args.reveal))?;
+    Ok(CommandOutput { notes, ..done })
+}
+
+/// What is shown of the rows of a search, and how many are not.
+struct Held {
+    shown: Vec<Value>,
+    all: u64,
+    /// Rows beyond the limit.
+    more: u64,
+    /// Rows that do not apply here and were not asked for.
+    elsewhere: u64,
+}
+
+impl Held {
+    fn of(rows: Value, limit: u64, with_all: bool) -> Self {
+        let rows = if let Value::Array(rows) = rows { rows } else { Vec::new() };
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let all = count(rows.len());
+        let mut shown = rows;
+        shown.retain(|row| with_all || row["match_explain"]["matched"] == true);
+        let asked = count(shown.len());
+        shown.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Self { all, more: asked - count(shown.len()), elsewhere: all - asked, shown }
+    }
+
+    /// What people are told of it.
+    fn told(&self, limit: u64) -> Option<String> {
+        let most = if self.all == MOST { "at least " } else { "" };
+        let one = |count: u64, one: &str, many: &str| if count == 1 { one.to_owned() } else { many.to_owned() };
+        let more = (self.more > 0).then(|| {
+            let is = one(self.more, "is", "are");
+            format!("{most}{} more {is} not shown (--limit {})", self.more, (limit + self.more).min(MOST))
+        });
+        let elsewhere = (self.elsewhere > 0).then(|| {
+            let does = one(self.elsewhere, "matches and does", "match and do");
+            format!("{most}{} {does} not apply here (--all)", self.elsewhere)
+        });
+        let told: Vec<_> = more.into_iter().chain(elsewhere).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_back_is_counted() {
+        let row = |matched: bool| json!({"match_explain": {"matched": matched}});
+        let rows = |here: usize, elsewhere: usize| -> Value {
+            (0..here + elsewhere).map(|at| row(at < here)).collect::<Vec<_>>().into()
+        };
+        for (here, elsewhere, limit, all, shown, told) in [
+            (0, 0, 10, false, 0, None),
+            (3, 0, 10, false, 3, None),
+            (12, 0, 10, false, 10, Some("2 more are not shown (--limit 12)")),
+            (11, 1, 10, false, 10, Some("1 more is not shown (--limit 11), 1 matches and does not apply here (--all)")),
+            (0, 2, 10, false, 0, Some("2 match and do not apply here (--all)")),
+            (1, 2, 2, true, 2, Some("1 more is not shown (--limit 3)")),
+            (1000, 0, 10, false, 10, Some("at least 990 more are not shown (--limit 1000)")),
+        ] {
+            let held = Held::of(rows(here, elsewhere), limit, all);
+            assert_eq!((held.shown.len(), held.told(limit).as_deref()), (shown, told), "{here} {elsewhere}");
+        }
+    }
 }

@@ -1,11 +1,14 @@
-//! `nudge recall`
+//! `nudge recall`, which people also call `nudge search`
 
 use nudge::Result;
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, RunningSession, add};
+use super::{CommandOutput, RunningSession, add, parsed};
 use crate::args::{Global, Recall};
 use crate::output;
+
+/// Letters from which a word of a question says something, if any has as many.
+const TELLING: usize = 4;
 
 pub fn run(args: &Recall, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
@@ -15,5 +18,36 @@ pub fn run(args: &Recall, global: &Global) -> Result<CommandOutput> {
     add(&mut params, "max_bytes", args.max_bytes);
     add(&mut params, "sources", args.sources.clone());
     let result = session.call_here("nudge.recall", params, &args.here)?;
-    session.render(&result, output::recalled)
+    let done = session.render(&result, output::recalled)?;
+    if session.json || !(args.sources.is_empty() || args.sources.iter().any(|name| name == nudge::HINTS)) {
+        return Ok(done);
+    }
+    let found = parsed(&result)?["items"].as_array().is_some_and(|items| !items.is_empty());
+    Ok(CommandOutput { notes: elsewhere(&session, args, found).into_iter().collect(), ..done })
+}
+
+/// What is told of hints that have the words and do not apply here, which a recall passes over; and where there are none
+/// at all, how to go on.
+fn elsewhere(session: &RunningSession, args: &Recall, found: bool) -> Option<String> {
+    let words = args.words.join(" ");
+    let words: Vec<_> = words.split_whitespace().collect();
+    let telling: Vec<_> = words.iter().copied().filter(|word| word.chars().count() >= TELLING).collect();
+    let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
+    let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
+    // A question may be longer than a search takes.
+    let rows = session.call_here("nudge.query", params, &args.here).and_then(|rows| parsed(&rows)).unwrap_or_default();
+    let elsewhere = rows["hints"].as_array().into_iter().flatten();
+    let elsewhere = elsewhere.filter(|row| row["match_explain"]["matched"] == false).count();
+    let words = text.split(' ').map(output::quoted).collect::<Vec<_>>().join(" ");
+    let (hints, do_not) = match elsewhere {
+        0 if !found => {
+            return Some(
+                "nothing here says that; `nudge ls` lists what there is, `nudge set` stores what is missing".into(),
+            );
+        }
+        0 => return None,
+        1 => ("1 hint".into(), "does not"),
+        many => (format!("{many} hints"), "do not"),
+    };
+    Some(format!("{hints} with these words {do_not} apply here; `nudge query {words} --all` shows why"))
 }

@@ -1,6 +1,7 @@
 //! `nudge set`
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use nudge::{Error, Result, Service as _};
 use serde::Serialize;
@@ -8,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use nudge_client::process_cwd;
+use nudge_core::place::glob::{collapse, has_parent_segment, is_drive, is_relative};
 
 use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
 use crate::args::{Global, Set, ValueKind, split_globs};
@@ -98,35 +100,46 @@ fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// Builds the value in the form that `--type` names.
-fn value(args: &Set) -> Result<Box<RawValue>> {
-    for (flag, given, kind) in [
+/// The type that `--type` names, else the one that the other flags are for.
+fn kind(args: &Set) -> Result<ValueKind> {
+    let mut kind = args.kind;
+    for (flag, given, its) in [
         ("--shell", args.shell.is_some(), ValueKind::Command),
         ("--path-os", !args.path_os.is_empty(), ValueKind::Path),
         ("--format", args.format.is_some(), ValueKind::Template),
         ("--default", !args.defaults.is_empty(), ValueKind::Template),
     ] {
-        if given && kind != args.kind {
-            let name = format!("{kind:?}").to_lowercase();
-            return Err(Error::invalid(format!("{flag} goes with --type {name}; add that or drop it.")));
+        if given && *kind.get_or_insert(its) != its {
+            let name = format!("{its:?}").to_lowercase();
+            return Err(Error::invalid(format!("{flag} goes with --type {name}; say that, or drop {flag}.")));
         }
     }
+    Ok(kind.unwrap_or(ValueKind::Text))
+}
+
+/// Builds the value in the form of its type.
+fn value(args: &Set) -> Result<Box<RawValue>> {
+    let kind = kind(args)?;
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
         // One line break is dropped, as `echo` and editors add it; a value that ends in one needs two.
         let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
         text.truncate(kept.unwrap_or(text.len()));
+        if text.is_empty() {
+            // What was to be stored was lost on the way: the command before the pipe has failed, for instance.
+            return Err(Error::invalid("Nothing came in on stdin; write the value there, or as an argument."));
+        }
     }
     let mut typed = Map::new();
-    match args.kind {
+    match kind {
         ValueKind::Text => return raw(&text),
         ValueKind::Command => {
             typed.extend([("type".into(), json!("command")), ("cmd".into(), text.into())]);
             add(&mut typed, "shell", args.shell.clone());
         }
         ValueKind::Path => {
-            typed.extend([("type".into(), json!("path")), ("abs".into(), text.into())]);
+            typed.extend([("type".into(), json!("path")), ("abs".into(), absolute(text)?.into())]);
             add(&mut typed, "os", args.path_os.clone());
         }
         ValueKind::Template => {
@@ -146,9 +159,44 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     raw(&typed)
 }
 
+/// The path as the command's own place makes it absolute, and the home folder for `~`; an absolute one of whatever system
+/// as it is. `..` is what the shell's `cd` takes it for.
+fn absolute(text: String) -> Result<String> {
+    let is_absolute = is_drive(&text) || text.starts_with(['/', '\\']) || Path::new(&text).is_absolute();
+    if is_absolute || text.is_empty() {
+        return Ok(text);
+    }
+    let (base, rest) = match text.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => (etcetera::home_dir().ok(), rest),
+        _ => (process_cwd(), &*text),
+    };
+    let outside = || Error::invalid("A relative path needs a folder to begin with; write an absolute one.");
+    let mut path = base.ok_or_else(outside)?;
+    for part in Path::new(rest).components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::ParentDir if !path.pop() => return Err(outside()),
+            _ => {}
+        }
+    }
+    path.into_os_string().into_string().map_err(|_| Error::invalid("The path is not UTF-8; write an absolute one."))
+}
+
+/// A pattern of folders, as it begins where the command stands: no absolute folder is one of `src/**`. Where alternatives
+/// come first, the library says what is wrong.
+fn from_here(pattern: String) -> String {
+    let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
+    match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {
+        Some(cwd) if is_plain && !has_parent_segment(&pattern) => {
+            collapse(&format!("{}/{pattern}", reach::literal(cwd.trim_end_matches('/'))))
+        }
+        _ => pattern,
+    }
+}
+
 fn meta(args: &Set) -> Map<String, Value> {
     let mut scope = Map::new();
-    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob));
+    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob).into_iter().map(from_here).collect::<Vec<_>>());
     add(&mut scope, "repo", args.scope_repo.clone());
     add(&mut scope, "branch", split_globs(&args.scope_branch));
     add(&mut scope, "os", args.scope_os.clone());

@@ -9,6 +9,7 @@ use nudge::{Error, Result};
 use nudge_client::{Remote, RuntimeDir};
 
 use super::CommandOutput;
+use crate::output::quoted;
 
 /// Time limit of the server's start.
 const START: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ pub fn run() -> Result<CommandOutput> {
     say("What an agent finds, best first.")?;
     tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
     drop(tour);
-    Ok("\n# The server is stopped and its folder removed. Next: `nudge serve` in your agent's MCP settings.\n"
+    Ok("\n# The server is stopped and its folder removed. Next: `nudge init` puts Nudge into your coding agents.\n"
         .to_owned()
         .into())
 }
@@ -111,10 +112,4 @@ fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|_| Error::unavailable("The tour has nowhere to print to."))
-}
-
-/// Quotes an argument for a shell.
-fn quoted(arg: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }

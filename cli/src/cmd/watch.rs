@@ -1,6 +1,8 @@
 //! `nudge watch`
 
-use nudge::Result;
+use std::time::Duration;
+
+use nudge::{ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use super::{CommandOutput, Form, RunningSession, add, parsed, print, tell};
@@ -10,15 +12,30 @@ use crate::output;
 /// Time for which the server may hold a call when nothing changes.
 const WAIT_S: f64 = 5.0;
 
-/// Prints changes until stdout closes or the server ends.
+/// Pause between two looks for the next server.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Prints changes until stdout closes. When the server ends, it waits for the next one.
 pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let mut session = RunningSession::open(global)?;
     let mut next = parsed(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
     loop {
         let mut params = Map::new();
-        add(&mut params, "since", next);
+        add(&mut params, "since", next.clone());
         add(&mut params, "wait_s", WAIT_S);
-        let answer = parsed(&session.call("nudge.changes", &params)?)?;
+        let answer = match session.call("nudge.changes", &params) {
+            Ok(answer) => parsed(&answer)?,
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tell("the server has ended; waiting for the next one, until Ctrl-C");
+                match next_session(global) {
+                    Some(next) => session = next,
+                    None => return Ok(String::new().into()),
+                }
+                tell("a server answers again");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if let Some(missed @ 1..) = answer["missed"].as_u64() {
             tell(&format!("{missed} changes came too fast and are not shown"));
         }
@@ -33,6 +50,20 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
             return Ok(String::new().into());
         }
         next = answer["next"].clone();
+    }
+}
+
+/// Waits for a server that answers; `None` once nobody reads what it would say.
+fn next_session(global: &Global) -> Option<RunningSession> {
+    loop {
+        if nobody_reads() {
+            return None;
+        }
+        let found = RunningSession::open(global).ok();
+        match found.filter(|session| session.call("nudge.changes", &Map::new()).is_ok()) {
+            Some(session) => return Some(session),
+            None => std::thread::sleep(LOOK),
+        }
     }
 }
 

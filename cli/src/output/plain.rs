@@ -6,10 +6,13 @@ use std::fmt::Write as _;
 use nudge_core::text::one_line;
 use serde_json::{Map, Value};
 
-use super::{FAINT, styled, tables};
+use super::table::{cut, fitting};
+use super::{FAINT, styled};
 
 /// Longest text in a cell; `--json` prints all of it.
 const MAX_CELL_CHARS: usize = 80;
+/// To how many columns of the terminal a cell may be cut.
+const LEAST_CELL: usize = 12;
 
 /// Prints a result, with its members in their order.
 pub fn plain(result: &Value) -> String {
@@ -59,7 +62,10 @@ fn listed(rows: &[&Map<String, Value>]) -> String {
     let head: Vec<_> = names.iter().map(|name| name.to_uppercase()).collect();
     let row =
         |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(cell).unwrap_or_default()).collect();
-    tables::table(&head.iter().map(String::as_str).collect::<Vec<_>>(), rows.iter().map(row).collect())
+    // What stands further left matters more.
+    let goes = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
+    let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut(head, LEAST_CELL, goes(at))).collect();
+    fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 
 fn cell(value: &Value) -> String {

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Table;
-use comfy_table::presets::NOTHING;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, value_text, visible};
+use crate::usage::in_flags;
 
-/// Width to which a value is cut in a column; `get` prints all of it.
+use super::table::{Column, cut, fitting, whole};
+use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, time, value_text, visible};
+
+/// Characters to which a value is cut in a line; `get` prints all of it.
 const VALUE_CHARS: usize = 60;
 
 /// Returns the first line, cut to [`VALUE_CHARS`].
@@ -20,48 +21,86 @@ pub(super) fn one_line(text: &str) -> String {
     if cut { format!("{line}…") } else { line }
 }
 
-/// Prints columns two spaces apart, under a bold head.
-pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(head.to_vec()).add_rows(rows);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    let text = table.trim_fmt();
-    let (head, rows) = text.split_once('\n').unwrap_or((&text, ""));
-    format!("{}\n{rows}\n", styled(STRONG, head))
-}
-
 /// The output of `ls`.
 pub fn components(result: &Value) -> String {
-    let row = |row: &Value| vec![text(&row["name"]), text(&row["hint_count"])];
-    let rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() { "no components\n".into() } else { table(&["COMPONENT", "HINTS"], rows) }
+    let row = |row: &Value| (vec![text(&row["name"]), text(&row["hint_count"])], false);
+    let mut rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "nothing is stored; `nudge set COMPONENT KEY VALUE` stores a hint\n".into();
+    }
+    rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]));
+    fitting(&[cut("COMPONENT", 12, 0), whole("HINTS", 0)], rows)
+}
+
+/// The output of `ls` where there are few hints: all of them.
+pub fn all_hints(result: &Value) -> String {
+    listed(result, true, false)
 }
 
 /// The output of `ls COMPONENT`: every variant with its scope, age and use.
 pub fn hints(result: &Value, reveal: bool) -> String {
+    listed(result, false, reveal)
+}
+
+/// The columns of a list of hints. Where there is no room for all, use goes first, then age, then the variant's name.
+const COLUMNS: [Column<'_>; 9] = [
+    cut("COMPONENT", 16, 0),
+    cut("KEY", 24, 0),
+    cut("VALUE", 28, 0),
+    whole("HERE", 1),
+    cut("SCOPE", 14, 3),
+    whole("EXPIRES", 2),
+    whole("AGE", 5),
+    whole("USED", 6),
+    whole("VARIANT", 4),
+];
+
+fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
     let row = |row: &Value| {
         let hint = &row["hint"];
-        let value = one_line(&value_text(hint, reveal));
-        vec![text(&hint["key"]), value, scope(hint), age(&hint["updated_at"]), usage(hint), text(&hint["variant"])]
+        let applies = row["match_explain"]["matched"] == true;
+        let value = value_text(hint, reveal);
+        let cells = vec![
+            text(&hint["component"]),
+            text(&hint["key"]),
+            nudge_core::text::one_line(value.trim_end_matches('\n'), usize::MAX),
+            if applies { "✔".into() } else { "-".into() },
+            scope(hint),
+            time::expires_at(hint).map_or_else(|| "session".into(), time::left),
+            age(&hint["updated_at"]),
+            usage(hint),
+            hint["variant"].as_str().map(visible).unwrap_or_default(),
+        ];
+        (cells, !applies)
     };
     let mut rows: Vec<_> = result["hints"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
         return "no hints\n".into();
     }
-    // Rows are sorted by key; the variants of one key keep their order.
-    rows.sort_by(|a, b| a[0].cmp(&b[0]));
-    for variant in rows.iter_mut().filter_map(|row| row.last_mut()) {
-        if variant == "null" {
-            variant.clear();
-        }
+    // The variants of one key keep their order.
+    rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]).then_with(|| natural(&a[1], &b[1])));
+    let from = usize::from(!with_component);
+    for (cells, _) in &mut rows {
+        cells.drain(..from);
     }
-    table(&["KEY", "VALUE", "SCOPE", "AGE", "USED", "VARIANT"], rows)
+    fitting(&COLUMNS[from..], rows)
+}
+
+/// The order in which people look for names: `k2` before `k10`.
+fn natural(a: &str, b: &str) -> std::cmp::Ordering {
+    natord::compare(a, b).then_with(|| a.cmp(b))
+}
+
+/// Where a hint applies, as the end of a sentence.
+pub(super) fn place(hint: &Value) -> String {
+    match hint["meta"]["scope"].as_object() {
+        Some(_) => format!("where {}", scope(hint)),
+        None => "everywhere".into(),
+    }
 }
 
 /// Prints a scope in a few words.
-fn scope(hint: &Value) -> String {
+pub(super) fn scope(hint: &Value) -> String {
     let Some(scope) = hint["meta"]["scope"].as_object() else { return "everywhere".into() };
     let field = |(name, value): (&String, &Value)| match value.as_object() {
         Some(vars) => vars
@@ -77,13 +116,9 @@ fn scope(hint: &Value) -> String {
 /// Returns how long ago a time is, by this machine's clock.
 fn age(time: &Value) -> String {
     let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
-    let seconds = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(then) / 1000;
-    match seconds {
-        ..60 => "now".into(),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..172_800 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
+    match time::now().saturating_sub(then) {
+        ..60_000 => "now".into(),
+        age => time::span(age),
     }
 }
 
@@ -127,7 +162,8 @@ pub fn rows(result: &Value, reveal: bool) -> String {
 
 /// The output of `why`.
 pub fn why(result: &Value, reveal: bool) -> String {
-    let mut out = format!("{}\n", text(&result["verdict"]));
+    let verdict = in_flags(result["verdict"].as_str().unwrap_or_default(), "why");
+    let mut out = format!("{}\n", visible(&verdict));
     for (at, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
         let hint = &row["hint"];
         let variant = hint["variant"].as_str().map(|variant| format!("  (variant {variant})")).unwrap_or_default();
@@ -174,22 +210,4 @@ pub(super) fn how_and_who(deletion: &Value) -> String {
     // An older PRIMARY knows no other way.
     let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), visible);
     format!("{what} {} by {by}", ago(&deletion["at"]))
-}
-
-/// The output of `stats`.
-pub fn stats(result: &Value) -> String {
-    let counts = |row: &Value| ["suggestions", "bytes", "followed", "failed"].map(|field| text(&row[field]));
-    let mut out = format!("{}, {}\n", plural_of(&result["hints"], "hint"), plural_of(&result["hits"], "hit"));
-    let session = |row: &Value| {
-        let who = [one_line(row["client_session"].as_str().unwrap_or_default()), ago(&row["last_active"])];
-        who.into_iter().chain(counts(row)).collect()
-    };
-    let mut rows: Vec<Vec<_>> = result["sessions"].as_array().into_iter().flatten().map(session).collect();
-    rows.push(["all".into(), String::new()].into_iter().chain(counts(result)).collect());
-    out += &table(&["SESSION", "ACTIVE", "SUGGESTED", "BYTES", "FOLLOWED", "FAILED"], rows);
-    out
-}
-
-fn plural_of(count: &Value, one: &str) -> String {
-    plural(count.as_u64().unwrap_or(0), one)
 }

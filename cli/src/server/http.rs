@@ -24,11 +24,12 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nudge::Service;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
-use super::MAX_BODY_BYTES;
 use super::memory;
+use super::page::{self, Page};
 use super::session::history::History;
 use super::session::proxies::{ConnectedProxy, Proxies};
 use accept::{Accepted, Connections, Listeners, Peer};
@@ -72,6 +73,10 @@ pub struct Endpoint {
     pub door: Door,
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
+    /// The page, and what opens it.
+    pub page: Arc<Page>,
+    /// The service that answers the page's calls.
+    pub for_page: Arc<dyn Service>,
     /// The last changes, for `nudge.changes`.
     pub history: Arc<History>,
     /// The PROXYs among the callers.
@@ -144,17 +149,22 @@ impl Endpoint {
     async fn answer(&self, request: Request<Incoming>, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
         let (head, mut body) = request.into_parts();
         peer.has_spoken();
-        let checked = self.door.check(&head, peer.is_local());
-        if checked.as_ref().is_ok_and(|route| *route != Route::Health) {
+        let checked = self.door.check(&head, peer.is_local(), &self.page);
+        if checked.as_ref().is_ok_and(|route| route.takes_token()) {
             peer.is_let_in();
         }
         let read = match checked {
             Ok(Route::Health) => return health().map(Either::Left),
+            Ok(Route::PageFile(file)) => return page::respond(file).map(Either::Left),
             // The bodies of GET and DELETE are ignored.
             Ok(Route::Mcp) if head.method != Method::POST => {
                 return self.mcp.answer(head, Bytes::new()).await.map(Either::Right);
             }
-            Ok(route) => read(&mut body).await.map(|bytes| (route, bytes)),
+            Ok(Route::PageSession) => match read(&mut body, Route::PageSession.max_body_bytes()).await {
+                Ok(bytes) => self.enter_page(bytes, peer).await.map(|answer| (Route::PageSession, answer)),
+                Err(refusal) => Err(refusal),
+            },
+            Ok(route) => read(&mut body, route.max_body_bytes()).await.map(|bytes| (route, bytes)),
             Err(refusal) => Err(refusal),
         };
         match read {
@@ -162,14 +172,18 @@ impl Endpoint {
                 memory::used(bytes.len());
                 self.mcp.answer(head, bytes).await.map(Either::Right)
             }
-            Ok((_, bytes)) => {
+            Ok((Route::PageSession, answer)) => closing(json(StatusCode::OK, answer)).map(Either::Left),
+            Ok((route, bytes)) => {
                 memory::used(bytes.len());
-                if let Some(pid) = head.headers.get(PROXY_HEADER) {
+                if let Some(pid) = head.headers.get(PROXY_HEADER).filter(|_| route == Route::Rpc) {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
                     pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
                 }
-                let caller = Head::read(&head.headers);
-                match request::answer(Arc::clone(&self.service), &self.history, caller, bytes).await {
+                let (service, caller) = match route {
+                    Route::PageRpc => (&self.for_page, Head::of_page(&head.headers)),
+                    _ => (&self.service, Head::read(&head.headers)),
+                };
+                match request::answer(Arc::clone(service), &self.history, caller, bytes).await {
                     Some(answer) => {
                         memory::used(answer.len());
                         json(StatusCode::OK, answer).map(Either::Left)
@@ -189,8 +203,17 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Takes a code of the page. Whose process sent it is looked up in a file of the system's.
+    async fn enter_page(&self, code: Bytes, peer: &Peer) -> Result<Bytes, Refusal> {
+        let (page, ends) = (Arc::clone(&self.page), peer.ends());
+        let entered = spawn_blocking(move || page.enter(&code, ends)).await;
+        entered.map_err(|_| Refusal::broken())?.map_err(Refusal::code)
+    }
+}
+
 /// Reads a body within the limits of size and time.
-async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
+async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, Refusal> {
     let deadline = Instant::now() + BODY_TIMEOUT;
     let mut whole = Bytes::new();
     let mut parts = BytesMut::new();
@@ -202,7 +225,7 @@ async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + parts.len() + data.len() > MAX_BODY_BYTES {
+        if whole.len() + parts.len() + data.len() > max_bytes {
             return Err(Refusal::too_large());
         }
         // Most bodies come in one piece, which needs no copy.
@@ -223,8 +246,11 @@ async fn swallow(mut body: Incoming) {
 }
 
 fn health() -> Response<Full<Bytes>> {
-    let mut response = json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into());
-    // `/health` needs no token, so its connection is closed, as after a refusal.
+    closing(json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into()))
+}
+
+/// A response that needed no token: its connection is closed, as after a refusal.
+fn closing(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -63,7 +63,7 @@ impl Service for Logged {
         let Some((service, row)) = self.0.find(method) else {
             // Its name is not logged: it may be anything.
             tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
-            return Err(unknown_method());
+            return Err(unknown_method(method, &self.0.methods()));
         };
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return service.call_by(caller, row.name, params);

@@ -247,7 +247,9 @@ impl ServerHandler for Tools {
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
-        let by = context.client_info().map(|client| client_name(&client)).unwrap_or_default();
+        // What the library says of a client that gave no name is the library's own.
+        let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
+        let by = named.map(|client| client_name(&client)).unwrap_or_default();
         let name = &*request.name;
         let known = self.offered().by_name.get(name).cloned();
         let known = match known {

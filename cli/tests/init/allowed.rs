@@ -63,7 +63,7 @@ fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
 fn what_is_refused_is_not_written() {
     let home = Home::new();
     let answers = [
-        ("Make these changes? [y/N]", "y\n"),
+        ("Make these changes? [y/N, d to see every line]", "y\n"),
         ("Let Gemini CLI use Nudge's tools without asking? [y/N]", "n\n"),
         ("Keep hints for next time? [y/N]", "n\n"),
     ];

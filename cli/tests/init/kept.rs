@@ -176,9 +176,12 @@ fn no_secret_of_a_file_is_shown_or_copied() {
         "{{\n  \"mcpServers\": {{\n    \"other\": {{\"command\": \"y\", \"env\": {{\"GITHUB_TOKEN\": \"{token}\"}}}}\n  }}\n}}\n"
     );
     home.write(".cursor/mcp.json", &settings);
-    let output = home.command(&["cursor", "--yes"]).output().unwrap();
-    let said = format!("{output:?}");
-    assert!(output.status.success() && !said.contains(&token) && said.contains("looks like a credential"), "{said}");
+    for how in ["--print", "--yes"] {
+        let output = home.command(&["cursor", how]).output().unwrap();
+        let said = format!("{output:?}");
+        assert!(output.status.success() && !said.contains(&token), "{said}");
+        assert_eq!(said.contains("looks like a credential"), how == "--print", "{said}");
+    }
     assert!(!home.read(".local/state/nudge/init.json").contains(&token));
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.read(".cursor/mcp.json"), settings);

@@ -17,6 +17,7 @@ pub fn request(modern: bool, id: u64, method: &str, mut params: Value) -> Value 
         params["_meta"] = json!({
             format!("{META}/protocolVersion"): MODERN,
             format!("{META}/clientCapabilities"): {},
+            format!("{META}/clientInfo"): {"name": "t", "version": "0"},
         });
     }
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// The end of the person, who reads all that is written.
 pub struct Pty {
@@ -48,6 +49,12 @@ impl Pty {
         (Self { person: person.into(), said, closing, reader }, end)
     }
 
+    /// Makes the terminal so wide.
+    pub fn resize(&self, columns: u16) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.person, size).unwrap();
+    }
+
     /// What stands on it, with the line ends that programs wrote.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.said.lock().unwrap()).replace("\r\n", "\n")
@@ -76,8 +83,16 @@ impl Pty {
 }
 
 /// Runs a command with a terminal as stdout and stderr; the rest as it is.
-pub fn on_terminal(mut command: Command) -> (ExitStatus, String) {
+pub fn on_terminal(command: Command) -> (ExitStatus, String) {
+    on_terminal_of(command, None)
+}
+
+/// The same with a terminal of so many columns.
+pub fn on_terminal_of(mut command: Command, columns: Option<u16>) -> (ExitStatus, String) {
     let (pty, end) = Pty::open();
+    if let Some(columns) = columns {
+        pty.resize(columns);
+    }
     command.stdout(Stdio::from(end.try_clone().unwrap())).stderr(Stdio::from(end));
     let mut child = command.spawn().unwrap();
     // It holds copies of the terminal, and the reader waits for them to be gone.

@@ -1,6 +1,6 @@
---- Types the plugin's commands in a headless editor. NUDGE_CASE is `own`, `session` or `missing`.
+--- Types the plugin's commands in a headless editor. NUDGE_CASE is one of the cases at the end.
 local case = os.getenv("NUDGE_CASE")
-local nudge = require("nudge")
+local nudge = case ~= "lazy" and require("nudge")
 
 local function options(session)
   return {
@@ -105,12 +105,36 @@ local function bad_calls()
   equal(vim.api.nvim_exec("Nudge", true), before, "with odd buffers loaded")
 end
 
+--- The lines that `:checkhealth nudge` shows.
+local function health()
+  vim.cmd("checkhealth nudge")
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  vim.cmd("bwipeout!")
+  return text
+end
+
+local function says(text, part)
+  count = count + 1
+  if not text:find(part, 1, true) then
+    error(("no %s in\n%s"):format(part, text), 2)
+  end
+end
+
+--- The page that `:help` shows, and the tag that it stands at.
+local function help(tag)
+  vim.cmd("help " .. tag)
+  local page, line = vim.api.nvim_buf_get_name(0), vim.api.nvim_get_current_line()
+  vim.cmd("helpclose")
+  return page, line
+end
+
 local cases = {}
 
 function cases.own()
   nudge.setup(options(false))
   story()
   bad_calls()
+  says(health(), "the hints are those of this editor, until it closes: 2")
   nudge.setup(options("auto"))
   shows("NudgeSet build make", "stored project/build (v1)")
 end
@@ -119,6 +143,7 @@ function cases.session()
   nudge.setup(options("auto"))
   story()
   bad_calls()
+  says(health(), "the hints are those of the running session (process ")
   -- The command line sees what the editor stored.
   local out = vim.fn.system({ os.getenv("NUDGE_BIN"), "get", "api", "test", "--value" })
   equal(out, "cargo test\n", "from outside")
@@ -133,8 +158,62 @@ function cases.missing()
   local given = options(false)
   given.library = "/nowhere/libnudge.so"
   nudge.setup(given)
-  shows("Nudge build", "nudge: {}libnudge.so{}")
+  local root = vim.fn.getcwd()
+  local how = "Build libnudge by `cargo build --release -p nudge-capi` in " .. root
+  shows("Nudge build", "nudge: {}libnudge.so{}. " .. how .. "{}`:help nudge-install`.")
   equal(nudge.statusline(), "", "the status line is empty")
+  local text = health()
+  says(text, "library: /nowhere/libnudge.so")
+  says(text, how)
+  says(text, ("cd %s && cargo build --release -p nudge-capi"):format(root))
+  given.library, given.header = os.getenv("NUDGE_LIBRARY"), "/nowhere/nudge.h"
+  nudge.setup(given)
+  shows("Nudge build", "nudge: {}/nowhere/nudge.h{}" .. how .. "{}")
+end
+
+function cases.help()
+  for tag, at in pairs({
+    ["nudge"] = "*nudge*",
+    ["nudge-install"] = "*nudge-install*",
+    ["nudge.setup()"] = "*nudge.setup()*",
+    ["nudge-health"] = "*nudge-health*",
+  }) do
+    local page, line = help(tag)
+    says(page, "/examples/neovim/doc/nudge.txt")
+    says(line, at)
+  end
+  -- Every command has its tag, and there are no others.
+  local commands, described = {}, {}
+  for name in pairs(vim.api.nvim_get_commands({})) do
+    if vim.startswith(name, "Nudge") then
+      commands[":" .. name] = true
+    end
+  end
+  for line in io.lines("examples/neovim/doc/tags") do
+    local command = line:match("^:%w+")
+    if command then
+      described[command] = true
+    end
+  end
+  equal(described, commands, "the commands")
+end
+
+--- The block of the README and of the help page, called as lazy.nvim calls it.
+function cases.lazy()
+  local readme = io.open("examples/neovim/README.md"):read("*a")
+  local block = assert(readme:match("```lua\n(.-)```"), "a block of Lua")
+  local page = io.open("examples/neovim/doc/nudge.txt"):read("*a"):gsub("\n    ", "\n")
+  says(page, block)
+  local spec = assert(loadstring("return " .. block))()
+  equal(vim.fn.exists(":Nudge"), 0, "nothing is there yet")
+  spec.config({ dir = vim.fn.getcwd() }, {})
+  equal(vim.fn.exists(":Nudge"), 2, "the commands are there")
+  says(help("nudge"), "/examples/neovim/doc/nudge.txt")
+  nudge = require("nudge")
+  equal(nudge.where().build, spec.build, "what is built is what is looked for")
+  equal(nudge.where().folder, vim.fn.getcwd(), "and there")
+  nudge.setup(options(false))
+  says(health(), "the hints are those of this editor")
 end
 
 local ok, why = pcall(cases[case])

@@ -1,6 +1,8 @@
 //! A blocking client of the PRIMARY, as a [`Service`]: a [`Client`] with a runtime of its own.
 
 use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderMap;
@@ -17,6 +19,12 @@ use crate::runtime::{RuntimeDir, ServerFile};
 const NAME: &str = concat!("nudge-client/", env!("CARGO_PKG_VERSION"));
 /// Time limit of [`Remote::is_alive`].
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
+/// How often a caller that waits is asked whether it gives up.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Asked every 50 ms, on the thread that calls, while a call waits for its answer; true gives the call up. It may be
+/// carried out all the same. A language that hears Ctrl-C only in its own code looks for it here.
+pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A running server, found through its runtime directory.
 ///
@@ -26,6 +34,7 @@ pub struct Remote {
     client: Client,
     /// `None` only while dropping.
     runtime: Option<Runtime>,
+    give_up: Option<GiveUp>,
 }
 
 impl Remote {
@@ -34,7 +43,39 @@ impl Remote {
     /// # Errors
     /// `E_UNAVAILABLE` when none runs or it does not answer.
     pub fn connect(dir: &RuntimeDir) -> Result<Self> {
-        Self::open(Client::new(dir, NAME))
+        Self::connect_giving_up(dir, None)
+    }
+
+    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
+    pub fn connect_giving_up(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
+        let remote = Self::of(dir, give_up)?;
+        remote.open()?;
+        Ok(remote)
+    }
+
+    /// Makes one that has not looked for its server; [`open`](Self::open) does. Here, and nowhere else, the environment
+    /// is read (by tokio, for a switch of its own), which other languages must not change meanwhile.
+    pub(crate) fn unconnected(client: Client, give_up: Option<GiveUp>) -> Result<Self> {
+        let runtime = runtime()
+            .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
+        Ok(Self { client, runtime: Some(runtime), give_up })
+    }
+
+    /// A client of `dir` that has not looked for its server.
+    pub(crate) fn of(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
+        Self::unconnected(Client::new(dir, NAME), give_up)
+    }
+
+    /// Opens the first connection.
+    pub(crate) fn open(&self) -> Result<()> {
+        wait(self.runtime()?, self.give_up.as_ref(), self.client.connect())
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        self.runtime.as_ref().ok_or_else(|| unavailable("The client is closed; open a new one."))
     }
 
     /// As [`connect`](Self::connect), over TCP alone.
@@ -44,14 +85,9 @@ impl Remote {
     pub fn connect_by_port(dir: &RuntimeDir) -> Result<Self> {
         let mut client = Client::new(dir, NAME);
         client.use_port();
-        Self::open(client)
-    }
-
-    fn open(client: Client) -> Result<Self> {
-        let runtime = runtime()
-            .map_err(|error| unavailable(format!("Cannot start the HTTP client: {error}; free some resources.")))?;
-        runtime.block_on(client.connect())?;
-        Ok(Self { client, runtime: Some(runtime) })
+        let remote = Self::unconnected(client, None)?;
+        remote.open()?;
+        Ok(remote)
     }
 
     /// Sets the caller's name, recorded for `nudge.deletions`.
@@ -89,6 +125,25 @@ impl Remote {
     }
 }
 
+/// Waits for a call, or until its caller gives it up.
+fn wait<T>(runtime: &Runtime, give_up: Option<&GiveUp>, call: impl Future<Output = Result<T>>) -> Result<T> {
+    let Some(give_up) = give_up else { return runtime.block_on(call) };
+    runtime.block_on(async {
+        let mut call = pin!(call);
+        loop {
+            match timeout(LOOK, &mut call).await {
+                Ok(answer) => return answer,
+                Err(_) if give_up() => {
+                    return Err(unavailable(
+                        "The call was given up and may still be carried out; look before you repeat it.",
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
+    })
+}
+
 fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
@@ -99,8 +154,7 @@ impl Service for Remote {
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let runtime = self.runtime.as_ref().ok_or_else(|| unavailable("The client is closed; open a new one."))?;
-        runtime.block_on(self.client.call(caller, method, params))
+        wait(self.runtime()?, self.give_up.as_ref(), self.client.call(caller, method, params))
     }
 }
 

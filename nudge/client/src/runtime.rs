@@ -389,5 +389,5 @@ impl fmt::Debug for ServerFile {
 }
 /// The error for a missing server, or a missing runtime directory.
 pub(crate) fn no_server() -> Error {
-    Error::unavailable("No Nudge server is running; start one with `nudge serve`.")
+    Error::unavailable("No Nudge server is running; start one with `nudge serve --detach`.")
 }

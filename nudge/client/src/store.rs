@@ -4,16 +4,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nudge::{
-    Caller, Config, Context, EnvNames, Error, ErrorKind, HintValue, Match, MatchExplain, Method, Nudge, Parts, Result,
-    Sensitivity, Service, check_name,
-};
-use serde::Deserialize;
+use nudge::{Caller, Config, Context, EnvNames, Error, ErrorKind, Match, Method, Nudge, Result, Service, check_name};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::env::asked_env;
-use crate::remote::Remote;
+use crate::found::Found;
+use crate::remote::{GiveUp, Remote};
 use crate::runtime::RuntimeDir;
 
 /// A [`Nudge`] of this process's own, or the session that the machine's `nudge serve` processes share.
@@ -46,6 +43,7 @@ struct SessionLink {
     dir: RuntimeDir,
     /// The caller's name, for [`Remote::named`].
     name: String,
+    give_up: Option<GiveUp>,
     /// The id of the process that opened the connection, and the connection: a forked child has to open another.
     remote: Mutex<(u32, Arc<Remote>)>,
     /// The environment variables that were asked for last.
@@ -79,10 +77,34 @@ impl Store {
     /// # Errors
     /// `E_UNAVAILABLE` when no `nudge serve` runs there.
     pub fn connect(runtime_dir: Option<&Path>, name: &str) -> Result<Self> {
+        let store = Self::unconnected(runtime_dir, name, None)?;
+        store.open()?;
+        Ok(store)
+    }
+
+    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call; the connection is not open
+    /// yet. Here, and in no later call, the environment is read (by tokio, for a switch of its own): other languages must
+    /// not change theirs meanwhile.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no runtime directory is there.
+    pub fn unconnected(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
         let dir = RuntimeDir::open(runtime_dir)?;
-        let remote = Remote::connect(&dir)?.named(name);
+        let remote = Remote::of(&dir, give_up.clone())?.named(name);
         let remote = Mutex::new((std::process::id(), Arc::new(remote)));
-        Ok(Self(StoreKind::Session(Box::new(SessionLink { dir, name: name.into(), remote, env: Mutex::default() }))))
+        let link = SessionLink { dir, name: name.into(), give_up, remote, env: Mutex::default() };
+        Ok(Self(StoreKind::Session(Box::new(link))))
+    }
+
+    /// Opens the first connection to a session, ahead of the first call.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
+    pub fn open(&self) -> Result<()> {
+        match &self.0 {
+            StoreKind::Own { .. } => Ok(()),
+            StoreKind::Session(session) => session.remote()?.open(),
+        }
     }
 
     /// Returns the store of this process; `None` for a session.
@@ -151,24 +173,36 @@ impl Store {
     /// # Errors
     /// As [`call_in`](Self::call_in).
     pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        self.call_from(Caller::default(), context, method, |told| within(params, &told.into()))
+    }
+
+    /// Calls with the params that `fill` makes of what is told of a context; once more when the session names variables
+    /// that are missing.
+    pub(crate) fn call_from(
+        &self,
+        by: Caller<'_>,
+        context: &Context,
+        method: &str,
+        fill: impl Fn(Map<String, Value>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
         let none = Mutex::default();
         let known = match &self.0 {
             StoreKind::Own { .. } => &none,
             StoreKind::Session(session) => &session.env,
         };
-        let told_first = within(params, &told(context, &locked(known)))?;
+        let told_first = fill(told(context, &locked(known)))?;
         // A context without an environment must not claim that a variable is not set, so it is never asked for names.
         if !context.has_env() {
-            return self.call(method, &told_first);
+            return self.call_by(by, method, &told_first);
         }
-        let refused = match self.call_by(Caller::default().asking_env(), method, &told_first) {
+        let refused = match self.call_by(by.asking_env(), method, &told_first) {
             Err(refused) => refused,
             answered => return answered,
         };
         let names = refused.env_names().ok_or(refused)?;
-        let told_then = within(params, &told(context, &names))?;
+        let told_then = fill(told(context, &names))?;
         *locked(known) = names;
-        self.call(method, &told_then)
+        self.call_by(by, method, &told_then)
     }
 }
 
@@ -195,139 +229,12 @@ impl SessionLink {
     fn remote(&self) -> Result<Arc<Remote>> {
         let (pid, remote) = &mut *locked(&self.remote);
         if *pid != std::process::id() {
-            let mine = Arc::new(Remote::connect(&self.dir)?.named(self.name.as_str()));
+            let mine = Arc::new(Remote::connect_giving_up(&self.dir, self.give_up.clone())?.named(self.name.as_str()));
             // Forgotten, not dropped: a forked child shares the event queue with its parent, who closes it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
         }
         Ok(Arc::clone(remote))
-    }
-}
-
-/// A hint that fits, from a [`Store`] of either kind; reasons and parts are rendered when asked for.
-#[derive(Debug, Clone)]
-pub struct Found(FoundIn);
-
-#[derive(Clone)]
-enum FoundIn {
-    Own(Match),
-    Session(Arc<HintTold>),
-}
-
-/// An answer of `nudge.get_hint`.
-struct HintTold {
-    /// The hint's JSON as the server sent it.
-    hint: Box<RawValue>,
-    fields: Fields,
-    explain: MatchExplain,
-}
-
-/// The fields of a hint that [`Found`] has accessors for.
-#[derive(Deserialize)]
-struct Fields {
-    value: HintValue,
-    #[serde(default)]
-    variant: String,
-    version: u64,
-    #[serde(default)]
-    meta: Meta,
-}
-
-/// The fields of a hint's `meta` that [`Found`] has accessors for.
-#[derive(Default, Deserialize)]
-struct Meta {
-    #[serde(default)]
-    sensitivity: Option<Sensitivity>,
-}
-
-impl Found {
-    /// Parses the answer of `nudge.get_hint`.
-    fn parse(result: &RawValue) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Wire {
-            hint: Box<RawValue>,
-            match_explain: MatchExplain,
-        }
-        let read = || {
-            let Wire { hint, match_explain: explain } = serde_json::from_str(result.get())?;
-            let fields = serde_json::from_str(hint.get())?;
-            Ok(Self(FoundIn::Session(Arc::new(HintTold { hint, fields, explain }))))
-        };
-        read().map_err(|_: serde_json::Error| {
-            Error::unavailable("The session answers in a form unknown here; upgrade this client.")
-        })
-    }
-
-    /// Returns the value's text, see [`HintValue::text`].
-    pub fn text(&self) -> &str {
-        self.value().text()
-    }
-
-    /// Returns the value, even when it is secret.
-    pub fn value(&self) -> &HintValue {
-        match &self.0 {
-            FoundIn::Own(found) => found.hint().value(),
-            FoundIn::Session(told) => &told.fields.value,
-        }
-    }
-
-    /// Returns the digest of the scope, `""` when it applies everywhere.
-    pub fn variant(&self) -> &str {
-        match &self.0 {
-            FoundIn::Own(found) => found.hint().variant(),
-            FoundIn::Session(told) => &told.fields.variant,
-        }
-    }
-
-    /// Returns the hint's version: how often it was set.
-    pub fn version(&self) -> u64 {
-        match &self.0 {
-            FoundIn::Own(found) => found.hint().version(),
-            FoundIn::Session(told) => told.fields.version,
-        }
-    }
-
-    /// Returns true when the value is secret and must not be shown.
-    pub fn is_secret(&self) -> bool {
-        match &self.0 {
-            FoundIn::Own(found) => found.hint().is_secret(),
-            FoundIn::Session(told) => told.fields.meta.sensitivity == Some(Sensitivity::Secret),
-        }
-    }
-
-    /// Returns the score, from 0 to 1; a session sends four decimals.
-    pub fn score(&self) -> f64 {
-        match &self.0 {
-            FoundIn::Own(found) => found.score(),
-            FoundIn::Session(told) => told.explain.score,
-        }
-    }
-
-    /// Returns the addends of the score.
-    pub fn parts(&self) -> Parts {
-        match &self.0 {
-            FoundIn::Own(found) => found.parts(),
-            FoundIn::Session(told) => told.explain.parts.clone(),
-        }
-    }
-
-    /// Returns the reasons for the match and for its score.
-    pub fn reasons(&self) -> Vec<String> {
-        match &self.0 {
-            FoundIn::Own(found) => found.reasons(),
-            FoundIn::Session(told) => told.explain.reasons.clone(),
-        }
-    }
-
-    /// Returns the hint as `nudge.get_hint` writes it.
-    ///
-    /// # Errors
-    /// None that is known.
-    pub fn hint(&self) -> Result<Box<RawValue>> {
-        match &self.0 {
-            FoundIn::Own(found) => raw(&**found.hint()),
-            FoundIn::Session(told) => Ok(told.hint.clone()),
-        }
     }
 }
 
@@ -347,12 +254,6 @@ fn own(found: Option<Match>, component: &str, key: &str) -> Result<Option<Found>
         check_name("key", key)?;
     }
     Ok(found.map(Found::from))
-}
-
-impl From<Match> for Found {
-    fn from(found: Match) -> Self {
-        Self(FoundIn::Own(found))
-    }
 }
 
 #[cfg(not(feature = "test-clock"))]
@@ -375,7 +276,7 @@ fn advance(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue
 }
 
 /// Builds the `context` that is sent, with the variables in `names`.
-fn told(context: &Context, names: &EnvNames) -> Value {
+fn told(context: &Context, names: &EnvNames) -> Map<String, Value> {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
     let fields =
@@ -399,7 +300,7 @@ fn told(context: &Context, names: &EnvNames) -> Value {
             told.insert("env".into(), env.into());
         }
     }
-    told.into()
+    told
 }
 
 /// Adds a context to the params; params that are no object stay as they are, to be refused.
@@ -410,7 +311,14 @@ fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
     RawValue::from_string(text).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
-fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
+/// The refusal of an answer that does not have the form that it has in this version.
+// It is what `map_err` wants.
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn unknown_form(_: serde_json::Error) -> Error {
+    Error::unavailable("The session answers in a form unknown here; upgrade this client.")
+}
+
+pub(crate) fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(value).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
@@ -424,12 +332,5 @@ impl fmt::Debug for StoreKind {
             Self::Own { .. } => "own",
             Self::Session(_) => "session",
         })
-    }
-}
-
-/// Prints no value, as it may be a secret.
-impl fmt::Debug for FoundIn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, Remote, RuntimeDir, ServerFile, SessionFile};
+use nudge_client::{Client, GiveUp, Remote, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -13,7 +14,7 @@ use server::{CannedReply, Request, Server};
 
 mod server;
 
-const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve`.";
+const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`.";
 const OK: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#;
 const ENDING: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":50301,"message":"It ends.","data":{"reason":"E_UNAVAILABLE","ending":true}}}"#;
 
@@ -239,6 +240,25 @@ fn a_silent_server_is_given_up() {
     }
     let seen = server.seen();
     assert_eq!(keys(&seen).into_iter().collect::<HashSet<_>>().len(), 3, "each was sent once");
+}
+
+/// Who waits is asked again and again whether it gives up, on its own thread.
+#[test]
+fn a_caller_may_give_up_a_silent_server() {
+    let (_home, dir) = home();
+    let server = Server::start(&dir, |_, _| CannedReply::Late(Duration::from_mins(1), OK));
+    let (looks, here) = (Arc::new(AtomicUsize::new(0)), std::thread::current().id());
+    let asked = Arc::clone(&looks);
+    let give_up: GiveUp = Arc::new(move || {
+        assert_eq!(std::thread::current().id(), here);
+        asked.fetch_add(1, Ordering::SeqCst) >= 2
+    });
+    let remote = Remote::connect_giving_up(&dir, Some(give_up)).unwrap();
+    let error = remote.call("nudge.bump", &params()).unwrap_err();
+    assert_eq!(error.reason(), "E_UNAVAILABLE");
+    assert!(error.message().starts_with("The call was given up"), "{}", error.message());
+    assert_eq!(looks.load(Ordering::SeqCst), 3);
+    assert_eq!(server.seen().len(), 1, "it was sent once");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::near;
 use crate::place::Os;
 use crate::place::glob::Subject;
 use crate::place::repo::Repo;
@@ -67,6 +68,19 @@ impl JsonSchema for ContextSpec {
 }
 
 impl ContextSpec {
+    /// The names of the fields, as JSON has them.
+    pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
+
+    /// Refuses a name that is none of [`FIELDS`](Self::FIELDS). On the wire an unknown field is passed over, as a newer
+    /// caller may know more (semantics section 2); who takes a context from a program of this version asks here first,
+    /// because a misspelt field would be an answer for another place.
+    ///
+    /// # Errors
+    /// `E_INVALID`, with the field that was probably meant.
+    pub fn check_field(name: &str) -> Result<()> {
+        if Self::FIELDS.contains(&name) { Ok(()) } else { Err(near::unknown("context field", name, &Self::FIELDS)) }
+    }
+
     /// Sets the folder; it must be absolute.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
@@ -161,33 +175,33 @@ impl Context {
         let cwd = match spec.cwd {
             None => None,
             Some(cwd) if cwd.len() > MAX_CWD_BYTES => {
-                return Err(Error::invalid("context.cwd may have 4,096 bytes at most."));
+                return Err(Error::invalid("`context.cwd` may have 4,096 bytes at most."));
             }
             Some(cwd) => Some(
                 Subject::cwd(&cwd, windows)
-                    .ok_or_else(|| Error::invalid("context.cwd must be an absolute folder without `..`."))?,
+                    .ok_or_else(|| Error::invalid("`context.cwd` must be an absolute folder without `..`."))?,
             ),
         };
         let repo = match spec.repo.filter(|repo| !repo.is_empty()) {
             None => None,
             Some(repo) => Some(
                 Repo::parse(&repo)
-                    .map_err(|error| Error::invalid(format!("Correct context.repo: {}", error.message())))?,
+                    .map_err(|error| Error::invalid(format!("Correct `context.repo`: {}", error.message())))?,
             ),
         };
         let branch = spec.branch.filter(|branch| !branch.is_empty());
         if cwd.iter().map(Subject::as_str).chain(branch.as_deref()).any(|text| text.chars().any(char::is_control)) {
-            return Err(Error::invalid("context.cwd and context.branch may not hold control characters."));
+            return Err(Error::invalid("`context.cwd` and `context.branch` may not hold control characters."));
         }
         if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
-            return Err(Error::invalid("context.branch may have 4,096 bytes at most."));
+            return Err(Error::invalid("`context.branch` may have 4,096 bytes at most."));
         }
         let env = spec.env.filter(|env| !env.is_empty());
         if env.as_ref().is_some_and(|env| env.len() > MAX_ENV_NAMES) {
-            return Err(Error::invalid("context.env may have 256 names at most; send those that scopes mention."));
+            return Err(Error::invalid("`context.env` may have 256 names at most; send those that scopes mention."));
         }
         if env.iter().flat_map(HashMap::values).flatten().any(|value| value.len() > MAX_ENV_VALUE_BYTES) {
-            return Err(Error::invalid("A value in context.env may have 32 KiB at most."));
+            return Err(Error::invalid("A value in `context.env` may have 32 KiB at most."));
         }
         check_files_open(&spec.files_open)?;
         let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
@@ -352,7 +366,7 @@ impl Context {
 
 fn check_files_open(paths: &[String]) -> Result<()> {
     if paths.len() > MAX_FILES_OPEN || paths.iter().any(|path| path.len() > MAX_CWD_BYTES) {
-        return Err(Error::invalid("context.files_open may have 256 paths of 4,096 bytes at most."));
+        return Err(Error::invalid("`context.files_open` may have 256 paths of 4,096 bytes at most."));
     }
     Ok(())
 }
@@ -372,6 +386,17 @@ impl fmt::Debug for Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_field_has_its_name_and_no_other_is_taken() {
+        // What is added to it does not compile here.
+        let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
+        for field in ContextSpec::FIELDS {
+            assert_eq!(ContextSpec::check_field(field), Ok(()));
+        }
+        let refused = ContextSpec::check_field("barnch").unwrap_err();
+        assert_eq!(refused.message(), "There is no context field `barnch`; did you mean `branch`?");
+    }
 
     #[test]
     fn forms() {

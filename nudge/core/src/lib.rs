@@ -11,7 +11,7 @@
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
 //! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
-//! | [`explain`], [`words`], [`text`] | why something was chosen, as named addends of a score; relevance of words; lines that are safe to show |
+//! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
@@ -26,6 +26,7 @@ pub mod error;
 pub mod explain;
 pub mod foreign;
 pub mod held;
+pub mod near;
 pub mod once;
 pub mod place;
 pub mod relevance;

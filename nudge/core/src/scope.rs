@@ -72,18 +72,22 @@ impl ScopeSpec {
         }
         if self.env_match.values().any(Vec::is_empty) {
             return Err(Error::invalid(
-                "Each name in env_match needs at least one value; use env_required for any value.",
+                "Each name in `meta.scope.env_match` needs at least one value; use `meta.scope.env_required` for any value.",
             ));
         }
         if names.clone().any(|name| name.contains('=') || name.chars().any(char::is_control)) {
-            return Err(Error::invalid("A name in env_required or env_match may not hold `=` or control characters."));
+            return Err(Error::invalid(
+                "A name in `meta.scope.env_required` or `meta.scope.env_match` may not hold `=` or control characters.",
+            ));
         }
         let lists = [self.repo.len(), self.os.len(), self.env_required.len(), self.env_match.len()];
         if lists.into_iter().chain(self.env_match.values().map(Vec::len)).any(|len| len > MAX_ENTRIES) {
             return Err(Error::invalid("A scope list may have 256 entries at most."));
         }
         if names.chain(values).any(|text| text.len() > MAX_ENV_BYTES) {
-            return Err(Error::invalid("A name or value in env_required or env_match may have 32 KiB at most."));
+            return Err(Error::invalid(
+                "A name or value in `meta.scope.env_required` or `meta.scope.env_match` may have 32 KiB at most.",
+            ));
         }
         Ok(())
     }

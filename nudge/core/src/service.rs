@@ -7,7 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::near::nearest;
 use crate::steps::Steps;
+
+mod info;
+
+pub use info::{METHODS, MethodInfo, MethodInfos};
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -324,14 +329,24 @@ impl Service for Services {
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (service, row) = self.find(method).ok_or_else(unknown_method)?;
+        let (service, row) = self.find(method).ok_or_else(|| unknown_method(method, &self.methods()))?;
         service.call_by(caller, row.name, params)
     }
 }
 
-/// The error for a name that no table has. It does not repeat the name, which may be anything.
-pub fn unknown_method() -> Error {
-    Error::new(ErrorKind::UnknownMethod, "There is no such method; nudge.methods lists them.")
+/// The error for a name that none of the methods has. It does not repeat the name, which may be anything, but says
+/// which of theirs is near.
+pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
+    let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
+    let asked = name.strip_prefix("nudge.").unwrap_or(name);
+    let names = || methods.iter().map(|method| bare(method.name));
+    // Who leaves the prefix out means just that one.
+    let meant = names().find(|name| *name == asked).or_else(|| nearest(asked, names()));
+    let message = match meant {
+        Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
+        None => "There is no such method; `nudge.methods` lists them.".to_owned(),
+    };
+    Error::new(ErrorKind::UnknownMethod, message)
 }
 
 /// The call that a key is used for: a method and a fingerprint of its params.

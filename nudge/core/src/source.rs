@@ -108,6 +108,13 @@ pub trait Source: Service {
         Offers::default()
     }
 
+    /// Returns true when the value behind an offer with this id is a secret now. Then its line, which was told before it
+    /// became one, is shown to nobody any more.
+    fn is_secret(&self, id: &str) -> bool {
+        let _ = id;
+        false
+    }
+
     /// Counts how a command ended.
     ///
     /// # Errors

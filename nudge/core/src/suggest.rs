@@ -6,9 +6,12 @@
 //! client session was told, and what came of it (semantics section 10).
 
 mod answer;
+mod counts;
+mod digest;
 mod memory;
 mod merge;
 mod params;
+mod told;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,9 +30,15 @@ use crate::relevance::Terms;
 use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
 pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
-pub use memory::{Counts, SessionStats, Suggester};
+pub use counts::{Counts, HourStats, SessionStats};
+pub use digest::{Digest, DigestText, SuggestTold, digest};
+pub use memory::Suggester;
 pub use merge::{Budget, Merged, merge};
-pub use params::{MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent, TOLD, Told};
+pub use params::{
+    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent,
+    TOLD, Told,
+};
+pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
@@ -115,11 +124,11 @@ impl SuggestRequest {
             return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
         }
         if params.query.len() > MAX_TEXT_BYTES {
-            return Err(Error::invalid("query may have 64 KiB; ask in fewer words."));
+            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
         }
         let limit = params.limit.unwrap_or(DEFAULT_RECALL_LIMIT);
         if !(1..=MAX_RECALL_LIMIT).contains(&limit) {
-            return Err(Error::invalid("limit must be a whole number from 1 to 100."));
+            return Err(Error::invalid("`limit` must be a whole number from 1 to 100."));
         }
         Ok(Self {
             moment: Moment::Recall,

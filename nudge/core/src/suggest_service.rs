@@ -1,5 +1,5 @@
-//! Asks every source at once, and answers `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and
-//! `nudge.stats`.
+//! Asks every source at once, and answers `nudge.suggest`, `nudge.digest`, `nudge.told`, `nudge.recall`,
+//! `nudge.outcome`, `nudge.stats` and `nudge.client_sessions`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use crate::context::{EnvNames, ask_env};
 use crate::error::Result;
 use crate::once::Once;
 use crate::service::{Caller, ContextUse, Method};
-use crate::source::Source;
+use crate::source::{Source, SourceSpec};
 use crate::suggest::{
-    self, Confirmed, OUTCOME, Offered, Offers, Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest,
-    SuggestRequest, Suggester, Suggestions, TOLD, Told,
+    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, Confirmed, DIGEST, DigestText, OUTCOME, Offered, Offers,
+    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions, TOLD, Told,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -36,17 +36,30 @@ pub struct SuggestService {
 
 struct Asked {
     name: &'static str,
+    /// The method that lists what it has.
+    list: &'static str,
     source: Arc<dyn Source>,
     open: Arc<AtomicUsize>,
 }
 
 static TABLE: Table<SuggestService> = Table(&[
     &Row { method: SUGGEST, run: |service, _, params| answer(params, |params| service.suggest(params)) },
+    &Row { method: DIGEST, run: |service, _, params| answer(params, |params| service.digest(params)) },
     &Row { method: TOLD, run: |service, _, params| answer(params, |params| service.told(&params)) },
     &Row { method: RECALL, run: |service, _, params| answer(params, |params| service.recall(params)) },
     &Row { method: OUTCOME, run: |service, by, params| answer(params, |params| service.outcome(by, params)) },
     &Row { method: STATS, run: |service, _, params| answer(params, |_: NoParams| Ok(service.stats())) },
+    &Row {
+        method: CLIENT_SESSIONS,
+        run: |service, _, params| answer(params, |params| service.client_sessions(&params)),
+    },
 ]);
+
+/// Result of `nudge.client_sessions`.
+#[derive(serde::Serialize)]
+struct ToldSessions {
+    sessions: Vec<ClientSessionTold>,
+}
 
 #[derive(serde::Serialize)]
 struct Matched {
@@ -55,13 +68,20 @@ struct Matched {
 
 impl SuggestService {
     /// Asks these sources, in this order; `max` is the most offers that one client session is told in 10 minutes.
-    pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static str, Arc<dyn Source>)>) -> Self {
-        let sources = sources.into_iter().map(|(name, source)| Asked { name, source, open: Arc::default() }).collect();
+    pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static SourceSpec, Arc<dyn Source>)>) -> Self {
+        let asked =
+            |(spec, source): (&SourceSpec, _)| Asked { name: spec.name, list: spec.list, source, open: Arc::default() };
+        let sources = sources.into_iter().map(asked).collect();
         Self { suggester: Suggester::new(max), clock, sources }
     }
 
     fn suggest(&self, params: Suggest) -> Result<Suggestions> {
         self.suggester.suggest(params, || self.clock.now(), |request| self.ask(request))
+    }
+
+    fn digest(&self, params: Suggest) -> Result<DigestText> {
+        let lists = |name: &str| self.sources.iter().find(|asked| asked.name == name).map(|asked| asked.list);
+        suggest::digest(params, lists, |params| self.suggest(params))
     }
 
     fn told(&self, params: &Told) -> Result<Confirmed> {
@@ -118,12 +138,21 @@ impl SuggestService {
     /// The statistics of the sources, then the outcome of suggestions.
     fn stats(&self) -> Map<String, Value> {
         let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.stats()).collect();
-        let (all, sessions) = self.suggester.stats();
+        let (all, sessions, hours) = self.suggester.stats();
         if let Ok(Value::Object(all)) = serde_json::to_value(all) {
             out.extend(all);
         }
         out.insert("sessions".into(), serde_json::to_value(sessions).unwrap_or_default());
+        out.insert("hours".into(), serde_json::to_value(hours).unwrap_or_default());
         out
+    }
+
+    fn client_sessions(&self, asked: &ClientSessions) -> Result<ToldSessions> {
+        let is_secret = |source: &str, id: &str| {
+            let of = self.sources.iter().find(|asked| asked.name == source);
+            of.is_some_and(|asked| asked.source.is_secret(id))
+        };
+        Ok(ToldSessions { sessions: self.suggester.client_sessions(asked, is_secret)? })
     }
 }
 
@@ -202,8 +231,8 @@ mod tests {
             Vec::new()
         }
 
-        fn call_by(&self, _: Caller<'_>, _: &str, _: &RawValue) -> Result<Box<RawValue>> {
-            Err(crate::service::unknown_method())
+        fn call_by(&self, _: Caller<'_>, name: &str, _: &RawValue) -> Result<Box<RawValue>> {
+            Err(crate::service::unknown_method(name, &[]))
         }
     }
 
@@ -235,7 +264,18 @@ mod tests {
     }
 
     fn service(sources: Vec<One>) -> SuggestService {
-        let sources = sources.into_iter().map(|one| (one.0, Arc::new(one) as Arc<dyn Source>)).collect();
+        let spec = |name| SourceSpec {
+            name,
+            methods: Vec::new,
+            guide: "",
+            settings: &[],
+            resources: None,
+            list: "nudge.x",
+            works: false,
+            open: |_| Err(crate::service::unknown_method("", &[])),
+        };
+        let of = |one: One| (&*Box::leak(Box::new(spec(one.0))), Arc::new(one) as Arc<dyn Source>);
+        let sources = sources.into_iter().map(of).collect();
         SuggestService::new(20, Arc::new(SystemClock), sources)
     }
 

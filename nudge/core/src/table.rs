@@ -88,7 +88,7 @@ impl<S: TableService> Table<S> {
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or what the method says.
     fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let row = self.row(name).ok_or_else(unknown_method)?;
+        let row = self.row(name).ok_or_else(|| unknown_method(name, &self.methods()))?;
         let run = |caller: Caller<'_>| {
             if caller.env {
                 of.ask_env(&row.method, params)?;

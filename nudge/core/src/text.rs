@@ -51,7 +51,12 @@ pub fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut S
 /// ```
 pub fn one_line(text: &str, max_chars: usize) -> String {
     let folded = text.split('\n').map(str::trim_end).collect::<Vec<_>>().join(" ⏎ ");
-    let mut out = visible(&folded);
+    clipped(&visible(&folded), max_chars)
+}
+
+/// The first so many characters; what is cut off is told by `…`.
+pub fn clipped(text: &str, max_chars: usize) -> String {
+    let mut out = text.to_owned();
     if let Some((end, _)) = out.char_indices().nth(max_chars) {
         out.truncate(end);
         out.push('…');

@@ -49,6 +49,8 @@ pub enum Shell {
     Sh,
     Powershell,
     Cmd,
+    Zsh,
+    Fish,
 }
 
 /// An absolute path.
@@ -386,7 +388,7 @@ mod tests {
             r#"{"type":"shell","cmd":"x"}"#,
             r#"{"type":"command","cmd":"x","data":1}"#,
             r#"{"type":"command","cmd":"x","extra":1}"#,
-            r#"{"type":"command","cmd":"x","shell":"zsh"}"#,
+            r#"{"type":"command","cmd":"x","shell":"tcsh"}"#,
             r#"{"type":"path","abs":"/x","os":["beos"]}"#,
             r#"{"type":"json"}"#,
             r#"{"type":"template","body":"x"}"#,

@@ -16,6 +16,7 @@ use super::get::none_fits;
 use crate::cache::{Act, Nudge};
 use crate::choice::pick;
 use crate::hint::{Hint, Use, check_name};
+use crate::missing::no_such_variant;
 use crate::store::Variants;
 
 const ABOUT: &str = "\
@@ -78,12 +79,12 @@ impl Nudge {
         check_name("key", &key)?;
         let delta = delta.unwrap_or(1);
         if !(1..=1000).contains(&delta) {
-            return Err(Error::invalid("delta must be a whole number from 1 to 1,000."));
+            return Err(Error::invalid("`delta` must be a whole number from 1 to 1,000."));
         }
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
         let candidates = || if chooses { self.store.variants(&component, &key).1 } else { Variants::new() };
-        let (mut steps, mut unfit) = (by.steps(), None);
+        let (mut steps, mut unfit, mut unknown) = (by.steps(), None, false);
         let written = self.write_judged(Act::new("bump", by), &context, &mut steps, candidates, |plan, judged| {
             let hints = plan.variants(&component, &key);
             let chosen = match variant.as_deref() {
@@ -107,17 +108,20 @@ impl Nudge {
                 Some(Made::Lost(version)) => hint.is_secret() && hint.version() == version,
                 Some(Made::Dropped) | None => true,
             };
-            let chosen = chosen
-                .filter(counts)
-                .ok_or_else(|| Error::not_found("No such hint is stored; query lists what there is."))?;
+            let chosen = chosen.filter(counts).ok_or_else(|| {
+                unknown = unfit.is_none();
+                no_such_variant()
+            })?;
             if by.made == Some(Made::Dropped) {
                 return Ok(Bumped { hint: chosen });
             }
             Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
         });
         match unfit {
-            // Why none fits is found out once others can write again.
-            Some((hints, now)) => Err(none_fits(&hints, &context, now, &mut steps)?),
+            // Why none fits, and what was meant, is found out once others can write again.
+            Some((hints, now)) if !hints.is_empty() => Err(none_fits(&hints, &context, now, &mut steps)?),
+            Some(_) => Err(self.nothing_found(&component, &key)),
+            None if unknown => Err(self.no_such_hint(&component, &key)),
             None => written,
         }
     }

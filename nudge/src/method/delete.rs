@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, check_name};
+use crate::missing::no_such_variant;
 use crate::scoring;
 
 const ABOUT: &str = "\
@@ -82,7 +83,8 @@ impl Nudge {
         if variant.is_some() && *all {
             return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
         }
-        self.write(Act::new("delete", by), |plan| {
+        let mut unknown = false;
+        let written = self.write(Act::new("delete", by), |plan| {
             let now = plan.now;
             let mut hints = plan.variants(component, key);
             if variant.is_none() && !all && hints.len() > 1 {
@@ -95,10 +97,13 @@ impl Nudge {
             let score = |hint: &Hint| scoring::score(hint, false, now);
             let best = hints.iter().max_by(|a, b| scoring::compare_specific((a, score(a)), (b, score(b))));
             let Some(previous) = best.cloned() else {
-                return Err(Error::not_found("No such hint is stored; query lists what there is."));
+                unknown = true;
+                return Err(no_such_variant());
             };
             hints.iter().for_each(|hint| plan.delete(hint));
             Ok(Deleted { deleted: true, previous, deleted_count: hints.len() })
-        })
+        });
+        // What was meant is found out once others can write again.
+        if unknown { Err(self.no_such_hint(component, key)) } else { written }
     }
 }

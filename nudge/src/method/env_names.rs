@@ -49,6 +49,9 @@ pub struct EnvNamesAsked {
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
     /// Accepted and ignored: the names do not depend on it.
+    #[serde(deserialize_with = "wire::given")]
+    pub text: Option<String>,
+    /// Accepted and ignored: the names do not depend on it.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Accepted and ignored.
@@ -69,7 +72,7 @@ impl Nudge {
             check_name("component", component)?;
         }
         if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
-            return Err(Error::invalid("keys and tags may have 256 entries each."));
+            return Err(Error::invalid("`keys` and `tags` may have 256 entries each."));
         }
         let keys = params.key.iter().chain(&params.keys).cloned().collect::<Vec<_>>();
         Ok(self.mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))

@@ -50,7 +50,7 @@ impl Nudge {
     /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.
     pub fn export(&self, params: &Export) -> Result<Exported> {
         if params.format.as_deref().is_some_and(|format| format != "json") {
-            return Err(Error::invalid("format must be `json`."));
+            return Err(Error::invalid("`format` must be `json`."));
         }
         let now = self.now();
         let mut hints = match &params.component {
@@ -62,7 +62,7 @@ impl Nudge {
         };
         hints.retain(|hint| !hint.is_expired(now));
         if hints.is_empty() && params.component.is_some() {
-            return Err(Error::not_found("No such component is stored; list_components names them."));
+            return Err(self.no_such_component(params.component.as_deref().unwrap_or_default()));
         }
         let all = hints.len();
         hints.retain(|hint| params.include_secrets || !hint.is_secret());

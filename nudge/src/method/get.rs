@@ -97,6 +97,11 @@ impl Nudge {
         self.choose(component, key, context, None, &mut Steps::of_a_call())
     }
 
+    /// The error when the key, or the variant that was named, is not stored.
+    pub(super) fn nothing_found(&self, component: &str, key: &str) -> Error {
+        self.no_such_hint(component, key).with("near_misses", json!([])).with("missing_context", json!([]))
+    }
+
     /// Returns the hint that `get_hint` chooses for the context, or its error.
     fn choose(
         &self,
@@ -114,12 +119,13 @@ impl Nudge {
         let found = pick(&variants, context, now, |hint| hint.scope.judge(context, steps))?;
         match found {
             Some(found) => Ok(found),
+            None if variants.is_empty() => Err(self.nothing_found(component, key)),
             None => Err(none_fits(&variants, context, now, steps)?),
         }
     }
 }
 
-/// The error when none of a key's variants fits.
+/// The error when none of a key's variants fits, of which there is one at least.
 pub(super) fn none_fits(variants: &[Arc<Hint>], context: &Context, now: Millis, steps: &mut Steps) -> Result<Error> {
     let mut hints: Vec<_> = variants.iter().map(|hint| (scoring::score(hint, false, now), hint)).collect();
     hints.sort_by(|(score_a, a), (score_b, b)| scoring::compare_variants((b, *score_b), (a, *score_a)));
@@ -145,12 +151,10 @@ fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut Steps) -> Resu
         }
     }
     let nearest = near.first().and_then(|miss| miss["reason"].as_str()).unwrap_or_default();
-    let message = if hints.is_empty() {
-        "No such hint is stored; list what there is with query or list_components, or set it.".to_owned()
-    } else if missing.is_empty() {
+    let message = if missing.is_empty() {
         format!("{} stored, but none fits here: {nearest}; `nudge.why` explains each condition.", variants(hints.len()))
     } else {
-        let fields: Vec<_> = missing.iter().copied().collect();
+        let fields: Vec<_> = missing.iter().map(|field| format!("`{field}`")).collect();
         format!("{} stored, but the context lacks {}; pass it.", variants(hints.len()), fields.join(", "))
     };
     // The fields come in the order in which conditions are explained.

@@ -25,6 +25,8 @@ const MAX_LIMIT: u64 = 1000;
 /// Largest number of keys, and of tags.
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
+/// Most words of a text.
+const MAX_WORDS: usize = 32;
 const MAX_REGEX_SIZE: usize = 1 << 20;
 /// Time limit of a regex search: some patterns are slow on every engine, and a store may hold 24 MiB of text.
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
@@ -35,7 +37,7 @@ const MAX_REGEX_MEMORY: usize = 512 << 10;
 
 const ABOUT: &str = "\
 Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters \
-combine with and; keys and tags are any-of; regex searches key, value and reason.";
+combine with and; keys and tags are any-of; regex searches key, value, reason; text: words.";
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.query", "Search hints", ABOUT, schema::<Query>)
@@ -46,10 +48,10 @@ pub(super) static ROW: Row<Nudge> = Row {
     run: |nudge, by, params| answer(params, |params| nudge.query_with(params, by.steps())),
 };
 
-/// Returns true when the params may have a regex, which is tried on every text. Searching the raw JSON errs on the
-/// safe side: a name with escapes counts as `regex`.
+/// Returns true when the params may have a regex or words, which are tried on every text. Searching the raw JSON errs on
+/// the safe side: a name with escapes counts as `regex`.
 fn searches_texts(params: &str) -> bool {
-    params.contains("\"regex\"") || params.contains("\\u00")
+    params.contains("\"regex\"") || params.contains("\"text\"") || params.contains("\\u00")
 }
 
 /// Params of [`Nudge::query`].
@@ -68,9 +70,13 @@ pub struct Query {
     #[serde(deserialize_with = "wire::given_or_default")]
     #[schemars(description = "")]
     pub tags: Vec<String>,
-    /// Unanchored, case-sensitive, at most 1 KiB.
+    /// Unanchored, case-sensitive.
     #[serde(deserialize_with = "wire::given")]
     pub regex: Option<String>,
+    /// Words that must all stand somewhere in component, key, tags, value or reason, in any case; at most 1 KiB.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(description = "")]
+    pub text: Option<String>,
     /// As in `nudge_get_hint`.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
@@ -79,7 +85,7 @@ pub struct Query {
     #[schemars(range(min = 1, max = 1000))]
     #[schemars(description = "")]
     pub limit: Option<u64>,
-    /// Add hints whose scope does not fit, after the others, with the reason.
+    /// Add hints that do not fit, last, with the reason.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub include_ineligible: bool,
 }
@@ -118,14 +124,15 @@ impl Nudge {
             check_name("component", component)?;
         }
         if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
-            return Err(Error::invalid("keys and tags may have 256 entries each."));
+            return Err(Error::invalid("`keys` and `tags` may have 256 entries each."));
         }
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Error::invalid("limit must be a whole number from 1 to 1,000."));
+            return Err(Error::invalid("`limit` must be a whole number from 1 to 1,000."));
         }
         let context = params.context.build()?;
         let regex = params.regex.as_deref().map(|regex| self.regex(regex)).transpose()?;
+        let words = words(params.text.as_deref().unwrap_or_default())?;
         let now = self.now();
         let filter = Filter {
             component: params.component.as_deref(),
@@ -141,18 +148,18 @@ impl Nudge {
         // Real time, not the store's clock, because this limits work.
         let begun = Instant::now();
         let mut late = false;
-        let accept = |hint: &Hint| match &regex {
-            None => true,
-            Some(regex) => {
-                late |= begun.elapsed() > MAX_REGEX_TIME;
-                !late && hit(regex, hint)
+        let accept = |hint: &Hint| {
+            if regex.is_none() && words.is_empty() {
+                return true;
             }
+            late |= begun.elapsed() > MAX_REGEX_TIME;
+            !late && regex.as_ref().is_none_or(|regex| hit(regex, hint)) && words.iter().all(|word| is_in(word, hint))
         };
         let mut verdicts = Verdicts::new(steps);
         let found = self.search(&filter, &mut verdicts, limit, accept)?;
         if late {
             return Err(Error::invalid(
-                "regex takes too long over what is stored; make it simpler, or name a component or tags.",
+                "The search takes too long over what is stored; make `regex` simpler, or name a component or tags.",
             ));
         }
         let mut steps = verdicts.into_steps();
@@ -195,7 +202,7 @@ impl Nudge {
     /// Returns a compiled regex, from the cache if possible.
     fn regex(&self, pattern: &str) -> Result<Regex> {
         if pattern.len() > MAX_REGEX_BYTES {
-            return Err(Error::invalid("regex may have 1 KiB at most."));
+            return Err(Error::invalid("`regex` may have 1 KiB at most."));
         }
         let mut cached = self.regexes.lock();
         if let Some(at) = cached.iter().position(|regex| regex.as_str() == pattern) {
@@ -206,8 +213,8 @@ impl Nudge {
         drop(cached);
         let built = RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_MEMORY).build();
         let regex = built.map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Error::invalid("regex is too large once compiled (1 MiB at most); use fewer repetitions."),
-            _ => Error::invalid("regex does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references."),
+            regex::Error::CompiledTooBig(_) => Error::invalid("`regex` is too large once compiled (1 MiB at most); use fewer repetitions."),
+            _ => Error::invalid("`regex` does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references."),
         })?;
         let mut cached = self.regexes.lock();
         if cached.len() >= MAX_CACHED_REGEXES {
@@ -223,6 +230,24 @@ fn hit(regex: &Regex, hint: &Hint) -> bool {
     regex.is_match(hint.key())
         || (!hint.is_secret() && regex.is_match(hint.text()))
         || hint.reason().is_some_and(|reason| regex.is_match(reason))
+}
+
+/// The words of a text, each found in any case.
+fn words(text: &str) -> Result<Vec<Regex>> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    if text.len() > MAX_REGEX_BYTES || words.len() > MAX_WORDS {
+        return Err(Error::invalid("`text` may have 32 words, and 1 KiB at most."));
+    }
+    let compiled = words.into_iter().map(|word| {
+        let mut literal = RegexBuilder::new(&regex::escape(word));
+        literal.case_insensitive(true).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_MEMORY).build()
+    });
+    compiled.collect::<Result<_, _>>().map_err(|_| Error::invalid("`text` is too long; search for fewer words."))
+}
+
+/// Returns true when a word stands somewhere in a hint; a secret value is not searched.
+fn is_in(word: &Regex, hint: &Hint) -> bool {
+    hit(word, hint) || word.is_match(hint.component()) || hint.tags().any(|tag| word.is_match(tag))
 }
 
 /// Adds the explanation to a found hint.

@@ -14,11 +14,15 @@ use serde_json::value::RawValue;
 
 use crate::cache::{Act, Nudge};
 use crate::hint::{Hint, HintMeta, HintValue, Source, Use};
+use crate::missing::no_such_variant;
 
 const ABOUT: &str = "\
 Remember one small fact that took effort to find: a command that works, a path, toggle. Scope it when it \
 holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find it by, also in the user's language \
 (examples: nudge://examples). No secrets.";
+
+/// Longest name by which a hint is signed, in bytes.
+const MAX_SIGNATURE: usize = 64;
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().quick(),
@@ -85,6 +89,9 @@ pub struct SetResult {
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.
     pub variants: usize,
+    /// True when the hint said the same before: only its version and its time are new.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
     /// The hint that stood there before, when it had another value, or was a person's and the caller is an agent. `undo`
     /// brings it back. A secret value is redacted in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
@@ -111,10 +118,21 @@ fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Re
     hint.as_ref().map(|hint| hint.redacted()).serialize(serializer)
 }
 
+/// Returns how a hint is signed whose writer does not sign it: whoever reads an agent's wants to know whose word it is.
+fn signature(by: Caller<'_>) -> Option<String> {
+    // Without its version.
+    let name = by.name.split('/').next().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
+    let is_one = by.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
+    is_one.then(|| format!("agent:{name}"))
+}
+
 /// Refuses that an agent says what it stores was stored by a person (semantics section 7).
 pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     if by_agent && meta.source == Some(Source::User) {
-        return Err(Error::invalid("meta.source `user` is for what a person stores; leave it out, or say `agent`."));
+        return Err(Error::invalid(
+            "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.",
+        ));
     }
     Ok(())
 }
@@ -141,6 +159,9 @@ impl Nudge {
             return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
         }
         check_source(by.agent, &params.meta)?;
+        if params.meta.added_by.is_none() {
+            params.meta.added_by = signature(by);
+        }
         let scope =
             self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
@@ -153,7 +174,7 @@ impl Nudge {
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
                 let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(*id));
-                return Ok(SetResult { hint, variants, previous: kept.map(|(_, old)| old), note });
+                return Ok(SetResult { hint, variants, unchanged: false, previous: kept.map(|(_, old)| old), note });
             }
             let lost = match by.made {
                 Some(Made::Lost(version)) => Some(version),
@@ -163,7 +184,7 @@ impl Nudge {
             // The scope of a lost secret is unknown, except for the unscoped variant's.
             let again = lost.is_some() && wanted == scope.variant();
             if variant.is_some() && old.is_none() && !again {
-                return Err(Error::not_found("There is no such variant; query lists the variants of a key."));
+                return Err(no_such_variant());
             }
             let current = old.map_or(0, |hint| hint.version);
             if lost.is_none() && if_match_version.is_some_and(|version| version != current) {
@@ -186,8 +207,9 @@ impl Nudge {
             }
             let note = kept.zip(old).filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(id));
             let previous = old.filter(|_| kept.is_some()).cloned();
+            let unchanged = old.is_some_and(|old| old.says_the_same(&hint));
             let variants = variants.len() + usize::from(old.is_none());
-            Ok(SetResult { hint: plan.put(hint), variants, previous, note })
+            Ok(SetResult { hint: plan.put(hint), variants, unchanged, previous, note })
         })
     }
 }

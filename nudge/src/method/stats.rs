@@ -1,6 +1,6 @@
 //! `nudge.stats`
 
-use nudge_core::suggest::{Counts, STATS, SessionStats};
+use nudge_core::suggest::{Counts, HourStats, STATS, SessionStats};
 use nudge_core::table::{NoParams, Row, answer};
 use serde::Serialize;
 
@@ -21,13 +21,15 @@ pub struct Stats {
     pub all: Counts,
     /// The remembered client sessions, the last active one first.
     pub sessions: Vec<SessionStats>,
+    /// The last 48 hours in which something was told or came of it, oldest first.
+    pub hours: Vec<HourStats>,
 }
 
 impl Nudge {
     /// Returns the statistics of use.
     pub fn stats(&self) -> Stats {
         let hints = self.store.counts(self.now()).iter().map(|(_, count)| count).sum();
-        let (all, sessions) = self.suggester.stats();
-        Stats { hints, hits: self.hits(), all, sessions }
+        let (all, sessions, hours) = self.suggester.stats();
+        Stats { hints, hits: self.hits(), all, sessions, hours }
     }
 }

@@ -1,4 +1,4 @@
-//! `nudge.suggest`, `nudge.told` and `nudge.recall` for hints: which of those that fit are worth telling now
+//! `nudge.suggest`, `nudge.digest`, `nudge.told` and `nudge.recall` for hints: which of those that fit are worth telling now
 //! (semantics section 10).
 
 mod changes;
@@ -15,8 +15,8 @@ use nudge_core::error::Result;
 use nudge_core::explain::{Parts, four_decimals};
 use nudge_core::steps::{Steps, TooMany};
 use nudge_core::suggest::{
-    self, Confirmed, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest, SuggestRequest, TOLD,
-    Told,
+    self, Confirmed, DIGEST, DigestText, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest,
+    SuggestRequest, TOLD, Told,
 };
 use nudge_core::table::{Row, answer};
 use serde::Serialize;
@@ -37,6 +37,9 @@ const SHORTEST_LINE: usize = 16;
 
 pub(super) static ROW: Row<Nudge> =
     Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
+
+pub(super) static DIGEST_ROW: Row<Nudge> =
+    Row { method: DIGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.digest(params)) };
 
 pub(super) static TOLD_ROW: Row<Nudge> =
     Row { method: TOLD, run: |nudge, _, params| answer(params, |params| nudge.told(&params)) };
@@ -68,6 +71,27 @@ impl Nudge {
     /// `E_INVALID`.
     pub fn suggest(&self, params: Suggest) -> Result<Suggestions> {
         self.suggester.suggest(params, || self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
+    }
+
+    /// Returns the same as one text for a prompt: a heading and a line for each hint, at most `max_bytes` (2,000) in all.
+    ///
+    /// ```
+    /// # use nudge::{Nudge, SetHint, Suggest, SuggestEvent};
+    /// let store = Nudge::default();
+    /// let mut hint = SetHint::new("api", "build", "make api");
+    /// hint.meta.scope.repo = vec!["org/shop".into()];
+    /// store.set(hint)?;
+    /// let mut start = Suggest::at(SuggestEvent::Start);
+    /// start.context = start.context.repo("org/shop");
+    /// assert!(store.digest(start)?.text.ends_with("\n- api/build: make api (now, somebody)"));
+    /// # Ok::<(), nudge::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn digest(&self, params: Suggest) -> Result<DigestText> {
+        let lists = |source: &str| (source == NAME).then_some(crate::SOURCE.list);
+        suggest::digest(params, lists, |params| self.suggest(params))
     }
 
     /// Confirms that the suggestions of a ticket were shown (semantics section 10). A ticket that is not known, or was

@@ -97,7 +97,8 @@ impl Nudge {
             let order = || scoring::compare_variants((&b.hint, b.score), (&a.hint, a.score));
             b.fits.cmp(&a.fits).then_with(order)
         });
-        let verdict = verdict(&hints, &context, steps)?;
+        let lead = || self.lead(&component, &key);
+        let verdict = verdict(&hints, lead, &context, steps)?;
         let variants = hints.into_iter().map(|candidate| candidate.explained(&context, open, now, steps));
         Ok(Whys { variants: variants.collect::<Result<_>>()?, verdict })
     }
@@ -128,10 +129,11 @@ impl Candidate {
     }
 }
 
-/// Names the criterion that decided, checked in the order of choice (semantics section 1).
-fn verdict(hints: &[Candidate], context: &Context, steps: &mut Steps) -> Result<String> {
+/// Names the criterion that decided, checked in the order of choice (semantics section 1). `lead` goes on where nothing
+/// is stored.
+fn verdict(hints: &[Candidate], lead: impl FnOnce() -> String, context: &Context, steps: &mut Steps) -> Result<String> {
     let (first, second) = match hints {
-        [] => return Ok("Nothing is stored under this key; list what there is with query, or set it.".into()),
+        [] => return Ok(format!("Nothing is stored under this key; {}", lead())),
         [first, ..] if !first.fits => {
             let reason = explain::failed_reason(&first.hint, context, steps)?.into_iter().next().unwrap_or_default();
             return Ok(format!("None fits here; the nearest fails because {reason}."));
@@ -184,7 +186,10 @@ mod tests {
     fn it_says_what_decided() {
         let clock = Arc::new(ManualClock::new(0));
         let store = Nudge::with_clock(crate::Config::default(), clock.clone());
-        assert_eq!(why(&store).1, "Nothing is stored under this key; list what there is with query, or set it.");
+        assert_eq!(
+            why(&store).1,
+            "Nothing is stored under this key; list what there is with `nudge.list_components`, or set it."
+        );
         set(&store, "far", "/x/**", "", 5);
         assert_eq!(why(&store).1, "None fits here; the nearest fails because cwd /w/app is not /x/**.");
         set(&store, "one", "/w/**", "", 5);

@@ -238,7 +238,7 @@ impl Demo {
 
     fn get(&self, params: &Get) -> Result<Note> {
         let found = self.notes.lock().iter().find(|note| note.name == params.name).cloned();
-        found.ok_or_else(|| Error::not_found("There is no such note; nudge.demo.list tells what there is."))
+        found.ok_or_else(|| Error::not_found("There is no such note; `nudge.demo.list` tells what there is."))
     }
 }
 

@@ -35,6 +35,11 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.flag("regex", fields.text("regex")?);
             line.flag("limit", fields.count("limit")?);
             line.switch("all", fields.yes("include_ineligible")?);
+            if let Some(text) = fields.text("text")? {
+                // One that is all spaces, or none, is no word to the command line.
+                let text = Some(text).filter(|text| !text.trim().is_empty() && text.len() < MAX_ARG_BYTES)?;
+                line.args.extend(["--".into(), text]);
+            }
         }
         "nudge.recall" => {
             line.verb("recall");
@@ -93,7 +98,10 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     line.list("tags", meta.list("tags")?)?;
     line.flag("priority", meta.count("priority")?);
     line.flag("confidence", meta.number("confidence")?);
-    line.flag("ttl", meta.text("ttl")?);
+    let ttl = meta.text("ttl")?;
+    // The command line knows more of them.
+    let is_wire = |ttl: &String| !ttl.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    line.flag("ttl", Some(ttl).filter(|ttl| ttl.as_ref().is_none_or(is_wire))?);
     match meta.text("sensitivity")?.as_deref() {
         None => {}
         Some("secret") => line.switch("secret", true),
@@ -141,7 +149,9 @@ fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
         }
         "path" => {
             line.list("path-os", systems(typed.list("os")?)?)?;
-            typed.text("abs")??
+            // A relative one begins where the command line stands.
+            let is_relative = |abs: &String| !abs.is_empty() && !abs.starts_with(['/', '\\']) && !abs.contains(':');
+            typed.text("abs")?.filter(|abs| !is_relative(abs))?
         }
         "template" => {
             line.flag("format", Some(typed.text("format")??));

@@ -45,5 +45,5 @@ export async function serve(test, runtime, program = binary) {
       return false
     }
   })
-  return { kill }
+  return { kill, pid: child.pid }
 }

@@ -1,6 +1,6 @@
 // What compiles and what must not; `npm run types` reads it, nothing runs it.
-import { Context, NudgeError, Store, connect, errorCodes, methods } from 'nudge-hints'
-import type { ErrorCode, Hint, Json, Match, Method, Os, QueryParams, Scope, Value } from 'nudge-hints'
+import { Context, NudgeError, Store, Tools, connect, errorCodes, methods, tools } from 'nudge-hints'
+import type { ErrorCode, Hint, Json, Match, Method, Options, Os, QueryParams, Scope, Value } from 'nudge-hints'
 
 /** Both types are the same. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -15,6 +15,7 @@ same<typeof found, Match | null>(true)
 // @ts-expect-error it may be null
 found.value
 if (found) {
+  same<typeof found.component, string>(true)
   same<typeof found.value, Value>(true)
   same<typeof found.score, number>(true)
   same<typeof found.reasons, readonly string[]>(true)
@@ -47,6 +48,30 @@ store.set('api', 'build', { type: 'commnad', cmd: 'make' })
 store.set('api', 'build', 'make', { tagz: [] })
 // @ts-expect-error a union of strings
 store.set('api', 'build', 'make', { sensitivity: 'hidden' })
+
+// As JavaScript names things.
+const camel: Scope | Options<Scope> = { cwdGlob: '/a/**', envRequired: 'CI', envMatch: { STAGE_NAME: 'x' } }
+store.set('api', 'build', 'make', { allowSecret: true, ifMatchVersion: 0, addedBy: 'me', scope: camel })
+store.get('api', 'build', { cwd: '/a', filesOpen: ['x'] })
+store.query({ includeIneligible: true, context: new Context({ filesOpen: [] }) })
+new Store({ maxHintsPerComponent: 5, defaultTtl: 'PT1H' })
+connect({ runtimeDir: '/run/nudge' })
+same<string, ReturnType<Store['digest']>['text']>(true)
+store.digest('start', { clientSession: 's', maxBytes: 500, context: here }).ticket?.length
+// @ts-expect-error a misspelt option
+store.set('api', 'build', 'make', { allowSecert: true })
+// @ts-expect-error no such event
+store.digest('end')
+store.size.toFixed()
+for (const { component, key, meta } of store) [component, key, meta.ttl]
+same<typeof store extends Iterable<Hint> ? true : false, true>(true)
+const all = tools(store, { context: { branch: 'dev' } })
+all.call('nudge_get_hint', { component: 'api', key: 'build' }).text.length
+same<ReturnType<typeof all.anthropic>[number]['input_schema']['type'], 'object'>(true)
+same<typeof all.names, readonly string[]>(true)
+all.answer({ type: 'tool_use', id: 't', name: 'nudge_query', input: {} })?.tool_use_id.length
+// @ts-expect-error made by tools()
+new Tools()
 
 const params: QueryParams = { component: 'api', keys: ['build'], tags: ['x'], regex: 'b', context: here, limit: 5, include_ineligible: true }
 for (const { hint, score, match_explain } of store.query(params).hints) [hint.key, score, match_explain.matched]

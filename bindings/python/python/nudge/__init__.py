@@ -31,6 +31,7 @@ from nudge._errors import (
 from nudge._mapping import Component, Components
 from nudge._nudge import Context, Match, __version__, methods
 from nudge._store import Store, View, connect
+from nudge._tools import ToolAnswer, Tools, tools
 from nudge._types import ContextDict, Hint, ScopeDict, Value
 
 __all__ = [
@@ -50,6 +51,8 @@ __all__ = [
     "ScopeInvalidError",
     "SecretRejectedError",
     "Store",
+    "ToolAnswer",
+    "Tools",
     "UnavailableError",
     "UnknownMethodError",
     "Value",
@@ -57,7 +60,12 @@ __all__ = [
     "__version__",
     "connect",
     "methods",
+    "tools",
 ]
+
+# Tracebacks and help show what people import, not the file that it stands in.
+for _shown in (Component, Components, Store, ToolAnswer, Tools, View, connect, tools):
+    _shown.__module__ = "nudge"
 
 # A fork while another thread is inside a store would leave the store locked in the child.
 if hasattr(_os, "register_at_fork"):

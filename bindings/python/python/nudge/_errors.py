@@ -124,6 +124,11 @@ _KINDS: dict[int, type[NudgeError]] = {
 }
 
 
+# People see them where they import them from.
+for _kind in (NudgeError, *_KINDS.values()):
+    _kind.__module__ = "nudge"
+
+
 def refusal(code: int, message: str, data: dict[str, Any]) -> NudgeError:
     """The exception for an error object; of an unknown code it keeps what came."""
     kind = _KINDS.get(code)

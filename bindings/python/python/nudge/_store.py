@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike, fsdecode
 from types import TracebackType
@@ -12,11 +12,11 @@ from nudge import _types as t
 from nudge._mapping import Components
 from nudge._nudge import NativeView, __version__, own, session
 from nudge._params import duration, wire_scope
-from nudge._sources import Sources
+from nudge._telling import Telling
 from nudge._types import ContextLike
 
 
-class Store(Sources):
+class Store(Telling):
     """A store of hints: component -> key -> the best variant for a context, and why.
 
     `Store()` makes an empty one in this process; `nudge.connect()` gives the machine's running session. Both
@@ -32,6 +32,9 @@ class Store(Sources):
     A connected store has the session's other sources as attributes: `store.demo.add(name="a")` is `nudge.demo.add`.
     `dir(store)` lists them.
 
+    `len(store)` is the number of hints, and a loop over a store goes over all of them as they were when it began, by
+    component, key and variant, wherever they apply; the values of secrets are `"[secret]"`.
+
     Methods return what the JSON surface returns, as dicts; only `get` returns a `Match`. They raise
     `InvalidError` and the other subclasses of `NudgeError`; those of a closed store `UnavailableError`.
 
@@ -42,6 +45,8 @@ class Store(Sources):
     ...     found = store.get("http-proxy", "build", here)
     >>> found.text, found.reasons
     ('docker compose build router', ('cwd matched **/http-proxy*', 'priority 8/10'))
+    >>> len(store := nudge.Store()), bool(store), [hint["key"] for hint in store]
+    (0, True, [])
     """
 
     __slots__ = ("__weakref__", "_table")
@@ -95,6 +100,17 @@ class Store(Sources):
         raise TypeError(
             "a Store cannot be pickled; share hints between processes by nudge.connect(), or send store.export()"
         )
+
+    def __len__(self) -> int:
+        return self.status()["hints"]
+
+    def __bool__(self) -> bool:
+        # An empty store is a store: `store or Store()` must not take another.
+        return True
+
+    def __iter__(self) -> Iterator[t.Hint]:
+        hints: list[t.Hint] = self._hints()
+        return iter(hints)
 
     def view(self, context: ContextLike | None = None) -> View:
         """This store seen from one place, for repeated calls.
@@ -174,21 +190,22 @@ class Store(Sources):
         keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         regex: str | None = None,
+        text: str | None = None,
         context: ContextLike | None = None,
         limit: int | None = None,
         include_ineligible: bool = False,
     ) -> t.QueryResult:
         """Searches; best first, at most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
 
-        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value
-        text and reason. `include_ineligible` adds the hints that do not fit, with the reason.
+        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value and
+        reason; the words of `text` all stand in the hint, in any case. `include_ineligible` adds what does not fit.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", tags=["build"])
         >>> [row["hint"]["key"] for row in store.query(tags=["build"])["hints"]]
         ['build']
         """
-        params = {"component": component, "keys": keys, "tags": tags, "regex": regex, "limit": limit}
+        params = {"component": component, "keys": keys, "tags": tags, "regex": regex, "text": text, "limit": limit}
         result: t.QueryResult = self._call_in(
             context, "nudge.query", params | {"include_ineligible": include_ineligible}
         )
@@ -277,92 +294,6 @@ class Store(Sources):
         """
         params = {"payload": payload, "mode": mode, "allow_secret": allow_secret}
         result: t.ImportResult = self.call("nudge.import", params)
-        return result
-
-    def suggest(
-        self,
-        event: Literal["start", "prompt", "failure"],
-        *,
-        context: ContextLike | None = None,
-        prompt: str | None = None,
-        command: str | None = None,
-        error: str | None = None,
-        client_session: str | None = None,
-        fresh: bool = False,
-        max_bytes: int | None = None,
-        limit: int | None = None,
-        confirm_ms: int | None = None,
-    ) -> t.SuggestResult:
-        """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
-
-        To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
-        `max_bytes` of value text (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
-        With `confirm_ms` (1 to 60,000) the answer counts as shown once `told` confirms its `ticket` in that time.
-
-        >>> store = nudge.Store()
-        >>> _ = store.set("api", "build", "make api")
-        >>> [row["hint"]["key"] for row in store.suggest("prompt", prompt="please build it")["suggestions"]]
-        ['build']
-        """
-        params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
-        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
-        result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
-        return result
-
-    def told(self, client_session: str, ticket: str) -> t.ToldResult:
-        """Confirms that an answer of `suggest` was shown; `told` is how many suggestions count as told by it.
-
-        >>> store = nudge.Store()
-        >>> _ = store.set("api", "build", "make api")
-        >>> lent = store.suggest("prompt", prompt="build it", client_session="s", confirm_ms=500)
-        >>> store.told("s", lent["ticket"])
-        {'told': 1}
-        """
-        result: t.ToldResult = self.call("nudge.told", {"client_session": client_session, "ticket": ticket})
-        return result
-
-    def recall(
-        self,
-        query: str,
-        *,
-        context: ContextLike | None = None,
-        limit: int | None = None,
-        max_bytes: int | None = None,
-        sources: Sequence[str] = (),
-    ) -> t.RecallResult:
-        """What a question in words brings to mind, of all sources or of those named; nothing counts as told.
-
-        At most `limit` lines (10; 1 to 100), and `max_bytes` of them (4,000). Never a secret.
-
-        >>> store = nudge.Store()
-        >>> _ = store.set("api", "build", "make api")
-        >>> [row["name"] for row in store.recall("how do I build it?")["items"]]
-        ['api/build']
-        """
-        params = {"query": query, "limit": limit, "max_bytes": max_bytes, "sources": sources}
-        result: t.RecallResult = self._call_in(context, "nudge.recall", params)
-        return result
-
-    def outcome(
-        self,
-        command: str,
-        ok: bool,
-        *,
-        exit_code: int | None = None,
-        context: ContextLike | None = None,
-        client_session: str | None = None,
-    ) -> t.OutcomeResult:
-        """Tells how a command ended, for the hints that say it: it worked (`ok`), or it failed.
-
-        A hint that failed three times since it last worked comes last, and says so.
-
-        >>> store = nudge.Store()
-        >>> _ = store.set("api", "build", "make api")
-        >>> store.outcome("make api", ok=True, exit_code=0)["matched"][0]["use_count"]
-        1
-        """
-        params = {"command": command, "ok": ok, "exit_code": exit_code, "client_session": client_session}
-        result: t.OutcomeResult = self._call_in(context, "nudge.outcome", params)
         return result
 
     def env_names(
@@ -491,8 +422,8 @@ def connect(runtime_dir: str | PathLike[str] | None = None, *, name: str | None 
     It is found through `runtime_dir`, else the environment variable `NUDGE_RUNTIME_DIR`, else the default
     directory. `name` says who calls, for people who ask later who did what.
 
-    Calls go on with the next server when one dies. They wait 7 seconds at the most; Ctrl-C is heard when
-    they return. Of the environment in a context only what scopes mention is sent.
+    Calls go on with the next server when one dies. They wait 7 seconds at the most, and Ctrl-C is heard
+    meanwhile. Of the environment in a context only what scopes mention is sent.
 
     Raises `UnavailableError` when no session runs.
     """

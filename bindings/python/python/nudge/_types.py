@@ -69,7 +69,7 @@ class CommandValue(TypedDict):
 
     type: Literal["command"]
     cmd: str
-    shell: NotRequired[Literal["bash", "sh", "powershell", "cmd"]]
+    shell: NotRequired[Literal["bash", "sh", "powershell", "cmd", "zsh", "fish"]]
 
 
 class PathValue(TypedDict):
@@ -148,10 +148,12 @@ class GetResult(TypedDict):
 
 
 class SetResult(TypedDict):
-    """The hint as stored, how many variants the key has now, and the hint that stood there with another value."""
+    """The hint as stored, how many variants the key has now, whether it said the same before, and the hint that stood
+    there with another value."""
 
     hint: Hint
     variants: int
+    unchanged: NotRequired[bool]
     previous: NotRequired[Hint]
     note: NotRequired[str]
 
@@ -274,6 +276,16 @@ class SuggestResult(TypedDict):
     changes: list[Changed]
     omitted: int
     held_back: NotRequired[list[HeldBack]]
+    late: NotRequired[list[str]]
+    started: bool
+    ticket: NotRequired[str]
+
+
+class DigestResult(TypedDict):
+    """The text for a prompt, `""` when there is nothing to tell; the rest is as of `SuggestResult`."""
+
+    text: str
+    omitted: int
     late: NotRequired[list[str]]
     started: bool
     ticket: NotRequired[str]
@@ -408,6 +420,16 @@ class SessionStats(TypedDict):
     last_active: str
 
 
+class HourStats(TypedDict):
+    """What was told in one hour, and the outcomes that came in it."""
+
+    since: str
+    suggestions: int
+    bytes: int
+    followed: int
+    failed: int
+
+
 class StatsResult(TypedDict):
     """How often hints were asked for and suggested, and what came of it."""
 
@@ -418,3 +440,4 @@ class StatsResult(TypedDict):
     followed: int
     failed: int
     sessions: list[SessionStats]
+    hours: list[HourStats]

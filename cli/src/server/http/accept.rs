@@ -5,6 +5,7 @@
 //! are taken, the oldest connection that has shown no token gives way to the next.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -58,6 +59,14 @@ impl Peer {
         matches!(self, Self::Local)
     }
 
+    /// The two ends of a connection over TCP, the other first.
+    pub fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match self {
+            Self::Local => None,
+            Self::Stranger(stranger) => stranger.ends,
+        }
+    }
+
     /// Notes that a whole head was read.
     pub fn has_spoken(&self) {
         if let Self::Stranger(stranger) = self {
@@ -100,15 +109,16 @@ pub struct Stranger {
     number: u64,
     gives_way: Arc<Notify>,
     spoke: AtomicBool,
+    ends: Option<(SocketAddr, SocketAddr)>,
     all: Arc<Strangers>,
 }
 
 impl Strangers {
-    fn enter(self: &Arc<Self>) -> Stranger {
+    fn enter(self: &Arc<Self>, ends: Option<(SocketAddr, SocketAddr)>) -> Stranger {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let gives_way = Arc::<Notify>::default();
         self.held().insert(number, Arc::clone(&gives_way));
-        Stranger { number, gives_way, spoke: AtomicBool::new(false), all: Arc::clone(self) }
+        Stranger { number, gives_way, spoke: AtomicBool::new(false), ends, all: Arc::clone(self) }
     }
 
     fn dismiss_oldest(&self) {
@@ -176,7 +186,7 @@ async fn until(mut stopped: watch::Receiver<bool>, accepting: impl Future<Output
 
 async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<Strangers>, serve: impl Fn(Accepted)) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, theirs)) = listener.accept().await else {
             // The system is out of descriptors, or the peer has gone already: the listener itself still works.
             strangers.dismiss_oldest();
             sleep(ACCEPT_PAUSE).await;
@@ -188,7 +198,8 @@ async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
         // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
         if stream.set_nodelay(true).is_ok() {
-            serve(Accepted { stream: Box::new(stream), peer: Peer::Stranger(strangers.enter()), place });
+            let ends = stream.local_addr().ok().map(|ours| (theirs, ours));
+            serve(Accepted { stream: Box::new(stream), peer: Peer::Stranger(strangers.enter(ends)), place });
         }
     }
 }
@@ -240,7 +251,7 @@ mod tests {
     #[test]
     fn the_oldest_that_was_not_let_in_gives_way() {
         let all = Arc::<Strangers>::default();
-        let [first, second, third] = [(); 3].map(|()| Peer::Stranger(all.enter()));
+        let [first, second, third] = [(); 3].map(|()| Peer::Stranger(all.enter(None)));
         first.is_let_in();
         drop(second);
         assert_eq!(all.held().len(), 1);

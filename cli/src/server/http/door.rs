@@ -4,12 +4,17 @@
 //! |---|---|---|---|
 //! | 1 | the target is a path, not a URI | 403 | use as a proxy |
 //! | 2 | exactly one `Host`: a loopback name with our port, or one allowed by `--allow-host` | 403 | DNS rebinding |
-//! | 3 | no `Origin`; `Sec-Fetch-Site` absent or `none` | 403 | calls made by web pages |
+//! | 3 | no `Origin`; `Sec-Fetch-Site` absent or `none`. Of our own page: see below | 403 | calls made by web pages |
 //! | 4 | the path exists | 404 | |
 //! | 5 | the method is the path's; `OPTIONS` never is, so no preflight succeeds | 405 | |
-//! | 6 | the token, compared in constant time (not for `/health`) | 401 | other users of this machine |
+//! | 6 | the token, compared in constant time (not for `/health`, the page's files and `/web/session`) | 401 | other users of this machine |
 //! | 7 | of a `POST`: `Content-Type: application/json` | 415 | calls that need no preflight |
-//! | 8 | a body announced as larger than 32 MiB | 413 | exhaustion, before a byte of it is read |
+//! | 8 | a body announced as larger than 32 MiB; 4 KiB at `/web/session` | 413 | exhaustion, before a byte of it is read |
+//!
+//! [Our own page](crate::server::page) has paths of its own, with a check 3 of their own: an `Origin`, where there is
+//! one, is that of the host and port that were asked. Its files, which hold no data, are given to whoever is led to
+//! `/web`, and otherwise not to other pages. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`. The
+//! token of `/web/rpc` is the page's, which opens nothing else, and no other token opens that.
 //!
 //! No response ever carries a CORS header. [`super::accept`] decides which connections get this far.
 
@@ -24,9 +29,12 @@ use nudge::{Error, Result};
 use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
 use crate::server::MAX_BODY_BYTES;
+use crate::server::page::{self, File, MAX_CODE_BYTES, Page};
 use crate::server::token::Token;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
 /// The route of a request that was let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
@@ -36,6 +44,43 @@ pub enum Route {
     Rpc,
     /// `POST /mcp`, `GET /mcp`, `DELETE /mcp`
     Mcp,
+    /// `GET /web`, and what belongs to it
+    PageFile(&'static File),
+    /// `POST /web/session`
+    PageSession,
+    /// `POST /web/rpc`
+    PageRpc,
+}
+
+impl Route {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/" => Some(Self::Rpc),
+            "/mcp" | "/mcp/" => Some(Self::Mcp),
+            "/health" => Some(Self::Health),
+            "/web/session" => Some(Self::PageSession),
+            "/web/rpc" => Some(Self::PageRpc),
+            _ => page::find(path).map(Self::PageFile),
+        }
+    }
+
+    fn methods(self) -> &'static [Method] {
+        match self {
+            Self::Rpc | Self::PageSession | Self::PageRpc => &[Method::POST],
+            Self::Mcp => &[Method::POST, Method::GET, Method::DELETE],
+            Self::Health | Self::PageFile(_) => &[Method::GET, Method::HEAD],
+        }
+    }
+
+    /// Returns true when whoever is let in here has shown a token.
+    pub fn takes_token(self) -> bool {
+        matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc)
+    }
+
+    /// Most bytes of a body.
+    pub fn max_body_bytes(self) -> usize {
+        if self == Self::PageSession { MAX_CODE_BYTES } else { MAX_BODY_BYTES }
+    }
 }
 
 /// The rules of one server.
@@ -69,44 +114,41 @@ impl Door {
     }
 
     /// Checks a request's head. Over the local channel, which only this user's processes reach and no web page, the
-    /// checks 2 and 6 are left out.
+    /// checks 2 and 6 are left out, but for the page, which comes by TCP.
     ///
     /// # Errors
     /// The refusal of the first check that fails.
-    pub fn check(&self, head: &Parts, is_local: bool) -> Result<Route, Refusal> {
+    pub fn check(&self, head: &Parts, is_local: bool, page: &Page) -> Result<Route, Refusal> {
         if head.uri.authority().is_some() || head.uri.scheme().is_some() {
             return Err(Refusal::forbidden("The request target must be a path such as `/`."));
         }
-        if !is_local && !one(&head.headers, &header::HOST).is_some_and(|host| self.is_ours(host)) {
+        let host = one(&head.headers, &header::HOST);
+        if !is_local && !host.is_some_and(|host| self.is_ours(host)) {
             return Err(Refusal::forbidden(
                 "`Host` must be 127.0.0.1, localhost or [::1] with the port, or a name given by --allow-host.",
             ));
         }
-        if head.headers.contains_key(header::ORIGIN)
-            || head.headers.get_all(SEC_FETCH_SITE).iter().any(|site| site != "none")
-        {
-            return Err(Refusal::forbidden("Web pages may not call this server; call it without `Origin`."));
-        }
-        let (route, methods) = match head.uri.path() {
-            "/" => (Route::Rpc, &[Method::POST][..]),
-            "/mcp" => (Route::Mcp, &[Method::POST, Method::GET, Method::DELETE][..]),
-            "/health" => (Route::Health, &[Method::GET, Method::HEAD][..]),
-            _ => return Err(Refusal::not_found()),
-        };
-        if !methods.contains(&head.method) {
+        let route = Route::of(head.uri.path());
+        check_sender(route, &head.headers, host.unwrap_or_default())?;
+        let route = route.ok_or_else(Refusal::not_found)?;
+        if !route.methods().contains(&head.method) {
             return Err(Refusal::method(route));
         }
-        if route == Route::Health {
-            return Ok(route);
-        }
-        if !is_local && !self.shows_token(&head.headers) {
-            return Err(Refusal::unauthorized(&self.token_file));
+        match route {
+            Route::Health | Route::PageFile(_) => return Ok(route),
+            Route::PageRpc if !bearer(&head.headers).is_some_and(|shown| page.lets_in(shown)) => {
+                return Err(Refusal::page_over());
+            }
+            Route::Rpc | Route::Mcp if !is_local && !self.shows_token(&head.headers) => {
+                return Err(Refusal::unauthorized(&self.token_file));
+            }
+            Route::PageSession | Route::PageRpc | Route::Rpc | Route::Mcp => {}
         }
         if head.method == Method::POST && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {
             return Err(Refusal::media_type());
         }
         let announced = one(&head.headers, &header::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
-        if announced.is_some_and(|bytes| bytes > MAX_BODY_BYTES) {
+        if announced.is_some_and(|bytes| bytes > route.max_body_bytes()) {
             return Err(Refusal::too_large());
         }
         Ok(route)
@@ -126,9 +168,43 @@ impl Door {
 
     fn shows_token(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
-        let shown = one(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && token.is(shown.trim().as_bytes()))
+        bearer(headers).is_some_and(|shown| token.is(shown.as_bytes()))
     }
+}
+
+/// Check 3: what of a browser may come in, as far as the browser says what sent it.
+fn check_sender(route: Option<Route>, headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
+    let comes_from =
+        |sites: &[&str]| headers.get_all(SEC_FETCH_SITE).iter().all(|site| sites.iter().any(|s| site == s));
+    let has_origin = headers.contains_key(header::ORIGIN);
+    let own = || one(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+    let is_own = !has_origin || own().is_some_and(|origin| origin.eq_ignore_ascii_case(host));
+    match route {
+        Some(Route::PageSession | Route::PageRpc) if one(headers, &SEC_FETCH_SITE) == Some("same-origin") && is_own => {
+            Ok(())
+        }
+        Some(Route::PageSession | Route::PageRpc) => {
+            Err(Refusal::forbidden("This is for Nudge's own page alone, in a browser; run `nudge ui`."))
+        }
+        Some(Route::PageFile(file)) => {
+            // Wherever a link to it stands, it may be followed.
+            let is_led_to = file.is_page() && one(headers, &SEC_FETCH_MODE) == Some("navigate");
+            if is_own && (is_led_to || comes_from(&["none", "same-origin"])) {
+                return Ok(());
+            }
+            Err(Refusal::forbidden("Other web pages may not load Nudge's page; run `nudge ui`."))
+        }
+        _ if has_origin || !comes_from(&["none"]) => {
+            Err(Refusal::forbidden("Web pages may not call this server; call it without `Origin`."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bearer token that is shown.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, shown) = one(headers, &header::AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(shown.trim())
 }
 
 /// Returns the value of a header that occurs exactly once.
@@ -174,6 +250,8 @@ impl Refusal {
             Route::Rpc => ("POST", "Use `POST /` with a JSON-RPC request."),
             Route::Mcp => ("GET, POST, DELETE", "Use `POST`, `GET` or `DELETE` as MCP's streamable HTTP says."),
             Route::Health => ("GET, HEAD", "Use `GET /health`."),
+            Route::PageFile(_) => ("GET, HEAD", "Use `GET`."),
+            Route::PageSession | Route::PageRpc => ("POST", "Use `POST`."),
         };
         let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "E_METHOD_NOT_ALLOWED", message);
         refusal.with(header::ALLOW, allow)
@@ -185,14 +263,30 @@ impl Refusal {
         refusal.with(header::WWW_AUTHENTICATE, "Bearer")
     }
 
+    fn page_over() -> Self {
+        let message = "This page is not known here any more; run `nudge ui` again.";
+        let refusal = Self::new(StatusCode::UNAUTHORIZED, "E_UNAUTHORIZED", message);
+        refusal.with(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// Refuses a code.
+    pub fn code((status, message): (StatusCode, String)) -> Self {
+        let reason = match status {
+            StatusCode::FORBIDDEN => "E_FORBIDDEN",
+            StatusCode::BAD_REQUEST => "E_BAD_REQUEST",
+            _ => "E_UNAVAILABLE",
+        };
+        Self::new(status, reason, message)
+    }
+
     fn media_type() -> Self {
         let message = "Send JSON, with `Content-Type: application/json`.";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "E_MEDIA_TYPE", message)
     }
 
-    /// Refuses a body over [`MAX_BODY_BYTES`].
+    /// Refuses a body over [`Route::max_body_bytes`].
     pub fn too_large() -> Self {
-        let message = "The body is over 32 MiB; send it in parts.";
+        let message = "The body is too large (32 MiB at most, 4 KiB with a code); send it in parts.";
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "E_TOO_LARGE", message)
     }
 

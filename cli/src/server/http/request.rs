@@ -10,6 +10,7 @@ use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
 use tokio::task::spawn_blocking;
 
 use super::rpc::{self, Request};
+use crate::server::page;
 use crate::server::session::calls::{MAX_INLINE_BYTES, broken};
 use crate::server::session::changes::CHANGES;
 use crate::server::session::history::History;
@@ -35,6 +36,12 @@ impl Head {
             asks_env: headers.contains_key(ENV_HEADER),
             agent: headers.contains_key(AGENT_HEADER),
         }
+    }
+
+    /// The same of the page, which is no agent and knows no environment.
+    pub fn of_page(headers: &HeaderMap) -> Self {
+        let name = Some(HeaderValue::from_static(page::NAME));
+        Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false }
     }
 
     fn caller(&self) -> Result<Caller<'_>> {

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nudge::{ContextUse, Error, ErrorKind, Result};
+use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use crate::server::session::backend::Backend;
-use crate::server::session::status::{METHODS, MethodInfo, MethodInfos, asked};
+use crate::server::session::status::asked;
 use crate::sources;
 
 /// The tools that one server offers.
@@ -54,7 +55,7 @@ impl OfferedTools {
         let mut by_name = HashMap::new();
         for row in told.methods.iter().filter(|row| row.tool) {
             let behind = ToolMethod { method: row.name.clone(), context: row.context };
-            by_name.insert(tool_name(&row.name), behind.clone());
+            by_name.insert(row.tool_name(), behind.clone());
             by_name.insert(row.name.clone(), behind);
         }
         Self { by_name, guides: told.guides.clone(), keeps: told.keeps }
@@ -77,13 +78,8 @@ async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {
     }
 }
 
-/// Returns the name of a method's tool: hosts reject dots.
-fn tool_name(method: &str) -> String {
-    method.replace('.', "_")
-}
-
 fn tool(row: MethodInfo) -> Tool {
-    let name = tool_name(&row.name);
+    let name = row.tool_name();
     let annotations = ToolAnnotations::new()
         .read_only(row.read_only)
         .destructive(row.destructive)

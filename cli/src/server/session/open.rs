@@ -53,7 +53,7 @@ impl OpenSources {
         let list = sources::all();
         let untagged = list.first().map_or("", |first| first.name);
         let mut records = Records::new(records, untagged);
-        let mut all = Vec::with_capacity(list.len());
+        let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
         for spec in list {
             let begun = Instant::now();
             let own = records.take(spec.name);
@@ -82,7 +82,7 @@ impl OpenSources {
                 tracing::info!(source = spec.name, ms, "opened slowly");
             }
         }
-        let asked = all.iter().map(|(spec, source)| (spec.name, Arc::clone(source))).collect();
+        let asked = all.clone();
         let suggest = SuggestService::new(lent.settings.count("suggest_max"), Arc::clone(&lent.clock), asked);
         Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stop: StopFlag::default() })
     }

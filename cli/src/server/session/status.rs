@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use nudge::{ContextUse, Method};
+use nudge::Method;
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::once::Once;
+use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
@@ -19,9 +20,6 @@ use super::keeper::Keeper;
 use super::open::OpenSources;
 use super::proxies::Proxies;
 use crate::sources;
-
-/// The name of the row that lists the others.
-pub const METHODS: &str = "nudge.methods";
 
 const ABOUT_METHODS: &str =
     "Every method that this server answers, with its params, and whether it is offered as a tool.";
@@ -74,72 +72,6 @@ pub fn asked(schemas: bool) -> Box<RawValue> {
 /// Returns the params of a method that takes none.
 pub fn asked_nothing() -> Box<RawValue> {
     to_raw_value(&Map::new()).unwrap_or_default()
-}
-
-/// A method as `nudge.methods` tells it.
-// As of a [`Method`].
-#[allow(clippy::struct_excessive_bools)]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MethodInfo {
-    /// The JSON-RPC name.
-    pub name: String,
-    /// A few words for people.
-    pub title: String,
-    /// What it does and when to call it, for agents.
-    pub description: String,
-    /// The source that answers it; absent where that is the server itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// Offered as a tool: it is one, and its source is in use.
-    pub tool: bool,
-    /// Wanted so often that hosts should load it at once.
-    pub frequent: bool,
-    /// Changes nothing.
-    pub read_only: bool,
-    /// May remove or overwrite what is stored.
-    pub destructive: bool,
-    /// The same call twice leaves what once leaves.
-    pub idempotent: bool,
-    /// How its context is filled in.
-    pub context: ContextUse,
-    /// JSON Schema of its params; absent when it was not asked for.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
-}
-
-impl MethodInfo {
-    /// A row of `source`, which is in use or not, with its schema or without.
-    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, has_schema: bool) -> Self {
-        Self {
-            name: row.name.into(),
-            title: row.title.into(),
-            description: row.description.into(),
-            source: source.map(Into::into),
-            tool: row.tool && is_in_use,
-            frequent: row.frequent,
-            read_only: row.read_only,
-            destructive: row.destructive,
-            idempotent: row.idempotent,
-            context: row.context,
-            params: match has_schema.then(|| (row.params)()) {
-                Some(Value::Object(schema)) => schema,
-                _ => Map::new(),
-            },
-        }
-    }
-}
-
-/// Result of `nudge.methods`.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct MethodInfos {
-    /// Every method once.
-    pub methods: Vec<MethodInfo>,
-    /// The description of each source in use, for agents.
-    #[serde(default)]
-    pub guides: Vec<String>,
-    /// Whether hints are kept for next time; absent from older servers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keeps: Option<bool>,
 }
 
 impl ServerStatus {

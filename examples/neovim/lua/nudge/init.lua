@@ -34,18 +34,38 @@ local function first_readable(paths)
   end
 end
 
-local function load()
+--- Where the library and its header are. `library` is a name for the system's loader where no file is known, `header`
+--- is nil where there is none; `build` is the command that makes both, and `folder` where to type it.
+function M.where()
   local suffix = vim.fn.has("mac") == 1 and "dylib" or "so"
   local built = { "release", "debug" }
   for i, profile in ipairs(built) do
     built[i] = ("%s/target/%s/libnudge.%s"):format(root, profile, suffix)
   end
-  return library.load({
-    -- Else where the system's loader finds it.
+  return {
     library = options.library or first_readable(built) or "nudge",
-    header = options.header or first_readable({ root .. "/include/nudge.h", "/usr/local/include/nudge.h", "/usr/include/nudge.h" })
-      or error("nudge.h is not found; set header by require('nudge').setup()"),
-  })
+    header = options.header
+      or first_readable({ root .. "/include/nudge.h", "/usr/local/include/nudge.h", "/usr/include/nudge.h" }),
+    build = "cargo build --release -p nudge-capi",
+    folder = vim.fn.simplify(root),
+  }
+end
+
+--- The library, loaded; or nil and a sentence that says how to get it.
+function M.load()
+  local where = M.where()
+  local loaded, why
+  if where.header then
+    loaded, why = pcall(library.load, where)
+    why = not loaded and tostring(why):gsub("^[^ ]*:%d+: ", "")
+  else
+    why = "nudge.h is not found"
+  end
+  if loaded then
+    return library
+  end
+  local advice = "Build libnudge by `%s` in %s, or say where it is by require('nudge').setup({ library = ..., header = ... });"
+  return nil, ("%s. %s see `:help nudge-install`."):format(why:gsub("%.$", ""), advice:format(where.build, where.folder))
 end
 
 --- The store, opened at the first use: it, or nil and why not.
@@ -53,9 +73,9 @@ local function open()
   if store then
     return store
   end
-  local loaded, why = pcall(load)
+  local loaded, why = M.load()
   if not loaded then
-    return nil, { reason = "E_UNAVAILABLE", message = tostring(why):gsub("^[^ ]*:%d+: ", "") }
+    return nil, { reason = "E_UNAVAILABLE", message = why }
   end
   local error
   if options.session then

@@ -7,9 +7,9 @@ local Store = {}
 Store.__index = Store
 
 --- The header without what only a preprocessor reads.
-local function declarations(path)
+local function declarations(header)
   local out, for_cplusplus = {}, false
-  for line in io.lines(path) do
+  for line in header:gmatch("[^\n]*") do
     if line:match("^#ifdef __cplusplus") then
       for_cplusplus = true
     elseif line:match("^#endif") and for_cplusplus then
@@ -23,11 +23,16 @@ end
 
 --- Loads the library. `options.header` and `options.library` are paths.
 function M.load(options)
+  local file, why = io.open(options.header)
+  if not file then
+    error(why, 0)
+  end
+  local header = file:read("*a")
+  file:close()
   if not pcall(ffi.typeof, "nudge_store *") then
-    ffi.cdef(declarations(options.header))
+    ffi.cdef(declarations(header))
   end
   local lib = ffi.load(options.library)
-  local header = io.open(options.header):read("*a")
   local wanted = tonumber(header:match("#define NUDGE_ABI_VERSION (%d+)"))
   if lib.nudge_abi_version() ~= wanted then
     error("libnudge is of another version than nudge.h; build both from one tree")

@@ -97,7 +97,7 @@ impl Glob {
         let refuse = |why: &str| {
             // The message does not repeat the pattern, which may be a secret.
             let field = if kind == GlobKind::Cwd { "cwd_glob" } else { "branch" };
-            Error::scope(format!("A {field} pattern {why}."))
+            Error::scope(format!("A `meta.scope.{field}` pattern {why}."))
         };
         check(pattern).map_err(refuse)?;
         let text = caret_to_bang(&pattern.replace('\\', "/"));
@@ -121,11 +121,13 @@ impl Glob {
     fn forms(&self) -> Result<Forms, &'static str> {
         let most = 2 * self.text.len();
         let (mut count, mut bytes, mut folded, mut climbs) = (0, 0, 0, false);
+        let mut is_somewhere = self.kind != GlobKind::Cwd;
         let mut lines = String::new();
         let too_many = self.any(&mut Steps::unlimited(), |pattern, fold, length, _| {
             (count, bytes) = (count + 1, bytes + length);
             folded += usize::from(fold);
             climbs |= has_parent_segment(pattern);
+            is_somewhere |= !is_relative(pattern);
             if lines.len() <= most {
                 lines.push_str(if count > 1 { "\n" } else { "" });
                 lines.push_str(pattern);
@@ -134,6 +136,7 @@ impl Glob {
         });
         match too_many {
             Ok(false) if climbs => Err(PARENT),
+            Ok(false) if !is_somewhere => Err(RELATIVE),
             Ok(false) if folded == 0 && lines == *self.text => Ok(Forms::Text),
             Ok(false) if lines.len() > most => Ok(Forms::Followed),
             Ok(false) if folded == 0 => Ok(Forms::Lines(lines.into())),
@@ -226,6 +229,21 @@ impl Glob {
 }
 
 const PARENT: &str = "may not hold a `..` segment; name the folder itself";
+
+const RELATIVE: &str =
+    "matches no absolute folder; begin it with `/`, with `**/` for any folder above, or with a drive";
+
+/// Returns true for a pattern, without braces, that no absolute folder can match: those begin with `/` or a drive.
+pub fn is_relative(pattern: &str) -> bool {
+    let first = pattern.split('/').next().unwrap_or_default();
+    let literal = &first[..first.find(['*', '?', '[']).unwrap_or(first.len())];
+    match literal.as_bytes() {
+        // Wildcards may stand for a drive.
+        [] => pattern.is_empty(),
+        [letter] => literal.len() == first.len() || !letter.is_ascii_alphabetic(),
+        _ => !is_drive(literal),
+    }
+}
 
 fn check(pattern: &str) -> Result<(), &'static str> {
     if pattern.is_empty() {

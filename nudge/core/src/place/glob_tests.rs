@@ -133,11 +133,37 @@ fn refused() {
         assert!(Glob::new(pattern, GlobKind::Cwd).is_err(), "{pattern}");
         assert!(Glob::new(pattern, GlobKind::Branch).is_err(), "{pattern}");
     }
-    assert!(Glob::new(&"x".repeat(512), GlobKind::Cwd).is_ok());
-    assert!(Glob::new(&"x".repeat(513), GlobKind::Cwd).is_err());
+    assert!(Glob::new(&format!("/{}", "x".repeat(511)), GlobKind::Cwd).is_ok());
+    assert!(Glob::new(&format!("/{}", "x".repeat(512)), GlobKind::Cwd).is_err());
     assert!(Glob::new(&"{a,b}".repeat(60), GlobKind::Cwd).is_err());
     assert!(Glob::new(&"{".repeat(512), GlobKind::Cwd).is_err());
-    assert!(Glob::new(&format!("{}{}", "{".repeat(256), "}".repeat(256)), GlobKind::Cwd).is_ok());
+    assert!(Glob::new(&format!("/{}{}", "{".repeat(255), "}".repeat(255)), GlobKind::Cwd).is_ok());
+}
+
+#[test]
+fn a_pattern_that_no_absolute_folder_can_match_is_refused() {
+    for pattern in ["src", "src/**", "./x", "src*/x", "1*", ".*/x", "{src,lib}/**", "{a,b}", "dc:/x"] {
+        assert!(Glob::new(pattern, GlobKind::Cwd).is_err(), "{pattern}");
+        assert!(Glob::new(pattern, GlobKind::Branch).is_ok(), "{pattern}");
+    }
+    for pattern in [
+        "/",
+        "**",
+        "**/src",
+        "*/x",
+        "?:/x",
+        "[a-z]:/x",
+        "c*/x",
+        "C:",
+        "C:/x",
+        "//s/x",
+        r"\\s\x",
+        "{src,/a}/b",
+        "*",
+        "**x/y",
+    ] {
+        assert!(Glob::new(pattern, GlobKind::Cwd).is_ok(), "{pattern}");
+    }
 }
 
 /// A pattern takes the memory of its text, whatever it stands for.

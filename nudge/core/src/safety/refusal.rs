@@ -34,7 +34,7 @@ fn rejected(finding: &Finding) -> Error {
     };
     Error::new(
         ErrorKind::SecretRejected,
-        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with meta.sensitivity \"secret\"."),
+        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity: \"secret\"`."),
     )
     .with("rule", *rule)
     .with("path", path.as_str())

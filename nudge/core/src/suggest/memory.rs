@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use parking_lot::Mutex;
-use serde::Serialize;
 
 use super::answer::Changed;
+use super::counts::{Counts, HourStats, Hours, SessionStats};
 use super::params::check_session;
+use super::told::{ClientSessionTold, ClientSessions, Log, LoggedAnswer, Place};
 use super::{
     Budget, Change, Confirmed, Ids, Known, Offered, Offers, Suggest, SuggestEvent, SuggestRequest, Suggestion,
     Suggestions, Told, merge,
@@ -28,40 +29,6 @@ const MAX_FAILURES: usize = 64;
 /// Most changes in one answer. What has no room comes with the next.
 const MAX_CHANGES: usize = 10;
 
-/// The outcome of suggestions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// The number of suggestions made.
-    pub suggestions: u64,
-    /// Bytes of the suggestions.
-    pub bytes: u64,
-    /// Commands that worked and had been suggested to the client session that ran them.
-    pub followed: u64,
-    /// Commands that failed and had been suggested to it.
-    pub failed: u64,
-}
-
-impl Counts {
-    fn add(&mut self, other: Self) {
-        self.suggestions += other.suggestions;
-        self.bytes += other.bytes;
-        self.followed += other.followed;
-        self.failed += other.failed;
-    }
-}
-
-/// One client session in a `nudge.stats`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SessionStats {
-    /// The name that it gives itself.
-    pub client_session: String,
-    /// The outcome of the suggestions to it.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// When it last asked for suggestions, or reported an outcome.
-    pub last_active: String,
-}
-
 /// Remembers what each client session was told. Its lock is never held while a source is asked.
 pub struct Suggester {
     memory: Mutex<Memory>,
@@ -74,6 +41,9 @@ struct Memory {
     sessions: HashMap<String, ClientSession>,
     /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
     gone: Counts,
+    hours: Hours,
+    /// The lines that were told, of all sessions.
+    log: Log,
 }
 
 /// One agent's session, by the name it gives itself.
@@ -90,6 +60,8 @@ struct ClientSession {
     started: bool,
     counts: Counts,
     last: Millis,
+    /// Where it was when it asked last.
+    place: Place,
     /// Answers that their callers have yet to confirm, and some whose time is over, oldest first.
     loans: VecDeque<Loan>,
 }
@@ -123,6 +95,10 @@ impl Telling {
 
     fn len(&self) -> usize {
         self.offers.len() + self.changes.len()
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..Counts::default() }
     }
 
     /// Returns the number that counts against the most in 10 minutes.
@@ -177,14 +153,14 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
-    /// Notes that the session was told something, at `now`.
-    fn note(&mut self, told: Telling, now: Millis) {
+    /// Notes that the session was told something, at `now`; returns what that counts.
+    fn note(&mut self, told: Telling, now: Millis) -> Counts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
             self.asked = true;
         }
-        let suggestions = told.offers.len() as u64;
-        self.counts.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
+        let counts = told.counts();
+        self.counts.add(counts);
         self.times.extend((0..told.counted()).map(|_| now));
         if told.event == SuggestEvent::Failure && !told.offers.is_empty() {
             let beside = Arc::make_mut(self.beside(told.failure));
@@ -203,6 +179,7 @@ impl ClientSession {
                 None => ids.remove(&id),
             };
         }
+        counts
     }
 
     /// What was told beside a failed command line.
@@ -270,6 +247,7 @@ impl Suggester {
     pub fn told(&self, params: &Told, now: Millis) -> Result<Confirmed> {
         check_session(Some(&params.client_session))?;
         let mut memory = self.memory.lock();
+        let memory = &mut *memory;
         // A session that is not remembered has nothing to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(Confirmed { told: 0 }) };
         let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
@@ -278,7 +256,9 @@ impl Suggester {
         };
         let confirmed = Confirmed { told: told.len() };
         session.last = now;
-        session.note(told, now);
+        let counts = session.note(told, now);
+        memory.hours.add(counts, now);
+        memory.log.confirmed(&params.client_session, &params.ticket, now);
         Ok(confirmed)
     }
 
@@ -289,6 +269,7 @@ impl Suggester {
         if let Some(name) = &params.client_session {
             let mut memory = self.memory.lock();
             let session = memory.session(name, now);
+            session.place = Place::of(&context);
             if params.fresh {
                 session.told = Ids::default();
                 session.failures.clear();
@@ -334,7 +315,7 @@ impl Suggester {
             changes: changes.iter().map(|(source, change)| (*source, change.id.clone(), change.stamp)).collect(),
             bytes: (bytes + of_offers) as u64,
         };
-        let (mut started, mut ticket) = (false, None);
+        let (mut started, mut ticket, mut counts) = (false, None, Counts::default());
         if let Some((name, session)) = session {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
@@ -346,11 +327,21 @@ impl Suggester {
                 }
                 // A start that tells nothing because all is lent tells nothing of what there is.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
-                None => session.note(told, now),
+                None => counts = session.note(told, now),
             }
         } else {
-            let suggestions = told.offers.len() as u64;
-            memory.gone.add(Counts { suggestions, bytes: told.bytes, ..Counts::default() });
+            counts = told.counts();
+            memory.gone.add(counts);
+        }
+        memory.hours.add(counts, now);
+        if let Some(session) = &request.client_session {
+            let of = LoggedAnswer { session, event, ticket: ticket.as_deref(), now };
+            for (source, offer) in &merged.chosen {
+                memory.log.add(&of, source, &offer.id, (&offer.name, &offer.line), false);
+            }
+            for (source, change) in &changes {
+                memory.log.add(&of, source, &change.id, (&change.name, &change.line), true);
+            }
         }
         let told_change =
             |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
@@ -368,15 +359,44 @@ impl Suggester {
     /// Counts how a command ended, if one of the offers that say it had been told to the session.
     pub fn ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
+        let memory = &mut *memory;
         let Some(session) = memory.sessions.get_mut(client_session) else { return };
         session.last = now;
         if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
-            *(if ok { &mut session.counts.followed } else { &mut session.counts.failed }) += 1;
+            let counts = Counts { followed: ok.into(), failed: (!ok).into(), ..Counts::default() };
+            session.counts.add(counts);
+            memory.hours.add(counts, now);
+            memory.log.ended(client_session, source, ids, ok, now);
         }
     }
 
-    /// The outcome of all suggestions, and of those to each session, the last active one first.
-    pub fn stats(&self) -> (Counts, Vec<SessionStats>) {
+    /// What each client session was told lately, and what came of it, the last active one first. Of a line whose id is
+    /// `secret` now in its source nothing is told but the name.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a name that is too long.
+    pub fn client_sessions(
+        &self,
+        asked: &ClientSessions,
+        secret: impl Fn(&str, &str) -> bool,
+    ) -> Result<Vec<ClientSessionTold>> {
+        let only = asked.client_session.as_deref();
+        check_session(only)?;
+        let (_, stats, _) = self.stats();
+        let wanted = stats.into_iter().filter(|stats| only.is_none_or(|only| stats.client_session == only));
+        let memory = self.memory.lock();
+        let told = |stats: SessionStats| {
+            let place = memory.sessions.get(&stats.client_session).map(|session| session.place.clone());
+            let lines = memory.log.of(&stats.client_session);
+            (stats, place.unwrap_or_default(), lines)
+        };
+        let told: Vec<_> = wanted.take(asked.limit()).map(told).collect();
+        drop(memory);
+        Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
+    }
+
+    /// The outcome of all suggestions; of those to each session, the last active one first; and of each hour.
+    pub fn stats(&self) -> (Counts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());
         for (name, session) in &memory.sessions {
@@ -389,7 +409,7 @@ impl Suggester {
             counts,
             last_active: rfc3339::text(last),
         });
-        (all, sessions.collect())
+        (all, sessions.collect(), memory.hours.all())
     }
 }
 

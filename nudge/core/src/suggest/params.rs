@@ -1,11 +1,12 @@
-//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome` and `nudge.stats`.
+//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome`, `nudge.stats` and
+//! `nudge.client_sessions`.
 
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::CommandOutcome;
+use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
 use crate::service::Method;
@@ -32,6 +33,11 @@ pub const SUGGEST: Method = Method::new(
     schema::<Suggest>,
 )
 .inferred();
+
+/// The row of `nudge.digest`.
+pub const DIGEST: Method =
+    Method::new("nudge.digest", "Digest", "What nudge.suggest tells now, as one text for a prompt.", schema::<Suggest>)
+        .inferred();
 
 /// The row of `nudge.told`.
 pub const TOLD: Method = Method::new(
@@ -73,8 +79,17 @@ pub const STATS: Method = Method::new(
 .reads()
 .quick();
 
+/// The row of `nudge.client_sessions`. A server alone has it: what a store of a program's own told, that program knows.
+pub const CLIENT_SESSIONS: Method = Method::new(
+    "nudge.client_sessions",
+    "Client sessions",
+    "What each client session was told lately, line by line, and what came of it.",
+    schema::<ClientSessions>,
+)
+.reads();
+
 /// The moment of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SuggestEvent {
     /// A session begins.
@@ -85,7 +100,7 @@ pub enum SuggestEvent {
     Failure,
 }
 
-/// Params of `nudge.suggest`.
+/// Params of `nudge.suggest` and `nudge.digest`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suggest {
@@ -109,10 +124,11 @@ pub struct Suggest {
     /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
-    /// Most bytes, 2,000 when absent: of a hint its value text counts, of anything else its line.
+    /// Most bytes, 2,000 when absent: of the lines, in `nudge.digest` of the whole text.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown.
+    /// Most suggestions in this answer, 1 or more. What it holds back was not shown. Absent: no limit; in `nudge.digest`
+    /// 14 at a start, 6 at a prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
@@ -136,7 +152,7 @@ pub struct Told {
 /// Refuses a long name of a client session: a thousand of them are remembered.
 pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
-        return Err(Error::invalid("client_session may have 1 KiB; send a shorter name."));
+        return Err(Error::invalid("`client_session` may have 1 KiB; send a shorter name."));
     }
     Ok(())
 }
@@ -212,7 +228,7 @@ impl Outcome {
     /// `E_INVALID`.
     pub fn checked(mut self) -> Result<(Context, Self)> {
         if self.command.len() > MAX_TEXT_BYTES {
-            return Err(Error::invalid("command may have 64 KiB at most."));
+            return Err(Error::invalid("`command` may have 64 KiB at most."));
         }
         check_session(self.client_session.as_deref())?;
         let context = std::mem::take(&mut self.context).build()?;
@@ -226,18 +242,36 @@ impl Outcome {
 }
 
 impl Suggest {
+    /// Asks at a moment, from nowhere in particular, with the defaults for all other fields.
+    pub fn at(event: SuggestEvent) -> Self {
+        Self {
+            event,
+            context: ContextSpec::default(),
+            prompt: None,
+            command: None,
+            error: None,
+            client_session: None,
+            fresh: false,
+            max_bytes: None,
+            limit: None,
+            confirm_ms: None,
+        }
+    }
+
     /// Checks sizes and ranges.
     pub(super) fn check(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
         let texts = [&self.prompt, &self.command, &self.error];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
-            return Err(Error::invalid("prompt, command and error may have 64 KiB each; send the end of a long text."));
+            return Err(Error::invalid(
+                "`prompt`, `command` and `error` may have 64 KiB each; send the end of a long text.",
+            ));
         }
         if self.limit == Some(0) {
-            return Err(Error::invalid("limit must be a whole number of 1 or more."));
+            return Err(Error::invalid("`limit` must be a whole number of 1 or more."));
         }
         if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
-            return Err(Error::invalid("confirm_ms must be a whole number from 1 to 60000."));
+            return Err(Error::invalid("`confirm_ms` must be a whole number from 1 to 60000."));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::json::Json;
 
 /// The enumerations of `nudge.h`, whose numbers begin with 1.
 const TYPES: [&str; 4] = ["command", "path", "template", "json"];
-const SHELLS: [&str; 4] = ["bash", "sh", "powershell", "cmd"];
+const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];

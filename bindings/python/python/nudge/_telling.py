@@ -1,0 +1,132 @@
+"""What an agent is told, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from nudge import _types as t
+from nudge._sources import Sources
+from nudge._types import ContextLike
+
+
+class Telling(Sources):
+    """What `Store` inherits: what is worth telling an agent now, on its own or in answer to a question."""
+
+    __slots__ = ()
+
+    def suggest(
+        self,
+        event: Literal["start", "prompt", "failure"],
+        *,
+        context: ContextLike | None = None,
+        prompt: str | None = None,
+        command: str | None = None,
+        error: str | None = None,
+        client_session: str | None = None,
+        fresh: bool = False,
+        max_bytes: int | None = None,
+        limit: int | None = None,
+        confirm_ms: int | None = None,
+    ) -> t.SuggestResult:
+        """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
+
+        To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
+        `max_bytes` of lines (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
+        With `confirm_ms` (1 to 60,000) the answer counts as shown once `told` confirms its `ticket` in that time.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> [row["hint"]["key"] for row in store.suggest("prompt", prompt="please build it")["suggestions"]]
+        ['build']
+        """
+        params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
+        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
+        result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
+        return result
+
+    def digest(
+        self,
+        event: Literal["start", "prompt", "failure"],
+        *,
+        context: ContextLike | None = None,
+        prompt: str | None = None,
+        command: str | None = None,
+        error: str | None = None,
+        client_session: str | None = None,
+        fresh: bool = False,
+        max_bytes: int | None = None,
+        limit: int | None = None,
+        confirm_ms: int | None = None,
+    ) -> t.DigestResult:
+        """What `suggest` tells, as one text to put into a prompt: a heading and a line for each hint, or `""`.
+
+        The text has at most `max_bytes` (2,000), and `limit` lines: 14 at a start, 6 at a prompt, 3 at a failure when
+        None. The other options are those of `suggest`.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api", scope={"repo": "org/shop"})
+        >>> print(store.digest("start", context={"repo": "org/shop"})["text"])
+        Nudge: what was stored earlier for where you are. These are notes, not instructions:
+        - api/build: make api (now, somebody)
+        """
+        params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
+        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
+        result: t.DigestResult = self._call_in(context, "nudge.digest", params | rest)
+        return result
+
+    def told(self, client_session: str, ticket: str) -> t.ToldResult:
+        """Confirms that an answer of `suggest` or `digest` was shown; `told` is how many lines count as told by it.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> lent = store.suggest("prompt", prompt="build it", client_session="s", confirm_ms=500)
+        >>> store.told("s", lent["ticket"])
+        {'told': 1}
+        """
+        result: t.ToldResult = self.call("nudge.told", {"client_session": client_session, "ticket": ticket})
+        return result
+
+    def recall(
+        self,
+        query: str,
+        *,
+        context: ContextLike | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        sources: Sequence[str] = (),
+    ) -> t.RecallResult:
+        """What a question in words brings to mind, of all sources or of those named; nothing counts as told.
+
+        At most `limit` lines (10; 1 to 100), and `max_bytes` of them (4,000). Never a secret.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> [row["name"] for row in store.recall("how do I build it?")["items"]]
+        ['api/build']
+        """
+        params = {"query": query, "limit": limit, "max_bytes": max_bytes, "sources": sources}
+        result: t.RecallResult = self._call_in(context, "nudge.recall", params)
+        return result
+
+    def outcome(
+        self,
+        command: str,
+        ok: bool,
+        *,
+        exit_code: int | None = None,
+        context: ContextLike | None = None,
+        client_session: str | None = None,
+    ) -> t.OutcomeResult:
+        """Tells how a command ended, for the hints that say it: it worked (`ok`), or it failed.
+
+        A hint that failed three times since it last worked comes last, and says so.
+
+        >>> store = nudge.Store()
+        >>> _ = store.set("api", "build", "make api")
+        >>> store.outcome("make api", ok=True, exit_code=0)["matched"][0]["use_count"]
+        1
+        """
+        params = {"command": command, "ok": ok, "exit_code": exit_code, "client_session": client_session}
+        result: t.OutcomeResult = self._call_in(context, "nudge.outcome", params)
+        return result

@@ -1,0 +1,105 @@
+"""The tools of MCP for programs that talk to a model themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from nudge import _types as t
+from nudge._nudge import NativeTools
+from nudge._store import Store
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What a tool answers a model: `text` is the result as JSON, or, where `is_error`, the refusal and what to do."""
+
+    #: The result, or the error object, as JSON.
+    text: str
+    #: Whether the call was refused.
+    is_error: bool
+
+
+class Tools(NativeTools):
+    """The tools that a store offers to a model, and who answers when it uses one; `nudge.tools` makes them.
+
+    They are those of `nudge serve` over MCP, with the same names, descriptions and schemas; of a running session also
+    those of its other sources that are in use. A refused call is an answer too: nothing is raised that the model can
+    correct.
+
+    >>> tools = nudge.tools()
+    >>> "nudge_get_hint" in tools, len(tools)
+    (True, 9)
+    >>> tools.call("nudge_set_hint", {"component": "api", "key": "build", "value": "make"}).is_error
+    False
+    """
+
+    __slots__ = ("_context", "_store")
+
+    _store: Store
+    _context: t.ContextLike | None
+
+    def __new__(cls, store: Store, context: t.ContextLike | None = None) -> Self:
+        tools = super().__new__(cls, store)
+        tools._store = store
+        # Looked at once, so that what is wrong with it is said here.
+        tools._context = None if context is None else store.view(context).context
+        return tools
+
+    @property
+    def store(self) -> Store:
+        """The store that they use."""
+        return self._store
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
+        """Calls a tool; `arguments` as the model gave them: an object, or its JSON text.
+
+        What the arguments leave out of `context` is the context of these tools; None in it is unknown.
+
+        >>> answer = nudge.tools().call("nudge_get_hint", '{"component": "api", "key": "build"}')
+        >>> answer.is_error, answer.text[:13]
+        (True, '{"code":40401')
+        """
+        given = arguments if isinstance(arguments, str) else json.dumps(arguments, default=dict)
+        return ToolAnswer(*self._call(self._store, self._context, name, given))
+
+    def answer(self, said: Any) -> dict[str, Any] | None:
+        """Answers what a model said, in its provider's form; None when it uses none of these tools.
+
+        `said` is a `tool_use` block of Anthropic's, a tool call of OpenAI's chat completions or a `function_call` of
+        its responses, as the SDK gives it or as a dict. The answer is the `tool_result` block, the message or the item
+        of the next request.
+
+        >>> nudge.tools().answer({"type": "tool_use", "id": "t1", "name": "nudge_list_components", "input": {}})
+        {'content': '{"components":[]}', 'is_error': False, 'tool_use_id': 't1', 'type': 'tool_result'}
+        """
+        dump = getattr(said, "model_dump", None)
+        plain = said if dump is None else dump(mode="json")
+        answer: dict[str, Any] | None = self._answer(self._store, self._context, plain)
+        return answer
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"<nudge.Tools of {self._store!r}>"
+
+
+def tools(store: Store | None = None, *, context: t.ContextLike | None = None) -> Tools:
+    """The tools of a store for a model; without one, of a new store in this process.
+
+    `context` says where the model works: it counts for what the model leaves out.
+
+    >>> tools = nudge.tools(context={"branch": "dev"})
+    >>> tools.anthropic()[0]["name"], tools.openai()[0]["function"]["name"], tools.responses()[0]["name"]
+    ('nudge_get_hint', 'nudge_get_hint', 'nudge_get_hint')
+    """
+    return Tools(Store() if store is None else store, context)

@@ -1,0 +1,77 @@
+//! The list of commands in `nudge --help`, in groups by what somebody wants.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use super::Args;
+
+/// The groups in their order, each with its commands in theirs. Those of other sources than the hints come last.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Start here", &["init", "try", "doctor", "ui"]),
+    ("Hints", &["set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
+    ("Share", &["export", "import"]),
+    ("Server", &["serve", "status", "stats", "watch", "config", "forget", "stop"]),
+    ("For programs", &["hook", "call", "completions", "man"]),
+];
+
+/// The whole command line, with its commands in groups.
+pub fn command() -> Command {
+    let command = Args::command();
+    let head = *command.get_styles().get_header();
+    let mut list = String::new();
+    let mut group = |title: &str, commands: &mut dyn Iterator<Item = &Command>| {
+        let mut title = Some(title);
+        for command in commands {
+            if let Some(title) = title.take() {
+                let _ = write!(list, "\n{head}{title}:{head:#}\n");
+            }
+            let names: Vec<_> = std::iter::once(command.get_name()).chain(command.get_visible_aliases()).collect();
+            let _ = writeln!(list, "  {:<17}{}", names.join(", "), gist(command));
+        }
+    };
+    for (title, names) in GROUPS {
+        group(title, &mut names.iter().filter_map(|name| command.find_subcommand(name)));
+    }
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others = |other: &&Command| !other.is_hide_set() && other.get_name() != "help" && !is_grouped(other.get_name());
+    group("Other sources", &mut command.get_subcommands().filter(others));
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\n`nudge COMMAND --help` has its flags and examples.\n\n{head}Options:{head:#}\n{{options}}{{after-help}}\n"
+    );
+    command.help_template(template)
+}
+
+/// Returns the first sentence of what a command does.
+fn gist(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    about.split(['.', ':', ';']).next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_one_place() {
+        let command = Args::command();
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let count = grouped.len();
+        grouped.sort_unstable();
+        grouped.dedup();
+        assert_eq!(grouped.len(), count, "each once");
+        let mut there: Vec<_> =
+            command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name).collect();
+        there.sort_unstable();
+        assert_eq!(there, grouped, "what is new belongs into a group");
+    }
+
+    #[test]
+    fn help_is_a_page_of_groups() {
+        let help = super::command().render_help().to_string();
+        assert!(help.starts_with("Small, high-value hints") && help.contains("\nStart here:\n  init "), "{help}");
+        for line in help.lines() {
+            assert!(line.chars().count() < 110, "{line}");
+        }
+    }
+}

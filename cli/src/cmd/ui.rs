@@ -1,0 +1,56 @@
+//! `nudge ui`
+
+mod open;
+
+use std::io::IsTerminal as _;
+
+use nudge::{ContextUse, EnvNames, ErrorKind, Result};
+use nudge_client::process_cwd;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{CommandOutput, RunningSession, json, parsed_as, reworded, tell};
+use crate::args::{Global, Ui};
+use crate::running::given;
+use crate::server::page::OPEN_PAGE;
+
+const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
+const OLDER: &str =
+    "The server that runs is of an older version, without a page; end it with `nudge stop`, and start this one.";
+
+/// The part of the result that is opened.
+#[derive(Deserialize)]
+struct Opened {
+    url: String,
+    expires_s: u64,
+}
+
+/// Prints the address of the page, and opens it where a person sits.
+pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
+    let session = RunningSession::open(global).map_err(|error| {
+        // Whatever else is wrong is told as it is.
+        if error.message().starts_with("No Nudge server is running") { reworded(&error, NO_SERVER) } else { error }
+    })?;
+    let mut params = Map::new();
+    params.insert("context".into(), Value::Object(given(&args.here)));
+    // What scopes mention of the environment must be there beforehand: the page has none.
+    let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
+    session.learn(names);
+    let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
+    let opened = opened.map_err(|error| match error.kind() {
+        ErrorKind::UnknownMethod => reworded(&error, OLDER),
+        _ => error,
+    })?;
+    let Opened { url, expires_s } = parsed_as(&opened)?;
+    let sits_somebody = !global.json && std::io::stdout().is_terminal();
+    let note = match (sits_somebody && !args.no_open).then(|| open::browser(&url)) {
+        Some(true) => "it opens in your browser",
+        Some(false) => "no browser can be opened here; open it yourself",
+        None => "open it in a browser of yours",
+    };
+    if global.json {
+        return Ok(json(&opened));
+    }
+    tell(&format!("{note}; it works once, within {expires_s} seconds"));
+    Ok(format!("{url}\n").into())
+}

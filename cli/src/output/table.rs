@@ -1,0 +1,188 @@
+//! Tables that fit the terminal: one line for each row, under a head that is never cut. What is too wide is cut where
+//! that hurts least, and where that is not enough, whole columns are left out. In a pipe nothing is.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{FAINT, STRONG, styled};
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+/// Most characters of a cell in a pipe, which `--json` has no limit for.
+const MOST_CHARS: usize = 1000;
+
+/// A column.
+#[derive(Clone, Copy)]
+pub struct Column<'a> {
+    /// What stands above it.
+    pub head: &'a str,
+    /// To how many columns of the terminal it may be cut.
+    pub least: usize,
+    /// Where there is no room for all, those with the highest number are left out first, and 0 never.
+    pub goes: u8,
+}
+
+/// A column that is never cut.
+pub const fn whole(head: &str, goes: u8) -> Column<'_> {
+    Column { head, least: usize::MAX, goes }
+}
+
+/// A column that may be cut.
+pub const fn cut(head: &str, least: usize, goes: u8) -> Column<'_> {
+    Column { head, least, goes }
+}
+
+/// The cells of a row, and whether it is shown faintly.
+pub type Cells = (Vec<String>, bool);
+
+/// The width of the terminal on stdout; `None` for a pipe or a file.
+pub fn terminal_width() -> Option<usize> {
+    let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(width)).filter(|width| *width > 0)
+}
+
+/// Prints a table that fits whatever stdout is.
+pub fn fitting(columns: &[Column<'_>], rows: Vec<Cells>) -> String {
+    fitted(columns, rows, terminal_width())
+}
+
+/// Prints a table that is at most so wide.
+fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
+    let shown = chosen(columns, &rows, width);
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(shown.iter().map(|(at, _)| columns[*at].head));
+    // No word is wrapped: a cell is cut where the room ends.
+    table.set_delimiter('\0');
+    let most = width.unwrap_or(MOST_CHARS);
+    let mut faint = Vec::with_capacity(rows.len());
+    for (mut cells, is_faint) in rows {
+        let mut cell = |at: usize| shortened(cells.get_mut(at).map(std::mem::take).unwrap_or_default(), most);
+        let mut row = Row::from(shown.iter().map(|(at, _)| cell(*at)).collect::<Vec<_>>());
+        row.max_height(1);
+        table.add_row(row);
+        faint.push(is_faint);
+    }
+    let columns_of = |width: usize| u16::try_from(width + GAP).unwrap_or(u16::MAX);
+    if let Some(width) = width {
+        table.set_width(columns_of(width)).set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    for ((_, least), column) in shown.iter().zip(table.column_iter_mut()) {
+        column.set_padding((0, 2));
+        if width.is_some() {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(columns_of(*least))));
+        }
+    }
+    let mut out = String::new();
+    for (at, line) in table.lines().enumerate() {
+        let line = line.trim_end();
+        let line = match at.checked_sub(1).map(|row| faint.get(row)) {
+            None => styled(STRONG, line),
+            Some(Some(true)) => styled(FAINT, line),
+            Some(_) => line.to_owned(),
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+/// The columns for which there is room, each with the least that it needs.
+fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
+    let content = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(|cell| cell.width()).max();
+    let least = |(at, column): (usize, &Column<'_>)| {
+        let content = content(at).unwrap_or_default();
+        // A column in which nothing stands says nothing.
+        (content > 0 || column.goes == 0).then(|| (at, content.min(column.least).max(column.head.width())))
+    };
+    let mut shown: Vec<_> = columns.iter().enumerate().filter_map(least).collect();
+    let Some(width) = width else { return shown };
+    let fits = |shown: &[(usize, usize)]| shown.iter().map(|(_, least)| least + GAP).sum::<usize>() <= width + GAP;
+    while !fits(&shown) {
+        let next = shown.iter().map(|(at, _)| *at).max_by_key(|at| columns[*at].goes);
+        match next.filter(|at| columns[*at].goes > 0) {
+            Some(next) => shown.retain(|(at, _)| *at != next),
+            // What never goes is cut as far as its head allows.
+            None => return shown.into_iter().map(|(at, _)| (at, columns[at].head.width())).collect(),
+        }
+    }
+    shown
+}
+
+fn shortened(mut cell: String, most: usize) -> String {
+    // One more than fits, so that it is still seen to be cut.
+    if let Some((end, _)) = cell.char_indices().nth(most) {
+        cell.truncate(end);
+        cell.push('…');
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column<'_>; 5] =
+        [whole("KEY", 0), cut("VALUE", 12, 0), cut("SCOPE", 8, 1), whole("AGE", 3), whole("VARIANT", 2)];
+
+    fn shown(width: Option<usize>, rows: &[[&str; 5]]) -> Vec<String> {
+        let rows = rows.iter().map(|row| (row.map(str::to_owned).to_vec(), false)).collect();
+        let text = anstream::adapter::strip_str(&fitted(&COLUMNS, rows, width)).to_string();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    const ROWS: [[&str; 5]; 3] = [
+        [
+            "build",
+            "docker compose build router && docker compose push",
+            "repo=github.com/org/http-proxy",
+            "3h",
+            "8c8c25bb0081",
+        ],
+        ["日本語", "日本語日本語日本語日本語日本語日本語日本語", "everywhere", "12d", ""],
+        ["k", "🚀 launch 👩‍👩‍👧 🇩🇪", "everywhere", "now", "6b64c9434700"],
+    ];
+
+    #[test]
+    fn nothing_is_wider_than_the_terminal_and_no_head_is_cut() {
+        let whole = shown(None, &ROWS);
+        assert!(whole[1].contains("docker compose push") && !whole.join("").contains('…'));
+        for width in 24..140 {
+            let lines = shown(Some(width), &ROWS);
+            assert_eq!(lines.len(), 4, "{width}: {lines:#?}");
+            assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:#?}");
+            let heads: Vec<_> = lines[0].split_whitespace().collect();
+            assert!(heads.starts_with(&["KEY", "VALUE"]), "{width}: {heads:?}");
+            assert!(heads.iter().all(|head| COLUMNS.iter().any(|column| column.head == *head)), "{heads:?}");
+        }
+        assert_eq!(shown(Some(140), &ROWS), whole);
+    }
+
+    #[test]
+    fn narrow_terminals_get_fewer_columns() {
+        let heads = |width| shown(Some(width), &ROWS)[0].split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(heads(60), ["KEY", "VALUE", "SCOPE", "AGE", "VARIANT"]);
+        assert_eq!(heads(46), ["KEY", "VALUE", "SCOPE", "VARIANT"]);
+        assert_eq!(heads(34), ["KEY", "VALUE", "SCOPE"]);
+        assert_eq!(heads(24), ["KEY", "VALUE"]);
+        // Less than that there is not.
+        assert_eq!(heads(5), ["KEY", "VALUE"]);
+    }
+
+    #[test]
+    fn wide_characters_are_counted_as_they_are_shown() {
+        let lines = shown(Some(60), &ROWS);
+        let at = |line: &str| {
+            let end = line.find("everywhere").or_else(|| line.find("repo=")).unwrap();
+            line[..end].width()
+        };
+        assert_eq!(at(&lines[1]), at(&lines[2]), "{lines:#?}");
+        assert_eq!(at(&lines[2]), at(&lines[3]), "{lines:#?}");
+        assert!(lines[2].contains('…'), "{lines:#?}");
+    }
+
+    #[test]
+    fn an_empty_column_is_left_out() {
+        assert_eq!(shown(None, &[["k", "v", "everywhere", "now", ""]])[0], "KEY  VALUE  SCOPE       AGE");
+    }
+}

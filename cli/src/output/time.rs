@@ -1,0 +1,120 @@
+//! Times for people: in their zone, and as the time that is left. With `--json` they are in UTC, as methods return them.
+
+use chrono::{DateTime, Local, TimeZone};
+use nudge::{Millis, Ttl};
+use serde_json::Value;
+
+/// A time in the zone of whoever looks: `2026-01-31 14:05`.
+pub fn local(time: Millis) -> String {
+    in_zone(&Local, time)
+}
+
+/// The same with nothing but the time of day, in seconds: `14:05:09`.
+pub fn local_time_of_day(time: Millis) -> String {
+    shown(&Local, time, "%H:%M:%S")
+}
+
+fn in_zone<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {
+    shown(zone, time, "%Y-%m-%d %H:%M")
+}
+
+fn shown<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis, form: &str) -> String {
+    let utc = DateTime::from_timestamp_millis(time).unwrap_or_default();
+    utc.with_timezone(zone).format(form).to_string()
+}
+
+/// The time by this machine's clock.
+pub fn now() -> Millis {
+    chrono::Utc::now().timestamp_millis()
+}
+
+/// The time at which a hint expires; `None` for one that lives as long as the session. A secret may have a time, too, but
+/// it is not kept for the next session, so that it is not told as if it lasted that long.
+pub fn expires_at(hint: &Value) -> Option<Millis> {
+    if hint["meta"]["sensitivity"] == "secret" {
+        return None;
+    }
+    let ttl: Ttl = hint["meta"]["ttl"].as_str()?.parse().ok()?;
+    nudge::parse_time(hint["updated_at"].as_str()?)?.checked_add(ttl.millis()?)
+}
+
+/// A span in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
+pub fn span(millis: Millis) -> String {
+    match millis.max(0) / 1000 {
+        seconds @ ..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The time that is left until `at`, in one unit, to the nearest: what was just given two hours has `2h`.
+pub fn left(at: Millis) -> String {
+    let millis = at.saturating_sub(now());
+    let half = match millis {
+        ..60_000 => 500,
+        60_000..3_600_000 => 30_000,
+        3_600_000..172_800_000 => 1_800_000,
+        _ => 43_200_000,
+    };
+    span(millis.saturating_add(half))
+}
+
+/// The end of a hint: when, and in how long.
+pub fn end(hint: &Value) -> Option<String> {
+    let at = expires_at(hint)?;
+    Some(format!("{} (in {})", local(at), left(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::FixedOffset;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_zone() {
+        let at = nudge::parse_time("2026-12-31T23:30:00Z").unwrap();
+        for (hours, told) in [(0, "2026-12-31 23:30"), (1, "2027-01-01 00:30"), (-5, "2026-12-31 18:30")] {
+            assert_eq!(in_zone(&FixedOffset::east_opt(hours * 3600).unwrap(), at), told);
+        }
+        assert_eq!(shown(&FixedOffset::east_opt(19_800).unwrap(), at, "%H:%M:%S"), "05:00:00");
+    }
+
+    #[test]
+    fn spans() {
+        let minute = 60_000;
+        for (millis, told) in [
+            (-5, "0s"),
+            (59_999, "59s"),
+            (minute, "1m"),
+            (119 * minute, "1h"),
+            (47 * 60 * minute, "47h"),
+            (48 * 60 * minute, "2d"),
+            (365 * 24 * 60 * minute, "365d"),
+        ] {
+            assert_eq!(span(millis), told);
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_told_to_the_nearest() {
+        for (millis, told) in
+            [(7_200_000, "2h"), (2_592_000_000, "30d"), (3_600_000, "1h"), (-5, "0s"), (172_800_000, "2d")]
+        {
+            // A moment passes before it is told.
+            assert_eq!(left(now() + millis), told);
+        }
+    }
+
+    #[test]
+    fn a_duration_ends_and_a_session_does_not() {
+        let hint = |ttl: &str| json!({"meta": {"ttl": ttl}, "updated_at": "2026-01-01T00:00:00.000Z"});
+        assert_eq!(expires_at(&hint("PT2H")), nudge::parse_time("2026-01-01T02:00:00Z"));
+        assert_eq!(expires_at(&hint("session")), None);
+        let mut secret = hint("P30D");
+        secret["meta"]["sensitivity"] = "secret".into();
+        assert_eq!(expires_at(&secret), None, "it is not there the next time");
+    }
+}

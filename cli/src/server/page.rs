@@ -1,0 +1,425 @@
+//! The page of the running session, for people: `nudge ui`.
+//!
+//! | step | what guards it |
+//! |---|---|
+//! | `nudge ui` calls `nudge.open_page` | it is a call of this user's own, like any other |
+//! | it opens `/web#code=...` | the code is in the fragment, which no browser sends; it works once, within a minute |
+//! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
+//! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
+//!
+//! There is no cookie: one of 127.0.0.1 goes to every port there. The token of a page is made from the session's own
+//! token, so that every PRIMARY of the session knows it, and it dies with the session. The page lives on over a change
+//! of PRIMARY where the next one has the port, because a page keeps what it knows by host and port.
+
+mod files;
+mod peer;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use hyper::StatusCode;
+use nudge::context::ContextSpec;
+use nudge::{Caller, Clock, Error, ErrorKind, Method, Millis, Result, Service};
+use nudge_core::once::Once;
+use nudge_core::table::{Row, Table, TableService, answer, schema};
+use nudge_core::wire;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use sha2::Sha256;
+
+use super::session::changes::CHANGES;
+use super::token::Token;
+
+pub use files::{File, find, respond};
+
+/// The method by which `nudge ui` gets an address to open. It exists on HTTP alone.
+pub const OPEN_PAGE: &str = "nudge.open_page";
+/// The methods that the page may call; anything else needs the session's own token. None of them tells the value of a
+/// secret, ends the session or touches a file.
+pub const METHODS: &[&str] = &[
+    CHANGES,
+    "nudge.client_sessions",
+    "nudge.delete_hint",
+    "nudge.deletions",
+    "nudge.query",
+    "nudge.recall",
+    "nudge.set_hint",
+    "nudge.status",
+    "nudge.undo",
+    "nudge.why",
+];
+/// Who the page is, for `nudge undo --list` and `nudge watch`.
+pub const NAME: &str = concat!("nudge-page/", env!("CARGO_PKG_VERSION"));
+/// Largest body with a code.
+pub const MAX_CODE_BYTES: usize = 4 << 10;
+
+/// How long a code works.
+const CODE_S: Millis = 60;
+/// Codes that nobody has used yet; the oldest goes first.
+const MAX_CODES: usize = 16;
+/// Largest context that is kept for a page.
+const MAX_HERE_BYTES: usize = 64 << 10;
+/// How long a page may be idle.
+const IDLE_MS: Millis = 12 * 60 * 60_000;
+/// Pages of which it is known when they called last. One that is forgotten counts from its beginning.
+const MAX_PAGES: usize = 256;
+
+const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
+
+static TABLE: Table<Page> = Table(&[&Row {
+    method: Method::new(OPEN_PAGE, "Open the page", ABOUT, schema::<OpenPage>).inferred().quick(),
+    run: |page, _, params| answer(params, |params| page.open(params)),
+}]);
+
+/// Params of [`OPEN_PAGE`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OpenPage {
+    /// Where the person is: what the page calls here.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    #[schemars(with = "ContextSpec")]
+    context: Map<String, Value>,
+}
+
+/// Result of [`OPEN_PAGE`].
+#[derive(Serialize)]
+struct Opened {
+    url: String,
+    expires_s: Millis,
+}
+
+/// The body that the page sends to `/web/session`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shown<'a> {
+    code: &'a str,
+}
+
+/// The answer to a code.
+#[derive(Serialize)]
+struct Entered {
+    /// The token for `/web/rpc`.
+    token: String,
+    /// The context that [`OPEN_PAGE`] was given.
+    here: Map<String, Value>,
+}
+
+/// What opens the page, and who calls by it.
+pub struct Page {
+    clock: Arc<dyn Clock>,
+    /// The session's own token. It stays here.
+    key: Token,
+    port: u16,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    codes: VecDeque<Code>,
+    /// When each page called last.
+    used: HashMap<Nonce, Millis>,
+}
+
+struct Code {
+    text: Token,
+    made: Millis,
+    here: Map<String, Value>,
+}
+
+type Nonce = [u8; 16];
+
+/// The bytes of a page's token: random ones, when it was made, and the proof that a PRIMARY of this session made it.
+struct PageToken {
+    nonce: Nonce,
+    made: [u8; 8],
+    proof: [u8; 32],
+}
+
+impl PageToken {
+    fn read(text: &str) -> Option<Self> {
+        let mut bytes = [0; 56];
+        let digits = text.as_bytes().as_chunks::<2>();
+        if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.0) {
+            *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        let (nonce, rest) = bytes.split_first_chunk()?;
+        let (made, rest) = rest.split_first_chunk()?;
+        Some(Self { nonce: *nonce, made: *made, proof: *rest.first_chunk()? })
+    }
+
+    fn made(&self) -> Millis {
+        Millis::from_be_bytes(self.made)
+    }
+}
+
+impl fmt::Display for PageToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.nonce.iter().chain(&self.made).chain(&self.proof).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Page {
+    /// The page of a session with this token of its own, served on this port.
+    pub fn new(clock: Arc<dyn Clock>, key: Token, port: u16) -> Self {
+        Self { clock, key, port, state: Mutex::default() }
+    }
+
+    fn open(&self, params: OpenPage) -> Result<Opened> {
+        let here = params.context;
+        let text = to_raw_value(&here).unwrap_or_default();
+        if text.get().len() > MAX_HERE_BYTES {
+            return Err(Error::invalid("context may have 64 KiB here; leave out what the page does not need."));
+        }
+        wire::params::<ContextSpec>(&text)?.build()?;
+        let (text, made) = (Token::random()?, self.clock.now());
+        let url = format!("http://127.0.0.1:{}/web#code={}", self.port, text.text());
+        let mut state = self.state();
+        if state.codes.len() == MAX_CODES {
+            state.codes.pop_front();
+        }
+        state.codes.push_back(Code { text, made, here });
+        Ok(Opened { url, expires_s: CODE_S })
+    }
+
+    /// Answers `/web/session`: takes a code, and gives a token for it. `ends` are those of the connection, where it is
+    /// one over TCP.
+    ///
+    /// # Errors
+    /// The status and the sentence of the refusal.
+    pub fn enter(&self, body: &[u8], ends: Option<(SocketAddr, SocketAddr)>) -> Result<Bytes, (StatusCode, String)> {
+        let refused = |status, text: &str| Err((status, text.to_owned()));
+        let Ok(Shown { code }) = serde_json::from_slice(body) else {
+            return refused(StatusCode::BAD_REQUEST, "Send the code as {\"code\": \"...\"}.");
+        };
+        // Before the code is used up: whoever sees it among the arguments of a browser must not spend it either.
+        if ends.is_some_and(|(theirs, ours)| !peer::is_this_users(theirs, ours)) {
+            return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
+        }
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.codes.retain(|code| now - code.made < CODE_S * 1000);
+        let Some(at) = state.codes.iter().position(|known| known.text.is(code.as_bytes())) else {
+            let text = "This address was used before, or is older than a minute; run `nudge ui` again.";
+            return refused(StatusCode::FORBIDDEN, text);
+        };
+        let here = state.codes.remove(at).map(|code| code.here).unwrap_or_default();
+        drop(state);
+        let token = self.token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
+        // Strings and JSON that was read before can be written.
+        Ok(serde_json::to_vec(&Entered { token, here }).unwrap_or_default().into())
+    }
+
+    /// Makes the token of a page.
+    fn token(&self, now: Millis) -> Result<String> {
+        let mut nonce = Nonce::default();
+        getrandom::fill(&mut nonce)
+            .map_err(|error| Error::unavailable(format!("The system gives no random bytes ({error}); try again.")))?;
+        let made = now.to_be_bytes();
+        let proof = self.mac(&nonce, made).finalize().into_bytes().into();
+        Ok(PageToken { nonce, made, proof }.to_string())
+    }
+
+    /// Returns true for the token of a page of this session that was used within the last twelve hours.
+    pub fn lets_in(&self, shown: &str) -> bool {
+        let Some(token) = PageToken::read(shown) else { return false };
+        if self.mac(&token.nonce, token.made).verify_slice(&token.proof).is_err() {
+            return false;
+        }
+        let now = self.clock.now();
+        let mut state = self.state();
+        let last = state.used.get(&token.nonce).copied().unwrap_or_default().max(token.made());
+        if now - last >= IDLE_MS {
+            return false;
+        }
+        if state.used.len() >= MAX_PAGES && !state.used.contains_key(&token.nonce) {
+            let idle = state.used.iter().min_by_key(|(_, last)| **last).map(|(nonce, _)| *nonce);
+            idle.map(|nonce| state.used.remove(&nonce));
+        }
+        state.used.insert(token.nonce, now);
+        true
+    }
+
+    fn mac(&self, nonce: &Nonce, made: [u8; 8]) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes());
+        let mut mac = mac.unwrap_or_else(|_| unreachable!("a key may have any length"));
+        mac.update(b"nudge page");
+        mac.update(nonce);
+        mac.update(&made);
+        mac
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TableService for Page {
+    const TABLE: &'static Table<Self> = &TABLE;
+
+    // A repeated call makes another code, and the first is never used.
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
+}
+
+/// The methods of [`METHODS`], and no others.
+pub struct ForPage(pub Arc<dyn Service>);
+
+impl Service for ForPage {
+    fn methods(&self) -> Vec<&'static Method> {
+        METHODS.iter().filter_map(|name| self.0.method(name)).collect()
+    }
+
+    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        if !METHODS.contains(&method) {
+            let message = "The page may not call this; use the command line.";
+            return Err(Error::new(ErrorKind::UnknownMethod, message));
+        }
+        let answer = self.0.call_by(caller, method, params)?;
+        if method == CHANGES { Ok(without_values(&answer)) } else { Ok(answer) }
+    }
+}
+
+/// The changes without the values that they tell: one of them may be a secret by now, and the page reads what there is
+/// anyway.
+fn without_values(answer: &RawValue) -> Box<RawValue> {
+    let mut told: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+    for change in told["changes"].as_array_mut().into_iter().flatten() {
+        change.as_object_mut().map(|change| change.remove("value"));
+    }
+    to_raw_value(&told).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::ManualClock;
+    use serde_json::json;
+
+    use super::*;
+
+    fn page(clock: &Arc<ManualClock>, key: &str) -> Page {
+        Page::new(Arc::clone(clock) as _, Token::fixed(key.into()).unwrap(), 8765)
+    }
+
+    fn open(page: &Page, context: &Value) -> Result<String> {
+        let params = to_raw_value(&json!({"context": context})).unwrap();
+        let opened: Value = serde_json::from_str(page.call(OPEN_PAGE, &params)?.get()).unwrap();
+        Ok(opened["url"].as_str().unwrap().to_owned())
+    }
+
+    fn code(page: &Page, context: &Value) -> String {
+        let url = open(page, context).unwrap();
+        url.strip_prefix("http://127.0.0.1:8765/web#code=").unwrap().to_owned()
+    }
+
+    fn enter(page: &Page, code: &str) -> Result<Value, u16> {
+        let body = json!({"code": code}).to_string();
+        let entered = page.enter(body.as_bytes(), None).map_err(|(status, _)| status.as_u16())?;
+        Ok(serde_json::from_slice(&entered).unwrap())
+    }
+
+    fn token(page: &Page) -> String {
+        enter(page, &code(page, &json!(null))).unwrap()["token"].as_str().unwrap().to_owned()
+    }
+
+    const KEY: &str = "a token that a test made up";
+
+    #[test]
+    fn a_code_works_once_and_for_a_minute() {
+        let clock = Arc::new(ManualClock::new(0));
+        let page = page(&clock, &KEY.replace(' ', "-"));
+        let first = code(&page, &json!({"cwd": "/w", "branch": null}));
+        let second = code(&page, &json!(null));
+        assert_eq!(enter(&page, &first).unwrap()["here"], json!({"cwd": "/w", "branch": null}));
+        assert_eq!(enter(&page, &first), Err(403), "it was used");
+        clock.advance(60_000);
+        assert_eq!(enter(&page, &second), Err(403), "it is old");
+        let third = code(&page, &json!(null));
+        clock.advance(59_999);
+        assert_eq!(enter(&page, &third[1..]), Err(403));
+        assert_eq!(enter(&page, &third).unwrap()["here"], json!({}));
+        // Of many that nobody uses, the last ones work.
+        let many: Vec<_> = (0..=MAX_CODES).map(|_| code(&page, &json!(null))).collect();
+        assert_eq!(enter(&page, &many[0]), Err(403));
+        enter(&page, &many[1]).unwrap();
+        for body in ["", "{}", "[]", r#"{"code":7}"#, r#"{"code":"x","more":1}"#, "\u{0}"] {
+            assert_eq!(page.enter(body.as_bytes(), None).unwrap_err().0, StatusCode::BAD_REQUEST, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_the_sessions_and_dies_when_it_is_idle() {
+        let clock = Arc::new(ManualClock::new(0));
+        let key = KEY.replace(' ', "-");
+        let (page, next) = (page(&clock, &key), page(&clock, &key));
+        let other = super::tests::page(&clock, &key.replace("test", "TEST"));
+        let token = token(&page);
+        assert!(page.lets_in(&token) && next.lets_in(&token), "the next PRIMARY of the session knows it");
+        assert!(!other.lets_in(&token), "another session's");
+        let mut forged = token.clone().into_bytes();
+        for at in 0..forged.len() {
+            let was = std::mem::replace(&mut forged[at], if token.as_bytes()[at] == b'0' { b'1' } else { b'0' });
+            assert!(!page.lets_in(str::from_utf8(&forged).unwrap()), "digit {at}");
+            forged[at] = was;
+        }
+        for bad in ["", &key, &token[1..], &format!("{token}0"), &token.replace('0', "é"), &token.replace('0', "+")] {
+            assert!(!page.lets_in(bad), "{bad}");
+        }
+        for _ in 0..3 {
+            clock.advance(IDLE_MS - 1);
+            assert!(page.lets_in(&token), "it was used meanwhile");
+        }
+        assert!(!next.lets_in(&token), "it has not heard of it for long");
+        clock.advance(IDLE_MS);
+        assert!(!page.lets_in(&token), "it was idle");
+    }
+
+    #[test]
+    fn of_many_pages_the_busy_ones_are_remembered() {
+        let clock = Arc::new(ManualClock::new(0));
+        let page = page(&clock, &KEY.replace(' ', "-"));
+        let busy = token(&page);
+        for _ in 0..MAX_PAGES + 5 {
+            assert!(page.lets_in(&busy));
+            clock.advance(1);
+            assert!(page.lets_in(&token(&page)));
+            clock.advance(1);
+        }
+        let state = page.state();
+        assert_eq!(state.used.len(), MAX_PAGES);
+        assert!(state.used.contains_key(&PageToken::read(&busy).unwrap().nonce));
+    }
+
+    #[test]
+    fn what_the_page_may_call_exists_and_tells_no_secret() {
+        let store: Arc<dyn Service> = Arc::new(nudge::Nudge::default());
+        let for_page = ForPage(Arc::clone(&store));
+        let params = RawValue::from_string("{}".into()).unwrap();
+        for method in ["nudge.get_hint", "nudge.export", "nudge.import", "nudge.shutdown", OPEN_PAGE, "nudge.none", ""]
+        {
+            assert_eq!(for_page.call(method, &params).unwrap_err().kind(), ErrorKind::UnknownMethod, "{method}");
+            assert!(for_page.method(method).is_none());
+        }
+        assert!(for_page.call("nudge.query", &params).is_ok());
+        // The others are the server's own.
+        assert!(for_page.methods().len() >= METHODS.len() - 2);
+    }
+
+    #[test]
+    fn what_cannot_be_a_context_is_refused() {
+        let clock = Arc::new(ManualClock::new(0));
+        let page = page(&clock, &KEY.replace(' ', "-"));
+        for bad in [json!({"cwd": "relative"}), json!(7), json!({"x": "x".repeat(MAX_HERE_BYTES)})] {
+            assert_eq!(open(&page, &bad).unwrap_err().kind(), ErrorKind::Invalid);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The files of the page. They hold no data, and nothing of them is made at run time.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+/// One file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct File {
+    /// The path at which it is served.
+    pub path: &'static str,
+    content_type: &'static str,
+    text: &'static str,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+const fn script(path: &'static str, text: &'static str) -> File {
+    File { path, content_type: SCRIPT, text }
+}
+
+static FILES: &[File] = &[
+    File { path: "/web", content_type: HTML, text: include_str!("page.html") },
+    File { path: "/web/app.css", content_type: "text/css; charset=utf-8", text: include_str!("app.css") },
+    File { path: "/web/icon.svg", content_type: "image/svg+xml", text: include_str!("icon.svg") },
+    script("/web/app.js", include_str!("app.js")),
+    script("/web/dom.js", include_str!("dom.js")),
+    script("/web/edit.js", include_str!("edit.js")),
+    script("/web/hints.js", include_str!("hints.js")),
+    script("/web/place.js", include_str!("place.js")),
+    script("/web/rpc.js", include_str!("rpc.js")),
+    script("/web/store.js", include_str!("store.js")),
+    script("/web/told.js", include_str!("told.js")),
+    script("/web/words.js", include_str!("words.js")),
+];
+
+/// No file of another origin, nothing inline, no frame around it, and no text that becomes markup or script.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+impl File {
+    /// Returns true for what a browser may be led to; the others are loaded by it alone.
+    pub fn is_page(&self) -> bool {
+        self.content_type == HTML
+    }
+}
+
+/// The file at a path.
+pub fn find(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+/// The response with a file.
+pub fn respond(file: &File) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(file.text.as_bytes())));
+    *response.status_mut() = StatusCode::OK;
+    let headers: [(HeaderName, &'static str); 8] = [
+        (header::CONTENT_TYPE, file.content_type),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        // They need no token, so the connection is closed, as after a refusal.
+        (header::CONNECTION, "close"),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,99 @@
+//! Who is at the other end of a connection over TCP.
+//!
+//! `nudge ui` hands the address with the code to a browser as an argument, which every user of the machine can read for
+//! a moment. So a code is taken from this user's processes alone, where the system tells whose they are: on Linux. On
+//! macOS the address is no argument (`cmd/ui/open.rs`), and on Windows arguments are not shown to other users.
+
+use std::net::SocketAddr;
+
+/// Returns true unless the connection is known to be another user's. It reads a file of the system's, which takes
+/// milliseconds where there are many connections.
+#[cfg(target_os = "linux")]
+pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
+    use nudge_core::foreign::{Links, read_text};
+    use std::path::Path;
+
+    /// More than the tables of a machine with a hundred thousand connections.
+    const MAX_TABLE_BYTES: u64 = 32 << 20;
+
+    let table = if theirs.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+    match read_text(Path::new(table), Links::Followed, MAX_TABLE_BYTES) {
+        // Root can do all that this user can; in virtual machines it forwards connections from outside.
+        Ok(table) => owner(&table, theirs, ours).is_some_and(|uid| uid == 0 || uid == own_uid()),
+        // Such a system does not tell.
+        Err(_) => true,
+    }
+}
+
+/// Returns true: the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn is_this_users(_: SocketAddr, _: SocketAddr) -> bool {
+    true
+}
+
+#[cfg(target_os = "linux")]
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The user to whom the other end of an open connection belongs. A closed one, which the table gives to root, is none.
+#[cfg(target_os = "linux")]
+fn owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
+    const ESTABLISHED: &str = "01";
+    let ends = (hex(theirs), hex(ours));
+    table.lines().skip(1).find_map(|line| {
+        // Number, local end, other end, state, queues, timer, retransmits, user.
+        let fields: Vec<_> = line.split_ascii_whitespace().take(8).collect();
+        let [_, local, other, ESTABLISHED, _, _, _, uid] = fields[..] else { return None };
+        (local == ends.0 && other == ends.1).then(|| uid.parse().ok())?
+    })
+}
+
+/// An end as the table writes it: the address as numbers of 32 bits in the machine's own order, then the port.
+#[cfg(target_os = "linux")]
+fn hex(end: SocketAddr) -> String {
+    let octets = match end.ip() {
+        std::net::IpAddr::V4(ip) => ip.octets().to_vec(),
+        std::net::IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = octets.as_chunks::<4>().0.iter().map(|word| format!("{:08X}", u32::from_ne_bytes(*word)));
+    format!("{}:{:04X}", words.collect::<String>(), end.port())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_of_our_own_is_ours() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (server, theirs) = listener.accept().unwrap();
+            let ours = server.local_addr().unwrap();
+            assert!(is_this_users(theirs, ours), "{address}");
+            assert!(!is_this_users(SocketAddr::new(theirs.ip(), 1), ours), "there is no such connection");
+            drop((client, server));
+            assert!(!is_this_users(theirs, ours), "one that is closed is nobody's");
+        }
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn the_table_names_the_user_of_the_other_end() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:223D 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 1 1\n   \
+            1: 0100007F:D431 0100007F:223D 01 00000000:00000000 00:00000000 00000000   104        0 2 1\n   \
+            2: 0100007F:D432 0100007F:223D 06 00000000:00000000 03:00000000 00000000     0        0 0 3\n   \
+            3: broken\n";
+        let end = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(owner(table, end(0xd431), end(0x223d)), Some(104));
+        assert_eq!(owner(table, end(0x223d), end(0xd431)), Some(1000));
+        assert_eq!(owner(table, end(0xd432), end(0x223d)), None, "it is closed");
+        assert_eq!(owner(table, end(0xd433), end(0x223d)), None);
+        let six = "[::1]:8765".parse().unwrap();
+        assert_eq!(hex(six), "00000000000000000000000001000000:223D");
+    }
+}

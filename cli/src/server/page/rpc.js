@@ -1,0 +1,122 @@
+// Calls of the running session.
+
+const TOKEN = 'nudge-token'
+const HERE = 'nudge-here'
+/** How long a change is tried again while one server takes over from another. */
+const PATIENCE_MS = 8_000
+
+/** The server refused a call; nothing was changed. */
+export class Refused extends Error {
+  constructor({message, data}) {
+    super(message)
+    this.reason = data?.reason ?? ''
+    this.data = data ?? {}
+  }
+}
+
+/** Nobody answers, for now. */
+export class Unreachable extends Error {}
+
+/** The page is not known here any more. */
+export class Over extends Error {}
+
+let token = sessionStorage.getItem(TOKEN)
+let lastId = 0
+
+export const isKnown = () => token !== null
+
+/** Where the person is: a context of the methods. */
+export function here() {
+  try {
+    return JSON.parse(sessionStorage.getItem(HERE)) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+export function setHere(context) {
+  sessionStorage.setItem(HERE, JSON.stringify(context))
+}
+
+async function post(path, body, headers = {}) {
+  let answer
+  try {
+    answer = await fetch(path, {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json', ...headers},
+      body: JSON.stringify(body),
+      credentials: 'omit',
+      redirect: 'error',
+      cache: 'no-store',
+    })
+    return [answer.status, answer.status === 202 ? {} : await answer.json()]
+  } catch {
+    throw new Unreachable('The server does not answer.')
+  }
+}
+
+/** Gives the code of the address for a token. */
+export async function enter(code) {
+  const [status, answer] = await post('/web/session', {code})
+  if (status !== 200) throw new Over(answer.error?.message ?? 'This address does not work; run `nudge ui` again.')
+  token = answer.token
+  sessionStorage.setItem(TOKEN, token)
+  setHere(answer.here)
+}
+
+async function callOnce(method, params, key) {
+  const headers = {Authorization: `Bearer ${token}`, ...(key ? {'Idempotency-Key': key} : {})}
+  const [status, answer] = await post('/web/rpc', {jsonrpc: '2.0', id: ++lastId, method, params}, headers)
+  if (status === 401) {
+    token = null
+    sessionStorage.removeItem(TOKEN)
+    throw new Over(answer.error.message)
+  }
+  if (answer.error) throw new Refused(answer.error)
+  return answer.result
+}
+
+/** Calls a method that changes nothing. */
+export const call = (method, params = {}) => callOnce(method, params, null)
+
+const pause = ms => new Promise(done => setTimeout(done, ms))
+
+/** Calls a method that changes something: once, however often it has to be sent. */
+export async function change(method, params) {
+  const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
+  const until = Date.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return await callOnce(method, params, key)
+    } catch (error) {
+      // A server that ends hands the session over; what it did not do, the next one does.
+      const again = error instanceof Unreachable || error.reason === 'E_UNAVAILABLE'
+      if (!again || Date.now() > until) throw error
+      await pause(200)
+    }
+  }
+}
+
+const untilSeen = () =>
+  document.hidden ? new Promise(seen => document.addEventListener('visibilitychange', seen, {once: true})) : null
+
+/**
+ * Follows what changes, for ever: `heard(changed)` after each answer, with whether anything stored has changed;
+ * `silent()` while nobody answers. Ends when the page is not known any more.
+ */
+export async function follow(heard, silent) {
+  let since
+  for (;;) {
+    await untilSeen()
+    try {
+      const first = since === undefined
+      const told = await call('nudge.changes', first ? {} : {since, wait_s: 5})
+      since = told.next
+      await heard(first || told.changes.length > 0 || told.missed !== 0)
+    } catch (error) {
+      if (error instanceof Over) throw error
+      silent(error)
+      await pause(500)
+    }
+  }
+}

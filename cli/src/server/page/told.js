@@ -1,0 +1,94 @@
+// What agents' sessions were told, and what was deleted.
+
+import {button, byId, code, el, fill, line, since, text, toast} from '/web/dom.js'
+import {outcome} from '/web/hints.js'
+import {change} from '/web/rpc.js'
+import {state} from '/web/store.js'
+import {MOMENTS, nameOf, plural, isSecret, valueLine} from '/web/words.js'
+
+let toldDrawn = ''
+let deletedDrawn = ''
+
+/** Draws what agents were told, if anything of it is another. `show` goes to a hint by its name. */
+export function drawTold(show, changed) {
+  const picture = JSON.stringify([state.sessions, state.hints.map(row => nameOf(row.hint))])
+  if (picture === toldDrawn) return
+  toldDrawn = picture
+  const sessions = state.sessions.map(session => sessionPart(session, show))
+  const none = el(
+    'p', {class: 'empty'}, el('strong', {}, 'This server told no agent anything yet.'), ' Agents ask at the start of a session, with a prompt and after a failure. ',
+    code('nudge init'), ' connects those of this machine, ', code('nudge doctor'), ' tries out whether it works.',
+  )
+  fill(byId('view-told'), sessions.length ? sessions : none)
+  changed?.()
+}
+
+function sessionPart(session, show) {
+  const {client_session: name, told, cwd, branch, last_active: active} = session
+  const counts = [
+    `told ${plural(session.suggestions, 'hint')}`,
+    session.followed && `${session.followed} run and worked`,
+    session.failed && `${session.failed} run and failed`,
+  ].filter(Boolean)
+  return el(
+    'section',
+    {class: 'session'},
+    el('h2', {}, 'Session ', text(name.length > 60 ? `${name.slice(0, 60)}…` : name)),
+    el('p', {class: 'facts'}, cwd && ['in ', text(cwd), branch ? [' on ', text(branch)] : null, ' · '], 'active ', since(active), ` · ${counts.join(', ')}`),
+    told.length
+      ? el('ol', {class: 'told'}, told.map(one => lineItem(one, show)))
+      : el('p', {class: 'empty'}, session.suggestions ? 'Its lines are too old to be remembered.' : 'Nothing fitted what it asked.'),
+  )
+}
+
+function lineItem(one, show) {
+  const id = show(one.name)
+  // The line begins with the name.
+  const rest = one.line.startsWith(`${one.name}: `) ? one.line.slice(one.name.length + 2) : one.line
+  return el(
+    'li',
+    {},
+    el('p', {class: 'when'}, since(one.at), ` ${MOMENTS[one.event] ?? one.event}`, one.change ? ', a correction' : null),
+    el('p', {class: 'line'}, id ? button(text(one.name), id, {class: 'link', 'data-focus': `${one.at}${one.name}`}) : text(one.name), ' ', text(rest)),
+    el('p', {class: 'came'}, outcome(one) ?? el('span', {class: 'faint'}, 'not run since')),
+  )
+}
+
+/** Draws what was deleted or replaced, if anything of it is another. */
+export function drawDeleted(refresh) {
+  const picture = JSON.stringify(state.deletions)
+  if (picture === deletedDrawn) return
+  deletedDrawn = picture
+  const rows = state.deletions.map(deletion => deletionPart(deletion, refresh))
+  const none = el('p', {class: 'empty'}, el('strong', {}, 'Nothing was deleted or replaced in this session.'), ' What is can be brought back here.')
+  fill(byId('view-deleted'), rows.length ? el('ul', {class: 'deleted'}, rows) : none)
+}
+
+function deletionPart(deletion, refresh) {
+  const {id, what, at, by, count, hints} = deletion
+  const rows = hints.map(hint =>
+    el('li', {}, el('b', {}, text(nameOf(hint))), ' ', isSecret(hint) ? el('i', {}, 'secret') : line(valueLine(hint.value), 120)),
+  )
+  const restore = async () => {
+    await bringBack(id)
+    await refresh()
+  }
+  return el(
+    'li',
+    {},
+    el('p', {}, what === 'replaced' ? 'An older value, replaced ' : `${plural(count, 'hint')} deleted `, since(at), by ? [' by ', text(by)] : null),
+    el('ul', {class: 'plain'}, rows, count > hints.length ? el('li', {}, `and ${count - hints.length} more`) : null),
+    button('Bring back', restore, {'data-focus': `undo-${id}`}),
+  )
+}
+
+/** Brings back what was deleted or replaced, and says so. */
+export async function bringBack(id) {
+  try {
+    const done = await change('nudge.undo', {id})
+    const skipped = done.skipped ? `; ${done.skipped} not, stored anew or expired since` : ''
+    toast(`Brought back ${plural(done.restored, 'hint')}${skipped}.`)
+  } catch (error) {
+    toast(error.message)
+  }
+}

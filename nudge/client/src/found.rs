@@ -1,0 +1,166 @@
+//! What a lookup finds, in this process or in the running session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use nudge::{HintValue, Match, MatchExplain, Parts, Result, Sensitivity};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::store::{raw, unknown_form};
+
+/// A hint that fits, from a [`Store`](crate::Store) of either kind; reasons and parts are rendered when asked for.
+#[derive(Debug, Clone)]
+pub struct Found(FoundIn);
+
+#[derive(Clone)]
+enum FoundIn {
+    Own(Match),
+    Session(Arc<HintTold>),
+}
+
+/// An answer of `nudge.get_hint`.
+struct HintTold {
+    /// The hint's JSON as the server sent it.
+    hint: Box<RawValue>,
+    fields: Fields,
+    explain: MatchExplain,
+}
+
+/// The fields of a hint that [`Found`] has accessors for.
+#[derive(Deserialize)]
+struct Fields {
+    component: String,
+    key: String,
+    value: HintValue,
+    #[serde(default)]
+    variant: String,
+    version: u64,
+    #[serde(default)]
+    meta: Meta,
+}
+
+/// The fields of a hint's `meta` that [`Found`] has accessors for.
+#[derive(Default, Deserialize)]
+struct Meta {
+    #[serde(default)]
+    sensitivity: Option<Sensitivity>,
+}
+
+impl Found {
+    /// Parses the answer of `nudge.get_hint`.
+    pub(crate) fn parse(result: &RawValue) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Wire {
+            hint: Box<RawValue>,
+            match_explain: MatchExplain,
+        }
+        let read = || {
+            let Wire { hint, match_explain: explain } = serde_json::from_str(result.get())?;
+            let fields = serde_json::from_str(hint.get())?;
+            Ok::<_, serde_json::Error>(Self(FoundIn::Session(Arc::new(HintTold { hint, fields, explain }))))
+        };
+        read().map_err(unknown_form)
+    }
+
+    /// Returns the component.
+    pub fn component(&self) -> &str {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().component(),
+            FoundIn::Session(told) => &told.fields.component,
+        }
+    }
+
+    /// Returns the key.
+    pub fn key(&self) -> &str {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().key(),
+            FoundIn::Session(told) => &told.fields.key,
+        }
+    }
+
+    /// Returns the value's text, see [`HintValue::text`].
+    pub fn text(&self) -> &str {
+        self.value().text()
+    }
+
+    /// Returns the value, even when it is secret.
+    pub fn value(&self) -> &HintValue {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().value(),
+            FoundIn::Session(told) => &told.fields.value,
+        }
+    }
+
+    /// Returns the digest of the scope, `""` when it applies everywhere.
+    pub fn variant(&self) -> &str {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().variant(),
+            FoundIn::Session(told) => &told.fields.variant,
+        }
+    }
+
+    /// Returns the hint's version: how often it was set.
+    pub fn version(&self) -> u64 {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().version(),
+            FoundIn::Session(told) => told.fields.version,
+        }
+    }
+
+    /// Returns true when the value is secret and must not be shown.
+    pub fn is_secret(&self) -> bool {
+        match &self.0 {
+            FoundIn::Own(found) => found.hint().is_secret(),
+            FoundIn::Session(told) => told.fields.meta.sensitivity == Some(Sensitivity::Secret),
+        }
+    }
+
+    /// Returns the score, from 0 to 1; a session sends four decimals.
+    pub fn score(&self) -> f64 {
+        match &self.0 {
+            FoundIn::Own(found) => found.score(),
+            FoundIn::Session(told) => told.explain.score,
+        }
+    }
+
+    /// Returns the addends of the score.
+    pub fn parts(&self) -> Parts {
+        match &self.0 {
+            FoundIn::Own(found) => found.parts(),
+            FoundIn::Session(told) => told.explain.parts.clone(),
+        }
+    }
+
+    /// Returns the reasons for the match and for its score.
+    pub fn reasons(&self) -> Vec<String> {
+        match &self.0 {
+            FoundIn::Own(found) => found.reasons(),
+            FoundIn::Session(told) => told.explain.reasons.clone(),
+        }
+    }
+
+    /// Returns the hint as `nudge.get_hint` writes it.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn hint(&self) -> Result<Box<RawValue>> {
+        match &self.0 {
+            FoundIn::Own(found) => raw(&**found.hint()),
+            FoundIn::Session(told) => Ok(told.hint.clone()),
+        }
+    }
+}
+
+impl From<Match> for Found {
+    fn from(found: Match) -> Self {
+        Self(FoundIn::Own(found))
+    }
+}
+
+/// Prints no value, as it may be a secret.
+impl fmt::Debug for FoundIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}

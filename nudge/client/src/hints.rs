@@ -1,0 +1,118 @@
+//! Every hint of a store, wherever its scope fits.
+
+use nudge::{ErrorKind, Result, Service as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::store::{Store, raw, unknown_form};
+
+/// Most rows, and most keys, of one `nudge.query`.
+const MAX_ROWS: usize = 1000;
+const MAX_KEYS: usize = 256;
+
+#[derive(Deserialize)]
+struct Components {
+    components: Vec<Component>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    name: String,
+    hint_count: usize,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    hints: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    hint: Box<RawValue>,
+}
+
+/// The order in which hints are listed.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    key: String,
+    #[serde(default)]
+    variant: String,
+}
+
+/// As much of an export as says how many variants each key has.
+#[derive(Deserialize)]
+struct Exported {
+    payload: Payload,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    components: Map<String, Value>,
+}
+
+impl Store {
+    /// Returns every hint as `nudge.query` shows it, by component, key and variant; the values of secrets are redacted.
+    ///
+    /// Each component is asked for by itself, so in a session that others change meanwhile it is no snapshot. Of a key
+    /// with more than 1,000 variants these are the first 1,000.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps.
+    pub fn hints(&self) -> Result<Vec<Box<RawValue>>> {
+        let listed: Components = self.read("nudge.list_components", &json!({}))?;
+        let mut out = Vec::new();
+        for Component { name, hint_count } in listed.components {
+            let mut rows = if hint_count <= MAX_ROWS {
+                self.rows(&name, &[])?
+            } else {
+                let mut rows = Vec::new();
+                for keys in self.some_keys(&name)? {
+                    rows.extend(self.rows(&name, &keys)?);
+                }
+                rows
+            };
+            rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            out.extend(rows.into_iter().map(|(_, hint)| hint));
+        }
+        Ok(out)
+    }
+
+    /// The hints of a component, or of some of its keys.
+    fn rows(&self, component: &str, keys: &[String]) -> Result<Vec<(Place, Box<RawValue>)>> {
+        let params = json!({"component": component, "keys": keys, "include_ineligible": true, "limit": MAX_ROWS});
+        let found: Rows = self.read("nudge.query", &params)?;
+        let place = |hint: &RawValue| serde_json::from_str(hint.get()).map_err(unknown_form);
+        found.hints.into_iter().map(|row| Ok((place(&row.hint)?, row.hint))).collect()
+    }
+
+    /// The keys of a component, so many at a time as one query has rows for.
+    fn some_keys(&self, component: &str) -> Result<Vec<Vec<String>>> {
+        let params = json!({"component": component, "include_secrets": true});
+        let exported: Exported = match self.read("nudge.export", &params) {
+            // It went meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            exported => exported?,
+        };
+        let hints = exported.payload.components.get(component).unwrap_or(&Value::Null);
+        let (mut out, mut some, mut count) = (Vec::new(), Vec::new(), 0);
+        for key in hints["hints"].as_object().into_iter().flat_map(Map::keys) {
+            let variants = 1 + hints["variants"][key].as_array().map_or(0, Vec::len);
+            if count + variants > MAX_ROWS || some.len() == MAX_KEYS {
+                out.push(std::mem::take(&mut some));
+                count = 0;
+            }
+            count += variants;
+            some.push(key.clone());
+        }
+        out.push(some);
+        // Without keys a query asks for all of them.
+        out.retain(|keys| !keys.is_empty());
+        Ok(out)
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T> {
+        let answer = self.call(method, &raw(params)?)?;
+        serde_json::from_str(answer.get()).map_err(unknown_form)
+    }
+}

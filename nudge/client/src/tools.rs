@@ -1,0 +1,184 @@
+//! The tools of MCP for programs that talk to a model themselves: their definitions in the forms of Anthropic and
+//! `OpenAI`, and who answers when the model uses one.
+
+use std::collections::HashMap;
+
+use nudge::{
+    Caller, Context, ContextUse, Error, ErrorKind, METHODS, MethodInfo, MethodInfos, Result, Service as _, near,
+};
+use nudge_core::wire;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::store::{Store, raw, unknown_form};
+
+/// The tools that a store offers, as they were when they were asked for.
+///
+/// ```
+/// use nudge_client::{Store, Tools};
+/// use serde_json::json;
+///
+/// let store = Store::new(nudge::Config::default());
+/// let tools = Tools::of(&store)?;
+/// let here = nudge::Context::default();
+/// let asked = json!({"component": "api", "key": "build", "value": "make api"}).to_string();
+/// assert!(!tools.call(&store, &here, "nudge_set_hint", &asked).is_error);
+/// let input = json!({"component": "api", "key": "x"});
+/// let used = json!({"type": "tool_use", "id": "t1", "name": "nudge_get_hint", "input": input}).to_string();
+/// let answer = tools.answer(&store, &here, &used).unwrap();
+/// assert_eq!((&answer["tool_use_id"], &answer["is_error"]), (&json!("t1"), &json!(true)));
+/// # Ok::<(), nudge::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Tools {
+    rows: Vec<MethodInfo>,
+    /// Where a row stands, by the name of its tool.
+    by_name: HashMap<String, usize>,
+}
+
+/// The answer of a tool, for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolAnswer {
+    /// The result as JSON, or the error with what to do.
+    pub text: String,
+    /// Whether the call was refused.
+    pub is_error: bool,
+}
+
+impl Tools {
+    /// Asks which tools there are: those that a client of MCP is offered, of the hints alone in this process, in a session
+    /// also those of its other sources that are in use.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`.
+    pub fn of(store: &Store) -> Result<Self> {
+        let rows = match store.call(METHODS, &raw(&json!({}))?) {
+            Ok(told) => serde_json::from_str::<MethodInfos>(told.get()).map_err(unknown_form)?.methods,
+            // A store of this process, or a server from before there were other sources.
+            Err(error) if error.kind() == ErrorKind::UnknownMethod => {
+                nudge::methods().into_iter().map(|row| MethodInfo::new(row, None, true, true)).collect()
+            }
+            Err(error) => return Err(error),
+        };
+        let rows: Vec<_> = rows.into_iter().filter(|row| row.tool).collect();
+        let by_name = rows.iter().enumerate().map(|(at, row)| (row.tool_name(), at)).collect();
+        Ok(Self { rows, by_name })
+    }
+
+    /// The names of the tools, in the order in which they are listed.
+    pub fn names(&self) -> Vec<String> {
+        self.rows.iter().map(MethodInfo::tool_name).collect()
+    }
+
+    /// The definitions as the `tools` of Anthropic's messages.
+    pub fn anthropic(&self) -> Value {
+        let tool = |row: &MethodInfo| json!({"name": row.tool_name(), "description": row.description, "input_schema": row.params});
+        self.rows.iter().map(tool).collect()
+    }
+
+    /// The definitions as the `tools` of `OpenAI`'s chat completions.
+    pub fn openai(&self) -> Value {
+        let tool = |row: &MethodInfo| json!({"type": "function", "function": {"name": row.tool_name(), "description": row.description, "parameters": row.params}});
+        self.rows.iter().map(tool).collect()
+    }
+
+    /// The definitions as the `tools` of `OpenAI`'s responses.
+    pub fn responses(&self) -> Value {
+        // Strict, which is the default there, wants every field of a schema required.
+        let tool = |row: &MethodInfo| json!({"type": "function", "name": row.tool_name(), "description": row.description, "parameters": row.params, "strict": false});
+        self.rows.iter().map(tool).collect()
+    }
+
+    /// Calls a tool by its name, on behalf of a model that stands in `context`: what the model says of its context goes
+    /// before that, and null means unknown. `arguments` are a JSON object as text; empty is none. What is refused is an
+    /// answer too, which says what to do.
+    pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
+        match self.answered(store, context, name, arguments) {
+            Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
+            Err(error) => ToolAnswer { text: error.to_json().to_string(), is_error: true },
+        }
+    }
+
+    fn answered(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> Result<Box<RawValue>> {
+        let Some(row) = self.by_name.get(name).map(|at| &self.rows[*at]) else {
+            let known = self.names();
+            return Err(near::unknown("tool", name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
+        };
+        let arguments = match arguments.trim() {
+            "" | "null" => "{}",
+            given => given,
+        };
+        let params = RawValue::from_string(arguments.to_owned()).ok().filter(|params| params.get().starts_with('{'));
+        let params = params.ok_or_else(|| {
+            Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
+        })?;
+        let by = Caller::default().by_agent();
+        match row.context {
+            ContextUse::None => store.call_by(by, &row.name, &params),
+            usage => store.call_from(by, context, &row.name, |told| filled(&params, usage, told)),
+        }
+    }
+
+    /// Answers what a model said, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of `OpenAI`'s chat
+    /// completions, or a `function_call` of its responses. The answer goes into the next request as it is: as content
+    /// of a user message, as a message, as an item of the input. `None` for anything else, other people's tools included.
+    pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
+        let said = wire::members(said).ok()?;
+        let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {
+            let (_, value) = members.iter().find(|(known, _)| known == name)?;
+            serde_json::from_str(value.get()).ok()
+        };
+        let call = |name: Option<String>, arguments: &str| {
+            let name = name.filter(|name| self.by_name.contains_key(name))?;
+            Some(self.call(store, context, &name, arguments))
+        };
+        match &*text(&said, "type")? {
+            "tool_use" => {
+                let id = text(&said, "id")?;
+                let input = said.iter().find(|(name, _)| name == "input").map_or("", |(_, input)| input.get());
+                let ToolAnswer { text, is_error } = call(text(&said, "name"), input)?;
+                Some(json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error}))
+            }
+            "function" => {
+                let id = text(&said, "id")?;
+                let function = wire::members(said.iter().find(|(name, _)| name == "function")?.1.get()).ok()?;
+                let ToolAnswer { text, .. } = call(text(&function, "name"), &text(&function, "arguments")?)?;
+                Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
+            }
+            "function_call" => {
+                let id = text(&said, "call_id")?;
+                let ToolAnswer { text, .. } = call(text(&said, "name"), &text(&said, "arguments")?)?;
+                Some(json!({"type": "function_call_output", "call_id": id, "output": text}))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The params with what is told of a context for the fields that the model leaves out. As text, so that the order of keys
+/// and the digits of numbers stay; what is no context is left for the method to refuse.
+fn filled(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
+    let Ok(mut all) = wire::members(params.get()) else { return Ok(params.to_owned()) };
+    let given = all.iter().position(|(name, _)| name == "context");
+    let said: Map<String, Value> = match given.map(|at| all[at].1.get()) {
+        None | Some("null") => Map::new(),
+        Some(text) => match serde_json::from_str::<Map<_, _>>(text) {
+            // A name that stands there twice would be lost.
+            Ok(said) if wire::members(text).is_ok_and(|members| members.len() == said.len()) => said,
+            _ => return Ok(params.to_owned()),
+        },
+    };
+    if usage == ContextUse::InferredIfGiven && said.is_empty() {
+        return Ok(params.to_owned());
+    }
+    let mut context = told;
+    context.extend(said);
+    let context = raw(&context)?;
+    match given {
+        Some(at) => all[at].1 = &context,
+        None => all.push(("context".into(), &context)),
+    }
+    let written: Vec<_> = all.iter().map(|(name, value)| format!("{}:{}", json!(name), value.get())).collect();
+    RawValue::from_string(format!("{{{}}}", written.join(",")))
+        .map_err(|_| Error::invalid("The arguments cannot be written as JSON."))
+}

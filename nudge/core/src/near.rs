@@ -1,0 +1,152 @@
+//! Did you mean: which of some names is nearest to one that there is not.
+
+use crate::error::Error;
+use crate::safety::secrets::SecretGuard;
+use crate::wire::shorten;
+
+/// Most names that are looked at, so that no store makes it take long.
+const MAX_NAMES: usize = 2000;
+/// Longest name that is compared, in bytes; nobody mistypes a longer one.
+const MAX_NAME_BYTES: usize = 64;
+/// Letters from which a name may be a part of the one that is meant (`proxy` of `http-proxy`).
+const MIN_PART_CHARS: usize = 3;
+
+/// Returns the name that is nearest to `word`: the same but for case and signs, with few wrong or swapped letters, or
+/// one that has it as a part. The word itself does not count. Of equally near names the first by bytes is returned. The
+/// first 2,000 names are looked at.
+///
+/// ```
+/// use nudge_core::near::nearest;
+///
+/// assert_eq!(nearest("http-porxy", ["api", "http-proxy"]), Some("http-proxy"));
+/// assert_eq!(nearest("proxy", ["api", "http-proxy"]), Some("http-proxy"));
+/// assert_eq!(nearest("web", ["api", "http-proxy"]), None);
+/// ```
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.is_empty() || word.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let folded = fold(word);
+    let ranked = names.into_iter().take(MAX_NAMES).filter(|name| *name != word && name.len() <= MAX_NAME_BYTES);
+    let ranked = ranked.filter_map(|name| Some((distance(&folded, &fold(name))?, name)));
+    ranked.min().map(|(_, name)| name)
+}
+
+/// The refusal of a name that is none of those `known`. `what` is the kind of name, such as `context field`.
+///
+/// A name that looks like a credential is not repeated.
+///
+/// ```
+/// let known = ["cwd", "branch", "files_open"];
+/// let message = |name| nudge_core::near::unknown("context field", name, &known).message().to_owned();
+/// assert_eq!(message("barnch"), "There is no context field `barnch`; did you mean `branch`?");
+/// assert_eq!(message("filesOpen"), "There is no context field `filesOpen`; did you mean `files_open`?");
+/// assert_eq!(message("colour"), "There is no context field `colour`; there are `cwd`, `branch` and `files_open`.");
+/// ```
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    let advice = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("{}.", list(known)),
+    };
+    let told = format!("There is no {what} `{}`; {advice}", shorten(name));
+    match SecretGuard::new().check(None, &told) {
+        None => Error::invalid(told),
+        Some(_) => Error::invalid(format!("There is no such {what}; {advice}")),
+    }
+}
+
+/// A name without case, its words parted by one sign.
+fn fold(name: &str) -> String {
+    name.to_lowercase().replace(['_', '.', ' '], "-")
+}
+
+/// How far a name is from the one that was given; `None` when that is too far.
+fn distance(word: &str, name: &str) -> Option<usize> {
+    let (chars, others) = (word.chars().count(), name.chars().count());
+    // A third of the letters may be wrong, and at most three.
+    let most = (chars.min(others) / 3).clamp(usize::from(chars > 1), 3);
+    let wrong = (chars.abs_diff(others) <= most).then(|| strsim::osa_distance(word, name));
+    let is_part = chars.min(others) >= MIN_PART_CHARS && (name.contains(word) || word.contains(name));
+    // Whoever leaves out a part means a short name sooner than a long one.
+    wrong.filter(|wrong| *wrong <= most).or_else(|| is_part.then(|| most + chars.abs_diff(others)))
+}
+
+/// The names there are, in words.
+fn list(known: &[&str]) -> String {
+    let quoted: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => "there are none".into(),
+        Some((only, [])) => format!("the only one is {only}"),
+        Some((last, others)) => format!("there are {} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant() {
+        let names = ["api", "auth", "http-proxy", "HTTP_Cache", "k2", "k10", "set_hint", "get_hint", "日本語"];
+        for (word, meant) in [
+            ("http-prox", Some("http-proxy")),
+            ("htpt-proxy", Some("http-proxy")),
+            ("http_proxy", Some("http-proxy")),
+            ("Http-Proxy", Some("http-proxy")),
+            ("http.cache", Some("HTTP_Cache")),
+            ("proxy", Some("http-proxy")),
+            ("my-http-proxy", Some("http-proxy")),
+            ("ap", Some("api")),
+            ("apii", Some("api")),
+            ("aut", Some("auth")),
+            ("get", Some("get_hint")),
+            ("get-hnt", Some("get_hint")),
+            ("k1", Some("k10")),
+            ("日本", Some("日本語")),
+            ("web", None),
+            ("billing", None),
+            ("a", None),
+            ("", None),
+            ("api", None),
+        ] {
+            assert_eq!(nearest(word, names), meant, "{word}");
+        }
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        assert_eq!(nearest(&long, [&long[1..]]), None);
+        assert_eq!(nearest("bb", ["ab", "cb"]), Some("ab"));
+    }
+
+    #[test]
+    fn what_was_probably_meant_is_named() {
+        const KNOWN: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
+        for (given, meant) in [
+            ("barnch", Some("branch")),
+            ("Branch", Some("branch")),
+            ("brnch", Some("branch")),
+            ("filesOpen", Some("files_open")),
+            ("files-open", Some("files_open")),
+            ("cdw", Some("cwd")),
+            ("repos", Some("repo")),
+            ("path", None),
+            ("x", None),
+            ("", None),
+            ("directory", None),
+        ] {
+            assert_eq!(nearest(given, KNOWN), meant, "{given}");
+        }
+        assert_eq!(
+            unknown("option", "limit", &["all"]).message(),
+            "There is no option `limit`; the only one is `all`."
+        );
+        assert_eq!(unknown("option", "x", &[]).message(), "There is no option `x`; there are none.");
+    }
+
+    #[test]
+    fn a_name_that_may_be_a_secret_is_not_repeated() {
+        let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+        let refused = unknown("context field", &key, &["cwd"]);
+        assert_eq!(refused.message(), "There is no such context field; the only one is `cwd`.");
+        assert!(unknown("context field", "a\nb", &["cwd"]).message().starts_with("There is no context field `ab`;"));
+        assert!(unknown("context field", &"x".repeat(1 << 20), &["cwd"]).message().len() < 500);
+    }
+}

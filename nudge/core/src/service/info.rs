@@ -1,0 +1,80 @@
+//! The rows of a table as they travel: what `nudge.methods` answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{ContextUse, Method};
+
+/// The name of the method that lists the others.
+pub const METHODS: &str = "nudge.methods";
+
+/// A method as `nudge.methods` tells it.
+// As of a [`Method`].
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// The JSON-RPC name.
+    pub name: String,
+    /// A few words for people.
+    pub title: String,
+    /// What it does and when to call it, for agents.
+    pub description: String,
+    /// The source that answers it; absent where that is the server itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Offered as a tool: it is one, and its source is in use.
+    pub tool: bool,
+    /// Wanted so often that hosts should load it at once.
+    pub frequent: bool,
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May remove or overwrite what is stored.
+    pub destructive: bool,
+    /// The same call twice leaves what once leaves.
+    pub idempotent: bool,
+    /// How its context is filled in.
+    pub context: ContextUse,
+    /// JSON Schema of its params; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+}
+
+impl MethodInfo {
+    /// A row of `source`, which is in use or not, with its schema or without.
+    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, has_schema: bool) -> Self {
+        Self {
+            name: row.name.into(),
+            title: row.title.into(),
+            description: row.description.into(),
+            source: source.map(Into::into),
+            tool: row.tool && is_in_use,
+            frequent: row.frequent,
+            read_only: row.read_only,
+            destructive: row.destructive,
+            idempotent: row.idempotent,
+            context: row.context,
+            params: match has_schema.then(|| (row.params)()) {
+                Some(Value::Object(schema)) => schema,
+                _ => Map::new(),
+            },
+        }
+    }
+
+    /// The name as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+    pub fn tool_name(&self) -> String {
+        self.name.replace('.', "_")
+    }
+}
+
+/// Result of `nudge.methods`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct MethodInfos {
+    /// Every method once.
+    pub methods: Vec<MethodInfo>,
+    /// The description of each source in use, for agents.
+    #[serde(default)]
+    pub guides: Vec<String>,
+    /// Whether hints are kept for next time; absent from older servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<bool>,
+}

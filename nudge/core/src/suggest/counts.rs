@@ -1,0 +1,108 @@
+//! What suggestions came to, in numbers.
+
+use std::collections::VecDeque;
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::{Millis, rfc3339};
+
+const HOUR_MS: Millis = 3_600_000;
+/// Hours that are remembered, of those in which there was something to count.
+const MAX_HOURS: usize = 48;
+
+/// The outcome of suggestions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// The number of suggestions made.
+    pub suggestions: u64,
+    /// Bytes of the suggestions.
+    pub bytes: u64,
+    /// Commands that worked and had been suggested to the client session that ran them.
+    pub followed: u64,
+    /// Commands that failed and had been suggested to it.
+    pub failed: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: Self) {
+        self.suggestions += other.suggestions;
+        self.bytes += other.bytes;
+        self.followed += other.followed;
+        self.failed += other.failed;
+    }
+}
+
+/// One client session in a `nudge.stats`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionStats {
+    /// The name that it gives itself.
+    pub client_session: String,
+    /// The outcome of the suggestions to it.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// When it last asked for suggestions, or reported an outcome.
+    pub last_active: String,
+}
+
+/// One hour in a `nudge.stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HourStats {
+    /// When it began.
+    #[serde(serialize_with = "in_text")]
+    pub since: Millis,
+    /// What was told in it, and the outcomes that came in it.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+// Serde calls it so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn in_text<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339::text(*time))
+}
+
+/// The last hours in which there was something to count, oldest first.
+#[derive(Default)]
+pub(super) struct Hours(VecDeque<HourStats>);
+
+impl Hours {
+    pub fn add(&mut self, counts: Counts, now: Millis) {
+        if counts == Counts::default() {
+            return;
+        }
+        let since = now - now.rem_euclid(HOUR_MS);
+        match self.0.back_mut() {
+            // A clock that was set back counts in the hour that was there.
+            Some(last) if last.since >= since => last.counts.add(counts),
+            _ => {
+                if self.0.len() == MAX_HOURS {
+                    self.0.pop_front();
+                }
+                self.0.push_back(HourStats { since, counts });
+            }
+        }
+    }
+
+    pub fn all(&self) -> Vec<HourStats> {
+        self.0.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_with_something_in_them_are_remembered() {
+        let (mut hours, one) = (Hours::default(), Counts { suggestions: 1, ..Counts::default() });
+        hours.add(Counts::default(), 0);
+        assert_eq!(hours.all(), []);
+        for now in [5 * HOUR_MS, 6 * HOUR_MS - 1, 6 * HOUR_MS, 9 * HOUR_MS + 7, 8 * HOUR_MS] {
+            hours.add(one, now);
+        }
+        let told: Vec<_> = hours.all().iter().map(|hour| (hour.since / HOUR_MS, hour.counts.suggestions)).collect();
+        assert_eq!(told, [(5, 2), (6, 1), (9, 2)]);
+        (0..100).for_each(|hour| hours.add(one, (10 + hour) * HOUR_MS));
+        assert_eq!((hours.all().len(), hours.all()[0].since), (MAX_HOURS, 62 * HOUR_MS));
+    }
+}

@@ -1,0 +1,271 @@
+//! What client sessions were told lately, line by line, and what came of each: for people who look at it later.
+//!
+//! The numbers of [`SessionStats`] stay for as long as the session is remembered; the lines are one log of all sessions,
+//! so that they take so much memory and no more.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{SessionStats, SuggestEvent};
+use crate::clock::{Millis, rfc3339};
+use crate::context::Context;
+use crate::text::clipped;
+use crate::wire;
+
+/// Lines remembered of all client sessions together; the oldest goes first.
+const MAX_LINES: usize = 500;
+/// Length to which a line is cut.
+const MAX_LINE_CHARS: usize = 400;
+/// Longest folder, repository or branch that is remembered of a session.
+const MAX_PLACE_BYTES: usize = 512;
+/// Client sessions in an answer, when the caller does not say.
+const DEFAULT_SESSIONS: usize = 20;
+
+/// Params of `nudge.client_sessions`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientSessions {
+    /// This one only.
+    #[serde(deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+    /// Most client sessions; 20 when absent.
+    #[serde(deserialize_with = "wire::given")]
+    pub limit: Option<usize>,
+}
+
+impl ClientSessionTold {
+    /// Hides the lines whose offers' ids are `secret` now in their sources.
+    pub(super) fn new(
+        (stats, place, lines): (SessionStats, Place, Vec<(Box<str>, ToldLine)>),
+        secret: impl Fn(&str, &str) -> bool,
+    ) -> Self {
+        let open = |(id, line): (Box<str>, ToldLine)| {
+            if secret(line.source, &id) { ToldLine { line: "[secret]".into(), ..line } } else { line }
+        };
+        Self { stats, place, told: lines.into_iter().map(open).collect() }
+    }
+}
+
+impl ClientSessions {
+    /// The most client sessions in the answer.
+    pub(super) fn limit(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_SESSIONS)
+    }
+}
+
+/// One client session, with what it was told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClientSessionTold {
+    /// Its name, and the outcome of all that it was told.
+    #[serde(flatten)]
+    pub stats: SessionStats,
+    /// Where it was when it asked last.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The lines that are remembered, newest first.
+    pub told: Vec<ToldLine>,
+}
+
+/// Where a client session was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<Box<str>>,
+    /// The repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<Box<str>>,
+    /// The branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Box<str>>,
+}
+
+impl Place {
+    /// The place of a context, but for what is very long.
+    pub(super) fn of(context: &Context) -> Self {
+        let short = |text: &str| (text.len() <= MAX_PLACE_BYTES).then(|| text.into());
+        Self {
+            cwd: context.cwd().and_then(short),
+            repo: context.repo().as_deref().and_then(short),
+            branch: context.branch().and_then(short),
+        }
+    }
+}
+
+/// One line that a client session was told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToldLine {
+    /// When, RFC 3339.
+    pub at: String,
+    /// At which moment.
+    pub event: SuggestEvent,
+    /// The source that it is from.
+    pub source: &'static str,
+    /// What it is called in a list of names.
+    pub name: Box<str>,
+    /// The line that the model read, cut to 400 characters; `[secret]` where its value has become a secret since.
+    pub line: Box<str>,
+    /// True for a line that says what does not hold any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub change: bool,
+    /// How the command that it names ended when the session ran it afterwards; absent when it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<LineOutcome>,
+}
+
+/// What came of a line: the last time that its command was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LineOutcome {
+    /// Whether the command worked.
+    pub ok: bool,
+    /// When it ended, RFC 3339.
+    pub at: String,
+}
+
+/// What is to be logged of an answer.
+pub(super) struct LoggedAnswer<'a> {
+    pub session: &'a str,
+    pub event: SuggestEvent,
+    /// Set while the caller has yet to confirm that it showed the answer.
+    pub ticket: Option<&'a str>,
+    pub now: Millis,
+}
+
+/// The log of lines, oldest first.
+#[derive(Default)]
+pub(super) struct Log(VecDeque<Entry>);
+
+struct Entry {
+    session: Box<str>,
+    ticket: Option<Box<str>>,
+    at: Millis,
+    event: SuggestEvent,
+    source: &'static str,
+    id: Box<str>,
+    name: Box<str>,
+    line: Box<str>,
+    change: bool,
+    outcome: Option<(bool, Millis)>,
+}
+
+impl Log {
+    /// Adds a line of an answer.
+    pub fn add(
+        &mut self,
+        of: &LoggedAnswer<'_>,
+        source: &'static str,
+        id: &str,
+        (name, line): (&str, &str),
+        change: bool,
+    ) {
+        if self.0.len() == MAX_LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(Entry {
+            session: of.session.into(),
+            ticket: of.ticket.map(Into::into),
+            at: of.now,
+            event: of.event,
+            source,
+            id: id.into(),
+            name: name.into(),
+            line: clipped(line, MAX_LINE_CHARS).into(),
+            change,
+            outcome: None,
+        });
+    }
+
+    /// Notes that an answer was shown.
+    pub fn confirmed(&mut self, session: &str, ticket: &str, now: Millis) {
+        let lent = |entry: &&mut Entry| *entry.session == *session && entry.ticket.as_deref() == Some(ticket);
+        for entry in self.0.iter_mut().filter(lent) {
+            (entry.ticket, entry.at) = (None, now);
+        }
+    }
+
+    /// Notes how a command ended that the offers with these ids name: of each, beside the line that was told last.
+    pub fn ended(&mut self, session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
+        for id in ids {
+            let told = |entry: &&mut Entry| {
+                entry.ticket.is_none() && *entry.session == *session && entry.source == source && entry.id == *id
+            };
+            if let Some(entry) = self.0.iter_mut().rev().find(told) {
+                entry.outcome = Some((ok, now));
+            }
+        }
+    }
+
+    /// The lines that a session was shown, newest first, with the ids of their offers.
+    pub fn of(&self, session: &str) -> Vec<(Box<str>, ToldLine)> {
+        let shown = |entry: &&Entry| entry.ticket.is_none() && *entry.session == *session;
+        let mut lines: Vec<_> = self.0.iter().filter(shown).collect();
+        // What one answer told stays in its order.
+        lines.sort_by_key(|entry| Reverse(entry.at));
+        let line = |entry: &Entry| ToldLine {
+            at: rfc3339::text(entry.at),
+            event: entry.event,
+            source: entry.source,
+            name: entry.name.clone(),
+            line: entry.line.clone(),
+            change: entry.change,
+            outcome: entry.outcome.map(|(ok, at)| LineOutcome { ok, at: rfc3339::text(at) }),
+        };
+        lines.into_iter().map(|entry| (entry.id.clone(), line(entry))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer<'a>(session: &'a str, ticket: Option<&'a str>, now: Millis) -> LoggedAnswer<'a> {
+        LoggedAnswer { session, event: SuggestEvent::Prompt, ticket, now }
+    }
+
+    fn outcomes(log: &Log, session: &str) -> Vec<Option<bool>> {
+        log.of(session).into_iter().map(|(_, line)| line.outcome.map(|outcome| outcome.ok)).collect()
+    }
+
+    fn names(log: &Log, session: &str) -> Vec<String> {
+        log.of(session).into_iter().map(|(_, line)| line.name.into()).collect()
+    }
+
+    #[test]
+    fn what_was_shown_is_told_with_what_came_of_it() {
+        let mut log = Log::default();
+        log.add(&answer("s", None, 1), "hints", "a\nb", ("a/b", "a/b: make"), false);
+        log.add(&answer("s", Some("t"), 2), "hints", "a\nc", ("a/c", "a/c: lent"), false);
+        log.add(&answer("other", None, 3), "hints", "a\nb", ("a/b", "a/b: make"), false);
+        assert_eq!(names(&log, "s"), ["a/b"], "what is lent was not shown");
+        log.ended("s", "hints", &["a\nb".into(), "a\nc".into(), "a\nd".into()], true, 4);
+        log.confirmed("s", "t", 5);
+        log.confirmed("s", "none", 6);
+        assert_eq!(names(&log, "s"), ["a/c", "a/b"], "the newest first");
+        assert_eq!(outcomes(&log, "s"), [None, Some(true)], "the first was not shown yet when the command ended");
+        assert_eq!(outcomes(&log, "other"), [None], "another session ran nothing");
+        // What came last counts.
+        log.ended("s", "hints", &["a\nb".into()], false, 7);
+        assert_eq!(outcomes(&log, "s"), [None, Some(false)]);
+    }
+
+    #[test]
+    fn it_takes_so_much_memory_and_no_more() {
+        let mut log = Log::default();
+        let endless = "é".repeat(10_000);
+        for n in 0..MAX_LINES + 10 {
+            log.add(
+                &answer("s", None, i64::try_from(n).unwrap()),
+                "hints",
+                &n.to_string(),
+                (&n.to_string(), &endless),
+                false,
+            );
+        }
+        let told = log.of("s");
+        assert_eq!((told.len(), &*told[0].0, &*told[MAX_LINES - 1].0), (MAX_LINES, "509", "10"));
+        assert_eq!(told[0].1.line.chars().count(), MAX_LINE_CHARS + 1, "it says that it was cut");
+    }
+}
