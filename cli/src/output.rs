@@ -344,6 +344,19 @@ mod tests {
     }
 
     #[test]
+    fn an_import_of_nothing_says_what_the_form_is() {
+        let plain = |result: Value| anstream::adapter::strip_str(&imported(&result)).to_string();
+        let nothing = plain(json!({"imported": 0, "skipped": 0, "errors": []}));
+        assert!(
+            nothing.starts_with("! imported 0 hints, skipped 0\n  there are no hints in it; the form is {"),
+            "{nothing}"
+        );
+        for some in [json!({"imported": 1, "skipped": 0}), json!({"imported": 0, "skipped": 1, "errors": []})] {
+            assert!(plain(some.clone()).starts_with("✔ imported") && !plain(some).contains("form"));
+        }
+    }
+
+    #[test]
     fn secrets_are_hidden_unless_asked_for() {
         let now = chrono::Utc::now().to_rfc3339();
         let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}, "updated_at": now});

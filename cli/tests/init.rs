@@ -354,7 +354,12 @@ fn a_project_and_its_documents() {
     let home = Home::new();
     home.write("work/AGENTS.md", "# Rules\n\nBe kind.\n");
     let before = home.files();
-    home.init(&["claude", "vscode", "--project", "--agents-md", "--yes"]);
+    let said = home.init(&["claude", "vscode", "--project", "--agents-md", "--yes"]);
+    assert!(
+        said.contains("Claude Code: written for all who work here\n") && said.contains("`nudge` in PATH"),
+        "{said}"
+    );
+    assert!(!said.contains("Try it") && !said.contains("ready"), "nobody's client may start it yet: {said}");
     assert_eq!(home.json("work/.mcp.json")["mcpServers"]["nudge"]["command"], "nudge", "others have it elsewhere");
     assert_eq!(home.json("work/.vscode/mcp.json")["servers"]["nudge"]["args"], json!(["serve"]));
     assert!(handlers(&home.json("work/.claude/settings.json"), "PostToolUseFailure").len() == 1);

@@ -117,7 +117,7 @@ impl Plan {
             }
             Some(stands) if fits(Some(&stands), &server.entry) => {}
             Some(stands) if starts_nudge(&stands) || starts_nothing(&stands) => {
-                self.summary.push(("the server, which is elsewhere by now".into(), server.file.clone()));
+                self.summary.push(("the server, whose path has changed".into(), server.file.clone()));
                 for field in WORDS {
                     if let Some(value) = server.entry.get(field) {
                         configs[at].set(&[server.path, &[field]].concat(), value)?;

@@ -28,13 +28,12 @@ pub fn run(args: List, global: &Global) -> Result<CommandOutput> {
     let mut result = session.call_here("nudge.query", everything(Some(&component)), &ContextFlags::default())?;
     let rows = parsed(&result)?["hints"].as_array().map_or(0, Vec::len) as u64;
     if rows == LIMIT || rows == 0 {
-        let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;
-        let stored = counts(&all).find(|(name, _)| *name == component).map_or(0, |(_, count)| count);
-        if stored >= TOO_MANY {
-            tell(&format!("only {LIMIT} of {stored} hints are shown; `nudge query --component` finds the others"));
-        }
-        if stored == 0 && !session.json {
-            return Err(no_such_component(&component, &all));
+        match stored_in(&session, &component)? {
+            Ok(stored @ TOO_MANY..) => {
+                tell(&format!("only {LIMIT} of {stored} hints are shown; `nudge query --component` finds the others"));
+            }
+            Err(error) if !session.json => return Err(error),
+            _ => {}
         }
     }
     if args.reveal {
@@ -58,11 +57,18 @@ fn counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
     rows.filter_map(|row| Some((row["name"].as_str()?, row["hint_count"].as_u64()?)))
 }
 
-/// The refusal of a component that is not stored, which leads on to one that is.
-pub(super) fn no_such_component(component: &str, all: &Value) -> Error {
-    let lead = match nearest(component, counts(all).map(|(name, _)| name)) {
+/// The number of hints of a component; where it is not stored, a refusal that leads on to one that is.
+///
+/// # Errors
+/// The server's, when it cannot be asked.
+pub(super) fn stored_in(session: &RunningSession, component: &str) -> Result<Result<u64>> {
+    let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;
+    if let Some((_, count)) = counts(&all).find(|(name, _)| *name == component) {
+        return Ok(Ok(count));
+    }
+    let lead = match nearest(component, counts(&all).map(|(name, _)| name)) {
         Some(near) => format!("did you mean {near}?"),
         None => "`nudge ls` lists those that there are.".into(),
     };
-    Error::not_found(format!("No such component is stored; {lead}"))
+    Ok(Err(Error::not_found(format!("No such component is stored; {lead}"))))
 }

@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::{Map, Value, json};
 
-use super::list::no_such_component;
+use super::list::stored_in;
 use super::{CommandOutput, RunningSession, add, parsed, raw};
 use crate::args::{Global, Query};
 use crate::output;
@@ -31,12 +31,7 @@ pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
         let limit = args.limit.unwrap_or(SHOWN);
         let found = Held::of(parsed(&result)?["hints"].take(), limit, args.all);
         if let (Some(component), 0) = (&args.component, found.all) {
-            let components = parsed(&session.call("nudge.list_components", &Map::new())?)?;
-            let stored =
-                components["components"].as_array().into_iter().flatten().any(|row| row["name"] == **component);
-            if !stored {
-                notes.push(no_such_component(component, &components).message().to_owned());
-            }
+            notes.extend(stored_in(&session, component)?.err().map(|error| error.message().to_owned()));
         }
         notes.extend(found.told(limit));
         result = raw(&json!({"hints": found.shown}))?;

@@ -1,7 +1,7 @@
 //! What client sessions were told lately, line by line, and what came of each: for people who look at it later.
 //!
 //! The numbers of [`SessionStats`] stay for as long as the session is remembered; the lines are one log of all sessions,
-//! so that they take so much memory and no more.
+//! so that one limit holds for their memory.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
