@@ -34,6 +34,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
     settings: SETTINGS,
     resources: Some(&RESOURCES),
     list: "nudge.query",
+    env: &[],
+    alone: false,
     works: false,
     open,
 };

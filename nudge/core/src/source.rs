@@ -46,6 +46,12 @@ pub struct SourceSpec {
     pub resources: Option<&'static Resources>,
     /// The method that lists what it has; hooks name it to the model where there was no room for all of it.
     pub list: &'static str,
+    /// Environment variables of a caller that its answers depend on. Front ends send those that are set with every
+    /// context; what depends on what is stored is asked for instead ([`Source::env_names`]).
+    pub env: &'static [&'static str],
+    /// Whether the command line may open it in its own process where no server runs: what it has is in files that any
+    /// process can read and write.
+    pub alone: bool,
     /// Whether [`Source::work`] has anything to do.
     pub works: bool,
     /// Opens it, within 20 ms.

@@ -271,6 +271,8 @@ mod tests {
             settings: &[],
             resources: None,
             list: "nudge.x",
+            env: &[],
+            alone: false,
             works: false,
             open: |_| Err(crate::service::unknown_method("", &[])),
         };

@@ -60,6 +60,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
         shown: |told| Some(told.to_owned()),
     }),
     list: "nudge.demo.list",
+    env: &[],
+    alone: false,
     works: true,
     open: |host| Ok(Arc::new(Demo::open(host)?)),
 };

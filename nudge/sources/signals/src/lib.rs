@@ -1,0 +1,29 @@
+//! Signals: one urgent word from one agent to another, such as "are you alive" or "stop". Each agent has one file; a
+//! new signal replaces the last, and nothing is archived (semantics section 12).
+//!
+//! Everything is in files that any program can read and write, so signals need no server, and a shell script takes
+//! part. [`StateDir`] finds and keeps them; [`Signal`] is what one says; [`SOURCE`] brings both to the surfaces.
+//!
+//! | module | what |
+//! |---|---|
+//! | `agent`, `signal` | the name of an agent; the five fields and the types |
+//! | `stamp` | times as text, which count as newer for whoever compares numbers and for whoever compares text |
+//! | `state`, `inbox` | where the state directory is and what in it may be touched; sending and reading |
+//! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
+
+mod agent;
+mod inbox;
+mod method;
+mod offer;
+mod signal;
+mod source;
+mod stamp;
+mod state;
+
+pub use agent::AgentId;
+pub use inbox::Inbox;
+pub use method::{Check, Checked, List, Listed, ListedAgent, Respond, Send, Sent};
+pub use signal::{Draft, Signal, SignalType};
+pub use source::SOURCE;
+pub use stamp::{is_newer, next};
+pub use state::StateDir;

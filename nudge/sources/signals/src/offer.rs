@@ -1,0 +1,147 @@
+//! What an agent is told unasked: the signal that is for it, once, before everything else.
+
+use std::hash::BuildHasher as _;
+
+use foldhash::quality::FixedState;
+use nudge_core::clock::Millis;
+use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
+use nudge_core::text::{ago, one_line};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::agent::AgentId;
+use crate::method::{AGENT_ID, CHECK, state_for};
+use crate::signal::{Signal, SignalType};
+use crate::source::SOURCE;
+use crate::stamp;
+
+/// A signal that is older is of an earlier day, for an agent that is no more.
+const MAX_AGE_MS: Millis = 24 * 3_600_000;
+/// Length to which a message is cut in a line.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// The offers at this moment, and whether there is a state directory where the agent stands.
+pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
+    let none = Offers::default;
+    // Who asks in words asks for what is remembered.
+    if request.moment == Moment::Recall {
+        return (none(), false);
+    }
+    let Ok(state) = state_for(&request.context) else { return (none(), false) };
+    if !state.exists() {
+        return (none(), false);
+    }
+    let named = request.context.env(AGENT_ID).filter(|name| !name.is_empty());
+    let Some(agent) = named.or(request.client_session.as_deref()).and_then(AgentId::parse) else {
+        return (none(), true);
+    };
+    let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
+    let at = stamp::parse(&signal.timestamp).unwrap_or(request.now);
+    let offer = offer(&agent, &signal, at, request.now);
+    // Beside a failure what was told elsewhere is not needless, but no signal is told twice.
+    let is_told =
+        request.is_needless(SOURCE.name, &offer.id) || request.told(SOURCE.name).any(|(id, _)| *id == *offer.id);
+    if is_told || request.now.saturating_sub(at) > MAX_AGE_MS {
+        return (none(), true);
+    }
+    (Offers { offers: vec![offer], ..none() }, true)
+}
+
+fn offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
+    // Senders that do not look at the file before may give two signals one time.
+    let stamp = FixedState::default().hash_one((
+        &signal.timestamp,
+        signal.kind.as_str(),
+        signal.from.as_str(),
+        &signal.message,
+    ));
+    let why = format!("it is the newest signal for {agent}");
+    let parts = Parts::from([("signal", 1.0)]);
+    Offer {
+        id: format!("{agent} {stamp:016x}").into(),
+        name: format!("{} for {agent}", signal.kind.as_str()),
+        line: line(signal, at, now),
+        stamp,
+        must: true,
+        paths: Vec::new(),
+        why: why.clone(),
+        explain: MatchExplain { matched: true, score: parts.sum(), parts: parts.clone(), reasons: vec![why] },
+        parts,
+        // Strings alone: writing them cannot fail.
+        more: More { method: CHECK, params: to_raw_value(&json!({"agent": agent})).unwrap_or_default() },
+        item: Item(to_raw_value(&json!({"agent": agent, "signal": shown(signal)})).unwrap_or_default()),
+    }
+}
+
+/// Others write these files, and whoever writes a credential there should not have it spread by us.
+fn message(signal: &Signal) -> &str {
+    if SecretGuard::new().check(None, &signal.message).is_some() {
+        return "(left out: it looks like a credential)";
+    }
+    &signal.message
+}
+
+fn shown(signal: &Signal) -> Signal {
+    Signal { message: message(signal).to_owned(), ..signal.clone() }
+}
+
+/// The line that the model reads. It says whose words these are: an agent beside it, not its user.
+fn line(signal: &Signal, at: Millis, now: Millis) -> String {
+    let answer = match signal.kind {
+        SignalType::NudgeResponse => "",
+        _ if signal.requires_response => "; it waits for your answer by nudge_signals_respond",
+        _ => "",
+    };
+    let said = one_line(message(signal), MAX_MESSAGE_CHARS);
+    let (kind, from, when) = (signal.kind.as_str(), &signal.from, ago(at, now));
+    format!("signal {kind} from agent {from}, {when}, in its words: \"{said}\"{answer}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signal(kind: SignalType, message: &str, requires_response: bool) -> Signal {
+        let from = AgentId::parse("mayor-1").unwrap();
+        Signal { from, message: message.into(), requires_response, timestamp: "2026-03-05T10:35:00Z".into(), kind }
+    }
+
+    #[test]
+    fn a_line_says_whose_words_these_are() {
+        for (signal, told) in [
+            (
+                signal(SignalType::Abort, "Stop.", false),
+                "signal abort from agent mayor-1, 2m ago, in its words: \"Stop.\"",
+            ),
+            (
+                signal(SignalType::HealthCheck, "Are you\nworking?", true),
+                "signal health_check from agent mayor-1, 2m ago, in its words: \"Are you ⏎ working?\"; it waits for your \
+                 answer by nudge_signals_respond",
+            ),
+            (
+                signal(SignalType::NudgeResponse, "Yes.", true),
+                "signal nudge_response from agent mayor-1, 2m ago, in its words: \"Yes.\"",
+            ),
+        ] {
+            assert_eq!(line(&signal, 0, 120_000), told);
+        }
+    }
+
+    #[test]
+    fn a_credential_goes_no_further() {
+        let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
+        let offer = offer(&AgentId::parse("a").unwrap(), &signal(SignalType::Abort, &token, false), 0, 0);
+        assert!(offer.line.contains("left out") && !offer.line.contains(&token));
+        assert!(!offer.item.0.get().contains(&token));
+    }
+
+    #[test]
+    fn another_signal_of_the_same_time_is_another_offer() {
+        let agent = AgentId::parse("a").unwrap();
+        let id = |message: &str| offer(&agent, &signal(SignalType::Abort, message, false), 0, 0).id;
+        assert_ne!(id("one"), id("two"));
+        assert_eq!(id("one"), id("one"));
+    }
+}

@@ -1,0 +1,112 @@
+//! The signals as a source. It keeps nothing of its own: whoever is PRIMARY reads the same files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::error::Result;
+use nudge_core::once::Once;
+use nudge_core::service::Caller;
+use nudge_core::settings::{Flag, Kind, Setting};
+use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, Source, SourceSpec};
+use nudge_core::suggest::{Offers, SuggestRequest};
+use nudge_core::table::{Table, TableService};
+use serde_json::{Map, Value, json};
+
+use crate::method::{AGENT_ID, CHECK, Ready, STATE_DIR, Sent, TABLE};
+use crate::offer;
+use crate::state::StateDir;
+
+/// The signals, for the list of sources.
+pub static SOURCE: SourceSpec = SourceSpec {
+    name: "signals",
+    methods: || TABLE.methods(),
+    guide: "Agents beside you: nudge_signals_send tells one to stop or asks if it is alive; answer with nudge_signals_respond.",
+    settings: &[Setting {
+        name: "signals.on",
+        kind: Kind::Switch,
+        default: "0",
+        flag: Flag::On,
+        about: "List the tools of signals before there is a state directory",
+    }],
+    resources: None,
+    list: CHECK,
+    env: &[STATE_DIR, AGENT_ID],
+    alone: true,
+    works: false,
+    open: |host| Ok(Arc::new(Signals::open(host))),
+};
+
+/// The source, open.
+pub struct Signals {
+    clock: Arc<dyn Clock>,
+    fence: Arc<dyn Fence>,
+    changes: Arc<dyn ChangeSink>,
+    /// Somebody who called stood at a state directory, or the setting is on.
+    in_use: AtomicBool,
+    sent: AtomicU64,
+}
+
+impl Signals {
+    fn open(host: Host<'_>) -> Self {
+        let Host { clock, fence, changes, settings, .. } = host;
+        let cwd = std::env::current_dir().ok();
+        let named = std::env::var(STATE_DIR).ok();
+        let here = || StateDir::find(named.as_deref(), cwd.as_deref().map(Path::new)).is_ok_and(|state| state.exists());
+        let in_use = AtomicBool::new(settings.is_on("signals.on") || here());
+        Self { clock, fence, changes, in_use, sent: AtomicU64::new(0) }
+    }
+
+    /// Writes a signal and tells of it.
+    pub(crate) fn deliver(&self, by: Caller<'_>, ready: Ready) -> Result<Sent> {
+        let Ready { state, to, draft } = ready;
+        let mut written = None;
+        self.fence.commit(&mut || {
+            written = Some(state.inbox(&to).send(draft.clone(), self.clock.now())?);
+            Ok(())
+        })?;
+        // A fence that says yes has run it.
+        let signal =
+            written.ok_or_else(|| nudge_core::error::Error::unavailable("Nothing was sent; send it again."))?;
+        self.in_use.store(true, Ordering::Relaxed);
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        let detail = json!({"agent": to.as_str(), "from": signal.from.as_str(), "type": signal.kind.as_str()});
+        self.changes.tell(&[ChangeEvent {
+            source: SOURCE.name,
+            what: "send",
+            at: rfc3339::text(self.clock.now()),
+            by: by.name.into(),
+            touched: Vec::new(),
+            detail: detail.as_object().cloned().unwrap_or_default(),
+        }]);
+        Ok(Sent { agent: to, signal })
+    }
+}
+
+impl TableService for Signals {
+    const TABLE: &'static Table<Self> = &TABLE;
+
+    // The last one wins: a signal that is sent a second time says the same.
+    fn once(&self) -> Option<&dyn Once> {
+        None
+    }
+}
+
+impl Source for Signals {
+    fn offers(&self, request: &SuggestRequest) -> Offers {
+        let (offers, is_there) = offer::offers(request);
+        if is_there {
+            self.in_use.store(true, Ordering::Relaxed);
+        }
+        offers
+    }
+
+    fn in_use(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    fn status(&self) -> Map<String, Value> {
+        Map::from_iter([(SOURCE.name.to_owned(), json!({"sent": self.sent.load(Ordering::Relaxed)}))])
+    }
+}

@@ -1,0 +1,137 @@
+//! The times of signals. A reader takes a signal for new when its time is later than that of the last one it saw, and
+//! there are two ways to compare: as times, and, as the specification's own reader does, as texts. Whatever a sender
+//! writes has to be later both ways, also after a signal of the same millisecond, or of a clock that goes ahead.
+
+use nudge_core::clock::{Millis, rfc3339};
+
+/// Reads a time: RFC 3339, or what programs write instead: no offset, which is UTC, or one without its colon.
+pub fn parse(text: &str) -> Option<Millis> {
+    if !text.is_ascii() || text.len() > 64 {
+        return None;
+    }
+    let with_colon = || {
+        let (rest, minutes) = text.split_at_checked(text.len().checked_sub(2)?)?;
+        rfc3339::parse(&format!("{rest}:{minutes}"))
+    };
+    rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{text}Z"))).or_else(with_colon)
+}
+
+/// The time of a signal that is sent at `now` and replaces one of the time `stored`: later than that one, compared as
+/// a time and, where that one is in UTC, as a text.
+///
+/// ```
+/// use nudge_signals::next;
+/// assert_eq!(next(0, None), "1970-01-01T00:00:00.000Z");
+/// assert_eq!(next(0, Some("1970-01-01T00:00:00.000Z")), "1970-01-01T00:00:00.001Z");
+/// // As texts, `00.500Z` comes before `00Z`.
+/// assert_eq!(next(500, Some("1970-01-01T00:00:00Z")), "1970-01-01T00:00:01.000Z");
+/// ```
+pub fn next(now: Millis, stored: Option<&str>) -> String {
+    let usual = rfc3339::text(now);
+    let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse(stored)?))) else { return usual };
+    // Fractions of a millisecond were cut off.
+    let later = if now > at { usual } else { rfc3339::text(at + 1) };
+    // Elsewhere on the earth the hours of a text say nothing of what is later.
+    let in_utc = !stored.contains('+') && !stored.get(10..).is_some_and(|time| time.contains('-'));
+    let text = if in_utc && *later <= *stored { rfc3339::text((at.div_euclid(1000) + 1) * 1000) } else { later };
+    // The last second of the year 9999 has no later one.
+    if parse(&text).is_some_and(|new| new > at) { text } else { rfc3339::text(now) }
+}
+
+/// Whether a signal of the time `timestamp` came after one of the time `last_seen`. Of the same millisecond, another
+/// text is another signal, and the file holds the later one. What was last seen counts for nothing when it is no time.
+pub fn is_newer(timestamp: &str, last_seen: &str) -> bool {
+    match (parse(timestamp), parse(last_seen)) {
+        (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),
+        _ => timestamp != last_seen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-03-05T10:35:00Z
+    const AT: Millis = 1_772_706_900_000;
+
+    #[test]
+    fn times_that_programs_write() {
+        for text in [
+            "2026-03-05T10:35:00Z",
+            "2026-03-05T10:35:00.000Z",
+            "2026-03-05T10:35:00+00:00",
+            "2026-03-05T10:35:00.000000+00:00",
+            "2026-03-05T10:35:00",
+            "2026-03-05T10:35:00.000400",
+            "2026-03-05T12:35:00+0200",
+            "2026-03-05T05:35:00-05:00",
+        ] {
+            assert_eq!(parse(text), Some(AT), "{text}");
+        }
+        for text in ["", "now", "2026-03-05", "1772706900", "2026-03-05T25:00:00Z", "é", &"2".repeat(99)] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_later_signal_is_later_for_every_reader() {
+        for (now, stored) in [
+            (AT, "2026-03-05T10:35:00.000Z"),
+            (AT, "2026-03-05T10:35:00Z"),
+            (AT + 500, "2026-03-05T10:35:00Z"),
+            (AT, "2026-03-05T10:35:00.999Z"),
+            (AT, "2026-03-05T10:35:00.999999Z"),
+            (AT + 123, "2026-03-05T10:35:00.123456Z"),
+            (AT + 123, "2026-03-05T10:35:00.123456"),
+            (AT - 60_000, "2026-03-05T10:35:00.000Z"),
+            (AT - 60_000, "2027-01-01T00:00:00Z"),
+            (AT, "2026-03-05T10:34:00Z"),
+        ] {
+            let new = next(now, Some(stored));
+            assert!(is_newer(&new, stored), "{new} after {stored}");
+            assert!(*new > *stored, "{new} after {stored}, as texts");
+            assert!(
+                parse(&new).unwrap() <= now.max(parse(stored).unwrap() + 1000),
+                "{new} is not further than it must be"
+            );
+        }
+        // The time of another place is compared as a time alone.
+        for stored in ["2026-03-05T12:35:00+02:00", "2026-03-05T05:35:00-05:00", "2026-03-05T10:35:00+00:00"] {
+            assert!(is_newer(&next(AT, Some(stored)), stored), "{stored}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_or_the_last_one_holds_nobody_up() {
+        for stored in ["9999-12-31T23:59:59.999Z", "soon", ""] {
+            assert_eq!(next(AT, Some(stored)), "2026-03-05T10:35:00.000Z", "{stored}");
+        }
+    }
+
+    #[test]
+    fn the_literal_form_misses_what_comes_within_a_tick() {
+        // `nudge.timestamp <= lastSeen` of the specification, with two sends of one second of `date`.
+        let (first, second) = ("2026-03-05T10:35:00Z", "2026-03-05T10:35:00Z");
+        assert!(second <= first, "the second is taken for processed");
+        let ours = next(AT, Some(first));
+        assert!(*ours > *first && is_newer(&ours, first));
+        // The plain time of a clock with milliseconds does not help: as a text it comes before.
+        assert!(*rfc3339::text(AT + 500) < *first);
+    }
+
+    #[test]
+    fn newer() {
+        for (timestamp, last_seen, newer) in [
+            ("2026-03-05T10:35:00Z", "2026-03-05T10:35:00Z", false),
+            ("2026-03-05T10:35:01Z", "2026-03-05T10:35:00Z", true),
+            ("2026-03-05T10:35:00Z", "2026-03-05T10:35:01Z", false),
+            ("2026-03-05T10:35:00.500Z", "2026-03-05T10:35:00Z", true),
+            ("2026-03-05T10:35:00.123456Z", "2026-03-05T10:35:00.123400Z", true),
+            ("2026-03-05T12:35:00+02:00", "2026-03-05T10:34:00Z", true),
+            ("2026-03-05T10:35:00Z", "never", true),
+            ("2026-03-05T10:35:00Z", "", true),
+        ] {
+            assert_eq!(is_newer(timestamp, last_seen), newer, "{timestamp} after {last_seen}");
+        }
+    }
+}
