@@ -15,7 +15,7 @@ use nudge_client::{asked_env, process_cwd};
 use nudge_core::context::{outside, repository};
 use serde_json::{Map, Value};
 
-use crate::{children, programs};
+use crate::{children, programs, sources};
 
 /// Time limit of all git commands; what they do not answer in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -162,10 +162,14 @@ impl Inference {
         *self.env.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// Returns the variables that were asked for last, and no others, with their values only where these matter.
+    /// Returns the variables that were asked for last, with their values only where these matter; those that sources
+    /// always want to know, where they are set; and no others.
     fn env(&self) -> Map<String, Value> {
         let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
-        asked_env(&asked, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let mut env = asked_env(&asked, look_up);
+        env.extend(sources::env().filter_map(|name| Some((name.to_owned(), look_up(name)?.into()))));
+        env
     }
 }
 

@@ -8,7 +8,7 @@ use nudge_core::source::{Resources, SourceSpec};
 /// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
 /// before there were others: its records, methods, settings and words on the command line bear no name, and a server
 /// does not start without it.
-static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE];
+static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_signals::SOURCE];
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 
@@ -30,6 +30,11 @@ pub fn named(name: &str) -> Option<&'static SourceSpec> {
 /// The sources that have resources.
 pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static Resources)> {
     all().iter().filter_map(|source| Some((*source, source.resources?)))
+}
+
+/// The environment variables of a caller that some source's answers depend on.
+pub fn env() -> impl Iterator<Item = &'static str> {
+    all().iter().flat_map(|source| source.env).copied()
 }
 
 /// The methods of every source.

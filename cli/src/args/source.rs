@@ -1,6 +1,7 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
 //!
-//! Required texts are positional, in the order of the schema; everything else is a flag: lists take commas and repeated
+//! Required texts are positional, in the order of the schema, but for those that are one of a few words; everything
+//! else is a flag: lists take commas and repeated
 //! flags alike, a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and what has another form is given as JSON.
 
 use clap::builder::Str;
@@ -15,6 +16,8 @@ use crate::sources;
 /// A call of a source's method.
 #[derive(Debug, Clone)]
 pub struct SourceVerb {
+    /// The source.
+    pub source: &'static SourceSpec,
     /// The method that is called.
     pub method: &'static Method,
     /// Its params, but for the context.
@@ -62,6 +65,11 @@ impl Param {
         self.kind() == "array" && self.schema["items"]["type"] == "string"
     }
 
+    /// A word that says how stands behind its flag.
+    fn is_positional(&self) -> bool {
+        self.is_required && self.kind() == "string" && self.schema["enum"].is_null()
+    }
+
     /// Kept apart from the flags of every command.
     fn id(&self) -> String {
         format!("param {}", self.name)
@@ -74,7 +82,7 @@ impl Param {
             None => arg,
         };
         let value = self.name.to_ascii_uppercase();
-        if self.is_required && self.kind() == "string" {
+        if self.is_positional() {
             return self.worded(arg.required(true).value_name(value));
         }
         let arg = arg.long(self.name.replace('_', "-")).required(self.is_required);
@@ -122,6 +130,8 @@ impl Param {
 
 fn command(source: &'static SourceSpec) -> Command {
     Command::new(source.name)
+        // `nudge signal send` as well.
+        .aliases(source.name.strip_suffix('s'))
         .about(source.guide)
         .after_help(format!("Example:\n  nudge {} --help", source.name))
         .subcommand_required(true)
@@ -136,7 +146,7 @@ fn with_own_verbs(command: Command) -> Command {
     let verbs = (source.methods)().into_iter().filter_map(|method| Some((verb(source, method)?, method)));
     let verbs = verbs.map(|(name, method)| {
         let params = Param::all(method);
-        let example = params.iter().filter(|param| param.is_required && param.kind() == "string");
+        let example = params.iter().filter(|param| param.is_positional());
         let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
             format!("{line} {}", param.name.to_ascii_uppercase())
         });
@@ -158,7 +168,7 @@ impl Subcommand for SourceVerb {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        with_verbs().any(|source| source.name == name)
+        with_verbs().any(|source| source.name == name || source.name.strip_suffix('s') == Some(name))
     }
 }
 
@@ -172,7 +182,7 @@ impl FromArgMatches for SourceVerb {
         let method = (source.methods)().into_iter().find(named).ok_or_else(unknown)?;
         let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
         let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;
-        Ok(Self { method, params: params.collect(), here })
+        Ok(Self { source, method, params: params.collect(), here })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

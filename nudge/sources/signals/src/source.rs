@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::context::{EnvNames, ask_env};
 use nudge_core::error::Result;
 use nudge_core::once::Once;
-use nudge_core::service::Caller;
+use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, Source, SourceSpec};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::method::{AGENT_ID, CHECK, Ready, STATE_DIR, Sent, TABLE};
@@ -90,6 +93,17 @@ impl TableService for Signals {
     // The last one wins: a signal that is sent a second time says the same.
     fn once(&self) -> Option<&dyn Once> {
         None
+    }
+
+    fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Given {
+            context: Value,
+        }
+        let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
+        let names = || SOURCE.env.iter().map(|name| (*name).to_owned()).collect();
+        ask_env(&context, false, || EnvNames { names: names(), values: names() })
     }
 }
 
