@@ -69,6 +69,8 @@ pub enum Moment {
     Failed { command: String, error: String, exit_code: Option<i64> },
     /// A command worked.
     Worked { command: String },
+    /// A tool was used, of which there is nothing to learn.
+    Used,
 }
 
 /// Prints no texts, as they may hold secrets.
@@ -79,6 +81,7 @@ impl fmt::Debug for Moment {
             Self::Prompt(_) => f.write_str("Prompt"),
             Self::Failed { exit_code, .. } => write!(f, "Failed(exit code {exit_code:?})"),
             Self::Worked { .. } => f.write_str("Worked"),
+            Self::Used => f.write_str("Used"),
         }
     }
 }
@@ -111,9 +114,9 @@ pub fn read(given: &str) -> Option<Event> {
             Moment::Start { fresh: text("source").as_deref() == Some("compact") }
         }
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
-        "PostToolUseFailure" => failed(&given)?,
-        "PostToolUse" => worked(&given)?,
-        "AfterTool" => gemini::ended(&given)?,
+        "PostToolUseFailure" => failed(&given).unwrap_or(Moment::Used),
+        "PostToolUse" => worked(&given).unwrap_or(Moment::Used),
+        "AfterTool" => gemini::ended(&given).unwrap_or(Moment::Used),
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
@@ -200,10 +203,10 @@ mod tests {
         assert!(error.contains("not found"));
         let mut interrupted = failed.clone();
         interrupted["is_interrupt"] = json!(true);
-        assert_eq!(moment(&interrupted), None);
+        assert_eq!(moment(&interrupted), Some(Moment::Used));
         let mut other = failed;
         other["tool_name"] = json!("Edit");
-        assert_eq!(moment(&other), None);
+        assert_eq!(moment(&other), Some(Moment::Used));
 
         let start =
             |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});
@@ -224,16 +227,17 @@ mod tests {
             )
         };
         let done = json!({"stdout": "ok", "stderr": "", "interrupted": false});
+        let used = Some(Moment::Used);
         let worked = Some(Moment::Worked { command: "make".into() });
         assert_eq!(ran(json!({"command": "make"}), done.clone()), worked);
-        assert_eq!(ran(json!({"command": "make"}), json!({"interrupted": true})), None);
-        assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), None);
-        assert_eq!(ran(json!({"command": "make"}), json!({"backgroundTaskId": "b"})), None);
-        assert_eq!(ran(json!({"command": " "}), done), None);
+        assert_eq!(ran(json!({"command": "make"}), json!({"interrupted": true})), used);
+        assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), used);
+        assert_eq!(ran(json!({"command": "make"}), json!({"backgroundTaskId": "b"})), used);
+        assert_eq!(ran(json!({"command": " "}), done), used);
         let grep = |meaning: Value| json!({"stdout": "", "interrupted": false, "returnCodeInterpretation": meaning});
-        assert_eq!(ran(json!({"command": "make"}), grep(json!("No matches found"))), None);
+        assert_eq!(ran(json!({"command": "make"}), grep(json!("No matches found"))), used);
         assert_eq!(ran(json!({"command": "make"}), grep(Value::Null)), worked);
-        assert_eq!(ran(json!({"command": "make"}), json!("what Codex says of any end")), None);
+        assert_eq!(ran(json!({"command": "make"}), json!("what Codex says of any end")), used);
     }
 
     #[test]
@@ -300,8 +304,6 @@ mod tests {
             r#"{"hook_event_name":1}"#,
             r#"{"hook_event_name":"Stop"}"#,
             r#"{"hook_event_name":"UserPromptSubmit"}"#,
-            r#"{"hook_event_name":"PostToolUse"}"#,
-            r#"{"hook_event_name":"PostToolUseFailure","tool_name":"Bash","tool_input":[]}"#,
         ] {
             assert_eq!(read(given), None, "{given}");
         }

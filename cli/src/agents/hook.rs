@@ -79,13 +79,16 @@ impl Hook<'_> {
         let checkout = Checkout::around(cwd.as_deref());
         let marked = |line: String, paths: &[String]| checkout.marked(line, paths);
         let mut digest = Digest::new(self.max_bytes, list_of);
-        match &self.event.moment {
-            Moment::Worked { command } => self.outcome(command, &json!({"ok": true}))?,
+        let ended = match &self.event.moment {
+            Moment::Worked { command } => Some((command, json!({"ok": true}))),
             Moment::Failed { command, exit_code: Some(code), .. } => {
-                // A refused outcome does not keep suggestions for the failure from being shown.
-                let _ = self.outcome(command, &json!({"ok": false, "exit_code": code}));
+                Some((command, json!({"ok": false, "exit_code": code})))
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some((command, how)) = ended {
+            // An outcome that is refused does not keep anything from being shown.
+            let _ = self.outcome(command, &how);
         }
         if self.max_bytes < MIN_BYTES {
             return Ok(Default::default());
@@ -113,7 +116,10 @@ impl Hook<'_> {
                 let told = self.suggest(SuggestEvent::Failure, digest.room(), &more)?;
                 digest.add(SuggestEvent::Failure.heading(), told, marked);
             }
-            Moment::Worked { .. } => {}
+            Moment::Worked { .. } | Moment::Used => {
+                let told = self.suggest(SuggestEvent::Tool, digest.room(), &json!({}))?;
+                digest.add(SuggestEvent::Tool.heading(), told, marked);
+            }
         }
         let tickets = digest.tickets().to_owned();
         Ok((digest.finish(), tickets))

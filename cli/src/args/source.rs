@@ -70,6 +70,10 @@ impl Param {
         self.is_required && self.kind() == "string" && self.schema["enum"].is_null()
     }
 
+    fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
     /// Kept apart from the flags of every command.
     fn id(&self) -> String {
         format!("param {}", self.name)
@@ -85,7 +89,7 @@ impl Param {
         if self.is_positional() {
             return self.worded(arg.required(true).value_name(value));
         }
-        let arg = arg.long(self.name.replace('_', "-")).required(self.is_required);
+        let arg = arg.long(self.flag()).required(self.is_required);
         match self.kind() {
             "boolean" => {
                 let arg = arg.value_name("BOOL").value_parser(value_parser!(bool));
@@ -146,14 +150,15 @@ fn with_own_verbs(command: Command) -> Command {
     let verbs = (source.methods)().into_iter().filter_map(|method| Some((verb(source, method)?, method)));
     let verbs = verbs.map(|(name, method)| {
         let params = Param::all(method);
-        let example = params.iter().filter(|param| param.is_positional());
+        let example = params.iter().filter(|param| param.is_required);
         let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
-            format!("{line} {}", param.name.to_ascii_uppercase())
+            let value = param.name.to_ascii_uppercase();
+            if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }
         });
-        let command =
-            Command::new(Str::from(name)).about(method.description).after_help(format!("Example:\n{example}"));
-        let command = command.args(params.iter().map(Param::arg));
-        if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) }
+        let command = Command::new(Str::from(name)).args(params.iter().map(Param::arg));
+        let command = if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
+        // The flags of the context would describe the command as themselves.
+        command.about(method.description).long_about(None).after_help(format!("Example:\n{example}"))
     });
     command.subcommands(verbs)
 }

@@ -1,6 +1,7 @@
 //! What an agent should be told now: sources offer, one place chooses.
 //!
-//! An agent's hooks ask at the start of a session, at a prompt and after a failed command (`nudge.suggest`); an agent
+//! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for what cannot wait,
+//! after every tool (`nudge.suggest`); an agent
 //! or a person asks in words (`nudge.recall`). Either way every source is asked for [`Offers`] at once, no lock is
 //! held meanwhile, and [`merge()`] chooses among them under one budget of bytes. [`Suggester`] remembers what each
 //! client session was told, and what came of it (semantics section 10).
@@ -52,6 +53,8 @@ pub enum Moment {
     Prompt,
     /// A command failed: what may work instead.
     Failure,
+    /// A tool was used: what cannot wait. Only [`Offer::must`] is told.
+    Tool,
     /// Somebody asks in words.
     Recall,
 }
@@ -152,7 +155,7 @@ impl SuggestRequest {
     fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, known: Known) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
-            SuggestEvent::Start | SuggestEvent::Failure => String::new(),
+            SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool => String::new(),
         };
         let error = params.error.unwrap_or_default();
         Self {
@@ -160,10 +163,11 @@ impl SuggestRequest {
                 SuggestEvent::Start => Moment::Start,
                 SuggestEvent::Prompt => Moment::Prompt,
                 SuggestEvent::Failure => Moment::Failure,
+                SuggestEvent::Tool => Moment::Tool,
             },
             context,
             terms: match params.event {
-                SuggestEvent::Start => Terms::default(),
+                SuggestEvent::Start | SuggestEvent::Tool => Terms::default(),
                 SuggestEvent::Prompt => Terms::of_prompt(&text),
                 SuggestEvent::Failure => Terms::of_error(&error),
             },

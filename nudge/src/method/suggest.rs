@@ -113,6 +113,9 @@ impl Nudge {
 
     /// Returns the hints worth telling, best first, as many as there is room for.
     pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
+        if request.moment == Moment::Tool {
+            return Offers::default();
+        }
         let (mut steps, mut row_steps) = (Steps::of_a_call(), Steps::of_a_call());
         let (mut ranked, undecided) = self.rank(request);
         let mut out = Offers { omitted: undecided, ..Offers::default() };

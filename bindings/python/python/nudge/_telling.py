@@ -17,7 +17,7 @@ class Telling(Sources):
 
     def suggest(
         self,
-        event: Literal["start", "prompt", "failure"],
+        event: Literal["start", "prompt", "failure", "tool"],
         *,
         context: ContextLike | None = None,
         prompt: str | None = None,
@@ -47,7 +47,7 @@ class Telling(Sources):
 
     def digest(
         self,
-        event: Literal["start", "prompt", "failure"],
+        event: Literal["start", "prompt", "failure", "tool"],
         *,
         context: ContextLike | None = None,
         prompt: str | None = None,

@@ -15,7 +15,7 @@ export const PARTS = {
 }
 
 /** What moved the server to tell a line. */
-export const MOMENTS = {start: 'at the start', prompt: 'with a prompt', failure: 'beside a failure'}
+export const MOMENTS = {start: 'at the start', prompt: 'with a prompt', failure: 'beside a failure', tool: 'after a tool'}
 
 /** The name of a hint, by which the page knows it again. */
 export const idOf = hint => JSON.stringify([hint.component, hint.key, hint.variant ?? ''])

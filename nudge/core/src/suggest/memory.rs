@@ -101,9 +101,9 @@ impl Telling {
         Counts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..Counts::default() }
     }
 
-    /// Returns the number that counts against the most in 10 minutes.
+    /// Returns the number that counts against the most in 10 minutes. What cannot wait takes nobody's place.
     fn counted(&self) -> usize {
-        if self.event == SuggestEvent::Failure { 0 } else { self.offers.len() }
+        if matches!(self.event, SuggestEvent::Failure | SuggestEvent::Tool) { 0 } else { self.offers.len() }
     }
 }
 
@@ -303,6 +303,13 @@ impl Suggester {
                 if let Some(needless) = known.needless.get(source) {
                     offers.offers.retain(|offer| !needless.contains_key(&offer.id));
                 }
+            }
+        }
+        if event == SuggestEvent::Tool {
+            for (_, offers) in &mut offered {
+                let mut all = std::mem::take(offers);
+                all.offers.retain(|offer| offer.must);
+                *offers = Offers { offers: all.offers, ..Offers::default() };
             }
         }
         let (changes, bytes) = changes(&mut offered, request.max_bytes);

@@ -38,20 +38,21 @@ struct Queue<I> {
 /// First comes what must be told; then of each source its best, if that has at least the source's floor; then the
 /// stronger one. Ties go to the source that stands first. What one source offers keeps its own order, but for what
 /// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
-/// but for what must be told. What does not fit is passed over, and the next may.
+/// but for what must be told. What does not fit is passed over, and the next may. What must be told has no limit but
+/// the bytes.
 pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merged<I> {
     let mut queues: Vec<_> = offered.into_iter().map(Queue::new).collect();
     let Budget { mut count, mut bytes } = budget;
     let half = bytes / 2;
     let mut chosen = Vec::new();
-    while count > 0 {
+    loop {
         for queue in &mut queues {
             queue.pass_over(bytes);
         }
         let Some(at) = next(&queues, half) else { break };
         let queue = &mut queues[at];
-        let Some(offer) = queue.offers.pop_front() else { break };
-        (count, bytes) = (count - 1, bytes - offer.line.len());
+        let Some(offer) = queue.offers.pop_front_if(|offer| count > 0 || offer.must) else { break };
+        (count, bytes) = (count.saturating_sub(1), bytes - offer.line.len());
         queue.used += offer.line.len();
         queue.is_new = false;
         chosen.push((queue.source, offer));
@@ -170,6 +171,9 @@ mod tests {
             // Where nobody is below half any more, the order decides.
             (&["a9*60", "b8*60"], 9, 80, "a9*60", vec![("two", 1)]),
             (&["a9", "b8"], 0, 80, "", vec![("one", 1), ("two", 1)]),
+            // What must be told does not wait for its turn.
+            (&["a9", "b8! c7!"], 0, 80, "b8! c7!", vec![("one", 1)]),
+            (&["a9", "b8! c7!"], 1, 10, "b8!", vec![("one", 1), ("two", 1)]),
             (&["a9", "b8"], 9, 0, "", vec![("one", 1), ("two", 1)]),
         ] {
             let told: Vec<_> = told.split_whitespace().map(|one| one.split('*').next().unwrap()).collect();

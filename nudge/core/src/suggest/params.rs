@@ -29,7 +29,7 @@ pub const MAX_CONFIRM_MS: u64 = 60_000;
 pub const SUGGEST: Method = Method::new(
     "nudge.suggest",
     "Suggest",
-    "What an agent should be told now, unasked: at the start of a session, for a prompt, or after a command failed.",
+    "What an agent should be told now, unasked: at the start of a session, for a prompt, after a command failed, or what cannot wait after a tool was used.",
     schema::<Suggest>,
 )
 .inferred();
@@ -98,6 +98,8 @@ pub enum SuggestEvent {
     Prompt,
     /// A command failed.
     Failure,
+    /// A tool was used. It comes often: what must be told is told, and nothing else.
+    Tool,
 }
 
 /// Params of `nudge.suggest` and `nudge.digest`.

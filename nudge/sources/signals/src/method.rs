@@ -175,7 +175,8 @@ pub struct Listed {
 pub struct ListedAgent {
     /// Its name.
     pub agent: AgentId,
-    /// Its signal.
+    /// The five fields of its signal; absent when it has none.
+    #[serde(flatten)]
     pub signal: Option<Signal>,
     /// Why its file counts as no signal.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -121,6 +121,9 @@ impl Source for Signals {
     }
 
     fn status(&self) -> Map<String, Value> {
+        if !self.in_use() {
+            return Map::new();
+        }
         Map::from_iter([(SOURCE.name.to_owned(), json!({"sent": self.sent.load(Ordering::Relaxed)}))])
     }
 }
