@@ -116,7 +116,7 @@ pub fn read(given: &str) -> Option<Event> {
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
         "PostToolUseFailure" => failed(&given).unwrap_or(Moment::Used),
         "PostToolUse" => worked(&given).unwrap_or(Moment::Used),
-        "AfterTool" => gemini::ended(&given).unwrap_or(Moment::Used),
+        "AfterTool" => gemini::ended(&given)?,
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
