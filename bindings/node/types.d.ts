@@ -282,7 +282,7 @@ export interface SetOptions {
 
 export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd' | 'zsh' | 'fish'
 export type TemplateFormat = 'mustache' | 'handlebars' | 'jinja' | 'interpolate'
-export type SuggestEvent = 'start' | 'prompt' | 'failure'
+export type SuggestEvent = 'start' | 'prompt' | 'failure' | 'tool'
 export type ImportMode = 'merge' | 'replace'
 export type Sensitivity = 'secret' | 'normal'
 export type Source = 'user' | 'agent' | 'tool-output' | 'file-import'
