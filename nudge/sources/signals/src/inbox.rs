@@ -194,7 +194,7 @@ mod tests {
         for (bytes, why) in [
             (&b"{\"from\""[..], "it is not JSON"),
             (b"\xff", "it is not UTF-8 text"),
-            (&[b' '; 65_537], "it has more than 65536 bytes"),
+            (&vec![b' '; 65_537], "it has more than 65536 bytes"),
         ] {
             fs::write(own.join(LATEST), bytes).unwrap();
             assert_eq!(inbox.read().unwrap(), Some(Err(why.into())));
