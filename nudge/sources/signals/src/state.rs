@@ -70,7 +70,7 @@ impl StateDir {
     /// The agents that have an inbox, by name, and how many more there are than are listed.
     ///
     /// # Errors
-    /// As [`folder`](Self::folder).
+    /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when it cannot be looked at.
     pub fn agents(&self) -> Result<(Vec<AgentId>, usize)> {
         let Some(folder) = self.folder(&[SIGNALS])? else { return Ok(Default::default()) };
         let entries = fs::read_dir(&folder).map_err(|error| unusable(&folder, &error))?;
