@@ -36,6 +36,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     list: "nudge.query",
     env: &[],
     alone: false,
+    commands: &[],
     works: false,
     open,
 };

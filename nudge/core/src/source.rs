@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,10 +52,31 @@ pub struct SourceSpec {
     /// Whether the command line may open it in its own process where no server runs: what it has is in files that any
     /// process can read and write.
     pub alone: bool,
+    /// Its commands that are not one call; they run in the process of the command line, with a server or without.
+    pub commands: &'static [LongCommand],
     /// Whether [`Source::work`] has anything to do.
     pub works: bool,
     /// Opens it, within 20 ms.
     pub open: fn(Host<'_>) -> Result<Arc<dyn Source>>,
+}
+
+/// A command of a source that stays, and says what comes, until it is stopped: `nudge signals watch`.
+#[derive(Debug)]
+pub struct LongCommand {
+    /// Its name, params and words, as those of a method; nothing but the command line calls it.
+    pub row: Method,
+    /// Runs it, with the params as JSON.
+    pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
+}
+
+/// The things that the command line lends a [`LongCommand`].
+pub struct CommandHost<'a> {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Set when it is to end: by Ctrl-C, or when nobody reads any more.
+    pub stop: StopFlag,
+    /// Says what came: a line for people, which may hold anything, and an object for programs.
+    pub say: &'a (dyn Fn(&str, &Value) + Sync),
 }
 
 /// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,
@@ -296,35 +317,50 @@ impl DataDir {
 
 /// Set once, when a source is to end its work. Clones are the same flag.
 #[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<(Mutex<bool>, Condvar)>);
+pub struct StopFlag(Arc<(Mutex<Stop>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Stop {
+    is_set: bool,
+    has_news: bool,
+}
 
 impl StopFlag {
     /// Ends the work of all who look at it.
     pub fn set(&self) {
-        *self.lock() = true;
+        self.lock().is_set = true;
         self.0.1.notify_all();
     }
 
     /// Whether it is set.
     pub fn is_set(&self) -> bool {
-        *self.lock()
+        self.lock().is_set
     }
 
     /// Waits until it is set, at most so long; whether it is.
     pub fn wait(&self, at_most: Duration) -> bool {
-        let deadline = Instant::now() + at_most;
-        let mut set = self.lock();
-        while !*set {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            set = self.0.1.wait_timeout(set, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        self.wait_until(at_most, |stop| stop.is_set).is_set
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
+    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if nobody waits.
+    pub fn tell_news(&self) {
+        self.lock().has_news = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until there is news or it is set, at most so long; whether it is set.
+    pub fn wait_for_news(&self, at_most: Duration) -> bool {
+        let mut stop = self.wait_until(at_most, |stop| stop.is_set || stop.has_news);
+        stop.has_news = false;
+        stop.is_set
+    }
+
+    fn wait_until(&self, at_most: Duration, is_over: impl Fn(&Stop) -> bool) -> MutexGuard<'_, Stop> {
+        let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |stop| !is_over(stop));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stop> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -341,5 +377,19 @@ mod tests {
         let waits = std::thread::spawn(move || waiting.wait(Duration::from_mins(1)));
         stop.set();
         assert!(waits.join().unwrap() && stop.is_set());
+    }
+
+    #[test]
+    fn news_ends_one_wait() {
+        let stop = StopFlag::default();
+        stop.tell_news();
+        assert!(!stop.wait_for_news(Duration::from_mins(1)), "news from before");
+        assert!(!stop.wait_for_news(Duration::ZERO), "it was taken");
+        let waiting = stop.clone();
+        let waits = std::thread::spawn(move || waiting.wait_for_news(Duration::from_mins(1)));
+        stop.tell_news();
+        assert!(!waits.join().unwrap());
+        stop.set();
+        assert!(stop.wait_for_news(Duration::from_mins(1)));
     }
 }

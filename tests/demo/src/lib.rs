@@ -62,6 +62,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     list: "nudge.demo.list",
     env: &[],
     alone: false,
+    commands: &[],
     works: true,
     open: |host| Ok(Arc::new(Demo::open(host)?)),
 };

@@ -1,20 +1,19 @@
 //! The one file of an agent: sent to, read.
 //!
-//! A file is replaced by renaming a whole one over it, so a reader sees the old or the new, whoever dies when. The
-//! specification's sender writes a file of one fixed name first; two at a time publish each other's halves. So the name
-//! is new each time. Senders of ours also go one after another, for each has to be later than the last
-//! ([`stamp`](crate::stamp)); those of others do as they like, which costs at most that order.
+//! A reader sees the old or the new, whoever dies when ([`folder`](crate::folder)). Senders of ours also go one after
+//! another, for each has to be later than the last ([`stamp`](crate::stamp)); those of others do as they like, which
+//! costs at most that order.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 
 use crate::agent::AgentId;
+use crate::folder::{self, Old};
 use crate::signal::{Draft, Signal};
 use crate::stamp;
 use crate::state::{StateDir, unusable};
@@ -23,15 +22,9 @@ use crate::state::{StateDir, unusable};
 const LATEST: &str = "latest.json";
 /// Longest file that is read; ours are shorter than a tenth of it.
 const MAX_BYTES: u64 = 64 << 10;
-/// The names of files that are not yet whole.
-const TEMPORARY: (&str, &str) = (".nudge-", ".tmp");
-/// When one of those is left over from a sender that died.
-const LEFT_OVER: Duration = Duration::from_hours(1);
 /// How long a sender waits for the others. Whoever can read the folder can hold its lock, and an `abort` has to come
 /// through, so then it goes on without.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// The place of an agent's signal.
 #[derive(Debug, Clone, Copy)]
@@ -63,12 +56,12 @@ impl<'a> Inbox<'a> {
         draft.check()?;
         let folder = self.state.make_of_agent(self.agent)?;
         let path = folder.join(LATEST);
-        let _one_at_a_time = lock(&folder);
+        let _one_at_a_time = folder::lock(&folder, PATIENCE);
         let before = read(&path).and_then(Result::ok);
         let signal = draft.at(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
         let text = signal.text().map_err(|_| Error::invalid("The signal cannot be written as JSON; report this."))?;
-        replace(&folder, &path, &text).map_err(|error| unusable(&path, &error))?;
-        sweep(&folder);
+        folder::write(&folder, LATEST, &text, Old::Replaced).map_err(|error| unusable(&path, &error))?;
+        folder::sweep(&folder);
         Ok(signal)
     }
 }
@@ -81,72 +74,13 @@ fn read(path: &Path) -> Option<Result<Signal, String>> {
     }
 }
 
-/// Nobody ever reads half of it.
-fn replace(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY.0).suffix(TEMPORARY.1);
-    // As readable as what others write there: agents may be of several users.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
-    #[cfg(unix)]
-    let _ = open_folder(folder).and_then(|folder| folder.sync_all());
-    Ok(())
-}
-
-/// Waits until no other sender of ours is at it. What cannot be locked is not.
-fn lock(folder: &Path) -> Option<File> {
-    let file = lock_file(folder).ok()?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Some(file),
-            Err(fs::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(_) => return None,
-        }
-    }
-}
-
-/// The folder itself, so that it holds one file and nothing else.
-#[cfg(unix)]
-fn lock_file(folder: &Path) -> io::Result<File> {
-    open_folder(folder)
-}
-
-/// Folders cannot be locked there; the file stands beside those of the agents.
-#[cfg(not(unix))]
-fn lock_file(folder: &Path) -> io::Result<File> {
-    let beside = folder.parent().unwrap_or(folder).join(".lock");
-    fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
-}
-
-#[cfg(unix)]
-fn open_folder(folder: &Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
-}
-
-/// Removes what senders left that died before their file was whole.
-fn sweep(folder: &Path) {
-    let left_over = |path: &PathBuf| {
-        let is_ours = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1));
-        let written = || path.symlink_metadata().and_then(|meta| meta.modified()).ok();
-        is_ours && written().is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > LEFT_OVER))
-    };
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    entries.flatten().map(|entry| entry.path()).filter(left_over).for_each(|path| drop(fs::remove_file(path)));
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::io::Write as _;
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
     use super::*;
     use crate::signal::SignalType;
 
@@ -230,7 +164,7 @@ mod tests {
     #[test]
     fn who_holds_the_lock_for_good_stops_nobody() {
         let (_folder, state, agent, own) = state();
-        let held = open_folder(&own).unwrap();
+        let held = folder::open_folder(&own).unwrap();
         held.lock().unwrap();
         state.inbox(&agent).send(draft("stop"), 0).unwrap();
     }

@@ -8,21 +8,30 @@
 //! |---|---|
 //! | `agent`, `signal` | the name of an agent; the five fields and the types |
 //! | `stamp` | times as text, which count as newer for whoever compares numbers and for whoever compares text |
-//! | `state`, `inbox` | where the state directory is and what in it may be touched; sending and reading |
+//! | `state`, `folder`, `inbox` | where the state directory is and what in it may be touched; files replaced whole; sending and reading |
+//! | `hook`, `mail` | the work that an agent has; what is kept for its reader |
+//! | `deacon`, `patrol`, `watch`, `news` | the commands that stay, and how they wait |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 
 mod agent;
+mod deacon;
+mod folder;
+mod hook;
 mod inbox;
+mod mail;
 mod method;
+mod news;
 mod offer;
+mod patrol;
 mod signal;
 mod source;
 mod stamp;
 mod state;
+mod watch;
 
 pub use agent::AgentId;
 pub use inbox::Inbox;
-pub use method::{Check, Checked, List, Listed, ListedAgent, Respond, Send, Sent};
+pub use method::{Check, Checked, List, Listed, ListedAgent, OpenQuestion, Respond, Send, Sent};
 pub use signal::{Draft, Signal, SignalType};
 pub use source::SOURCE;
 pub use stamp::{is_newer, next};

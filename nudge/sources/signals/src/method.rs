@@ -1,7 +1,9 @@
 //! The rows, and what they take and tell.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use nudge_core::clock::rfc3339;
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::service::{Caller, Method};
@@ -11,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentId;
+use crate::hook::{self, Hook};
+use crate::patrol;
 use crate::signal::{Draft, Signal, SignalType};
 use crate::source::Signals;
 use crate::stamp;
@@ -65,7 +69,7 @@ pub static TABLE: Table<Signals> = Table(&[
         method: Method::new(
             "nudge.signals.list",
             "List signals",
-            "Every agent with a signal, and what it says.",
+            "Every agent with a signal or with work: what its signal says, what it works on, which question is open.",
             schema::<List>,
         )
         .reads()
@@ -178,9 +182,24 @@ pub struct ListedAgent {
     /// The five fields of its signal; absent when it has none.
     #[serde(flatten)]
     pub signal: Option<Signal>,
+    /// The work of its active hook, in a few words; absent when it has no active hook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<String>,
+    /// What the deacon asked it and it has not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<OpenQuestion>,
     /// Why its file counts as no signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// A question of the deacon without an answer, in a [`ListedAgent`].
+#[derive(Debug, Serialize)]
+pub struct OpenQuestion {
+    /// When it was asked, RFC 3339.
+    pub asked_at: String,
+    /// Whether a mail has told the mayor.
+    pub is_reported: bool,
 }
 
 /// The state directory for somebody in this place.
@@ -248,14 +267,26 @@ impl Check {
 impl List {
     fn answer(self) -> Result<Listed> {
         let state = state_for(&self.context.build()?)?;
-        let (agents, omitted) = state.agents()?;
+        let (mut agents, omitted) = state.agents()?;
+        let mut hooks = hook::all(&state)?;
+        hooks.retain(|_, hook| matches!(hook, Hook::Active(_)));
+        let mut questions: BTreeMap<_, _> = patrol::questions(&state)?
+            .into_iter()
+            .map(|(agent, at, is_reported)| (agent, OpenQuestion { asked_at: rfc3339::text(at), is_reported }))
+            .collect();
+        agents.extend(hooks.keys().cloned());
+        agents.sort();
+        agents.dedup();
         let told = |agent: AgentId| {
             // One whose folder is a link elsewhere does not hide the others.
             let (signal, problem) = match state.inbox(&agent).read() {
                 Ok(read) => split(read),
                 Err(error) => (None, Some(error.message().to_owned())),
             };
-            ListedAgent { agent, signal, problem }
+            let work =
+                hooks.remove(&agent).and_then(|hook| if let Hook::Active(one) = hook { Some(one.work) } else { None });
+            let question = questions.remove(&agent);
+            ListedAgent { agent, signal, work, question, problem }
         };
         let agents = agents.into_iter().map(told).collect();
         Ok(Listed { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })

@@ -10,16 +10,16 @@ use nudge_core::error::Result;
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, Source, SourceSpec};
+use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, LongCommand, Source, SourceSpec};
 use nudge_core::suggest::{Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService};
+use nudge_core::table::{Table, TableService, schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::method::{AGENT_ID, CHECK, Ready, STATE_DIR, Sent, TABLE};
-use crate::offer;
 use crate::state::StateDir;
+use crate::{offer, patrol, watch};
 
 /// The signals, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
@@ -37,6 +37,28 @@ pub static SOURCE: SourceSpec = SourceSpec {
     list: CHECK,
     env: &[STATE_DIR, AGENT_ID],
     alone: true,
+    commands: &[
+        LongCommand {
+            row: Method::new(
+                "nudge.signals.watch",
+                "Watch signals",
+                "Print each signal as it comes: yours, or those of every agent.",
+                schema::<watch::Params>,
+            )
+            .inferred(),
+            run: watch::run,
+        },
+        LongCommand {
+            row: Method::new(
+                "nudge.signals.deacon",
+                "Ask quiet agents",
+                "Ask agents that have work and show no activity, and mail the mayor who does not answer.",
+                schema::<patrol::Params>,
+            )
+            .inferred(),
+            run: patrol::run,
+        },
+    ],
     works: false,
     open: |host| Ok(Arc::new(Signals::open(host))),
 };

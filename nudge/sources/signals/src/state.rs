@@ -18,7 +18,7 @@ const SIGNALS: &str = "nudge";
 /// Where the state directory is in a checkout.
 const IN_A_CHECKOUT: [&str; 2] = [".chipset", "state"];
 /// Most agents that are listed.
-const MAX_AGENTS: usize = 1000;
+pub const MAX_AGENTS: usize = 1000;
 /// Most folders that are gone through on the way up to the top of a repository.
 const MAX_ANCESTORS: usize = 256;
 
@@ -89,19 +89,28 @@ impl StateDir {
 
     /// As [`of_agent`](Self::of_agent), and makes it.
     pub(crate) fn make_of_agent(&self, agent: &AgentId) -> Result<PathBuf> {
+        self.make_folder(&[SIGNALS, agent.as_str()])
+    }
+
+    /// The folder in which those of the agents are; `None` when it is not there.
+    pub(crate) fn of_signals(&self) -> Result<Option<PathBuf>> {
+        self.folder(&[SIGNALS])
+    }
+
+    /// As [`folder`](Self::folder), and makes it.
+    pub(crate) fn make_folder(&self, names: &[&str]) -> Result<PathBuf> {
         if self.below.is_empty() {
             fs::create_dir_all(&self.top).map_err(|error| unusable(&self.top, &error))?;
         }
-        self.walk(&[SIGNALS, agent.as_str()], true)?.ok_or_else(|| {
-            Error::unavailable(format!("{} was removed meanwhile; send it again.", self.path().display()))
-        })
+        self.walk(names, true)?
+            .ok_or_else(|| Error::unavailable(format!("{} was removed meanwhile; do it again.", self.path().display())))
     }
 
     /// A folder of the state directory, without links; `None` when it is not there.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out, and for what is no folder; `E_UNAVAILABLE` when it cannot be looked at.
-    fn folder(&self, names: &[&str]) -> Result<Option<PathBuf>> {
+    pub(crate) fn folder(&self, names: &[&str]) -> Result<Option<PathBuf>> {
         self.walk(names, false)
     }
 

@@ -1,0 +1,295 @@
+//! What the deacon knows: who has work and has been quiet for how long, who was asked, who has to be reported. It
+//! touches no file and no clock; [`patrol`](crate::patrol) does.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use nudge_core::clock::Millis;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentId;
+use crate::hook::Hook;
+use crate::signal::Signal;
+
+/// The agents with active work, as the deacon has seen them. It is kept in a file, so that the next deacon goes on
+/// where this one ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Deacon {
+    agents: BTreeMap<AgentId, Watched>,
+    /// The time of the last mail; no two have the same, for it is in their names.
+    last_mail: Millis,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Watched {
+    /// The time of the last signal that it sent to the deacon, as that stands there.
+    answer: Option<String>,
+    /// Hash of its hook.
+    hook: u64,
+    question: Option<Question>,
+    /// Since when it has shown no activity.
+    quiet_since: Millis,
+    work: String,
+}
+
+/// A question that has no answer yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// When it was asked.
+    pub asked_at: Millis,
+    /// The time of the mail that reports it. It is noted before the mail is sent, so that whoever goes on after a crash
+    /// sends the same one.
+    pub mail_at: Option<Millis>,
+    /// Whether that mail is sent.
+    pub is_reported: bool,
+}
+
+/// What ended a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// The agent sent a signal to the deacon.
+    Answered,
+    /// Its hook has changed.
+    Touched,
+    /// It has no active hook any more.
+    Idle,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    /// Ask the agent, which has been quiet since then.
+    Ask { work: String, quiet_since: Millis },
+    /// Report it, as asked then, by a mail of the second time.
+    Report { work: String, asked_at: Millis, mail_at: Millis },
+}
+
+impl Deacon {
+    /// Takes in what there is to see: every hook, and the signal for the deacon itself. Two that answer at once
+    /// share its one file, and the second answer replaces the first; so a hook that changed counts as much.
+    pub fn observe(
+        &mut self,
+        now: Millis,
+        hooks: &BTreeMap<AgentId, Hook>,
+        inbox: Option<&Signal>,
+    ) -> Vec<(AgentId, News)> {
+        let mut news = Vec::new();
+        let idle = |agent: &AgentId| hooks.get(agent).is_none_or(|hook| *hook == Hook::Idle);
+        for (agent, watched) in self.agents.extract_if(.., |agent, _| idle(agent)) {
+            news.extend(watched.question.is_some().then_some((agent, News::Idle)));
+        }
+        for (agent, hook) in hooks {
+            let Hook::Active(active) = hook else { continue };
+            let word = inbox.filter(|signal| signal.from == *agent).map(|signal| &signal.timestamp);
+            let watched = match self.agents.entry(agent.clone()) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let quiet_since = active.last_activity.filter(|at| *at <= now).unwrap_or(now);
+                    let (answer, work) = (word.cloned(), active.work.clone());
+                    entry.insert(Watched { answer, hook: active.hash, question: None, quiet_since, work });
+                    continue;
+                }
+            };
+            let has_answered = word.is_some() && word != watched.answer.as_ref();
+            if has_answered || watched.hook != active.hash {
+                let ended = watched.question.take();
+                let how = if has_answered { News::Answered } else { News::Touched };
+                news.extend(ended.map(|_| (agent.clone(), how)));
+                watched.answer = word.cloned().or(watched.answer.take());
+                (watched.hook, watched.quiet_since) = (active.hash, now);
+                watched.work.clone_from(&active.work);
+            }
+        }
+        news
+    }
+
+    /// What is to be done; `interval` is that of an agent, both between two questions and for an answer.
+    pub fn due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, Due)> {
+        let mut next_mail = now.max(self.last_mail + 1);
+        let due = self.agents.iter().filter_map(|(agent, watched)| {
+            let work = || watched.work.clone();
+            let due = match &watched.question {
+                None if now - watched.quiet_since >= interval(agent) => {
+                    Due::Ask { work: work(), quiet_since: watched.quiet_since }
+                }
+                Some(asked) if !asked.is_reported && now - asked.asked_at >= interval(agent) => {
+                    let mail_at = asked.mail_at.unwrap_or_else(|| {
+                        next_mail += 1;
+                        next_mail - 1
+                    });
+                    Due::Report { work: work(), asked_at: asked.asked_at, mail_at }
+                }
+                _ => return None,
+            };
+            Some((agent.clone(), due))
+        });
+        due.collect()
+    }
+
+    /// Notes that an agent was asked.
+    pub fn asked(&mut self, agent: &AgentId, now: Millis) {
+        if let Some(watched) = self.agents.get_mut(agent) {
+            watched.question = Some(Question { asked_at: now, mail_at: None, is_reported: false });
+        }
+    }
+
+    /// Notes that an agent could not be asked; it is its turn again after an interval.
+    pub fn not_asked(&mut self, agent: &AgentId, now: Millis) {
+        if let Some(watched) = self.agents.get_mut(agent) {
+            watched.quiet_since = now;
+        }
+    }
+
+    /// Notes that a mail is about to be sent, or was.
+    pub fn reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
+        if let Some(question) = self.agents.get_mut(agent).and_then(|watched| watched.question.as_mut()) {
+            (question.mail_at, question.is_reported) = (Some(mail_at), is_reported);
+            self.last_mail = self.last_mail.max(mail_at);
+        }
+    }
+
+    /// Moves every time that is waited from, after the clock jumped or the machine slept: nobody is late by that.
+    pub fn shift(&mut self, by: Millis) {
+        for watched in self.agents.values_mut() {
+            watched.quiet_since += by;
+            if let Some(question) = &mut watched.question {
+                question.asked_at += by;
+            }
+        }
+    }
+
+    /// The questions that are open.
+    pub fn questions(&self) -> impl Iterator<Item = (&AgentId, &Question)> {
+        self.agents.iter().filter_map(|(agent, watched)| Some((agent, watched.question.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::Active;
+    use crate::signal::SignalType;
+
+    const MINUTE: Millis = 60_000;
+
+    fn id(name: &str) -> AgentId {
+        AgentId::parse(name).unwrap()
+    }
+
+    /// Hooks of agents, by name and by what stands in them.
+    fn hooks(all: &[(&str, u64)]) -> BTreeMap<AgentId, Hook> {
+        let active = |hash| Hook::Active(Active { hash, last_activity: Some(0), work: "gt-1".into() });
+        all.iter().map(|(name, hash)| (id(name), active(*hash))).collect()
+    }
+
+    fn answer(from: &str, timestamp: &str) -> Signal {
+        let (message, timestamp) = ("here".into(), timestamp.into());
+        Signal { from: id(from), kind: SignalType::NudgeResponse, message, requires_response: false, timestamp }
+    }
+
+    /// One look, and what is due after it, by name; what is due is done.
+    fn look(deacon: &mut Deacon, now: Millis, all: &[(&str, u64)], inbox: Option<&Signal>) -> Vec<String> {
+        let news = deacon.observe(now, &hooks(all), inbox);
+        let mut told: Vec<_> = news.iter().map(|(agent, news)| format!("{agent} {news:?}")).collect();
+        for (agent, due) in deacon.due(now, |_| MINUTE) {
+            match due {
+                Due::Ask { .. } => {
+                    deacon.asked(&agent, now);
+                    told.push(format!("ask {agent}"));
+                }
+                Due::Report { mail_at, .. } => {
+                    deacon.reported(&agent, mail_at, true);
+                    told.push(format!("report {agent} {mail_at}"));
+                }
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn who_shows_nothing_is_asked_then_reported_once() {
+        let mut deacon = Deacon::default();
+        assert!(look(&mut deacon, MINUTE - 1, &[("a", 1)], None).is_empty());
+        assert_eq!(look(&mut deacon, MINUTE, &[("a", 1)], None), ["ask a"]);
+        assert!(look(&mut deacon, 2 * MINUTE - 1, &[("a", 1)], None).is_empty());
+        assert_eq!(look(&mut deacon, 2 * MINUTE, &[("a", 1)], None), ["report a 120000"]);
+        for later in 3..9 {
+            assert!(look(&mut deacon, later * MINUTE, &[("a", 1)], None).is_empty(), "exactly one mail");
+        }
+        // It is back; when it falls silent again, that is another matter.
+        assert_eq!(look(&mut deacon, 9 * MINUTE, &[("a", 2)], None), ["a Touched"]);
+        assert_eq!(look(&mut deacon, 10 * MINUTE, &[("a", 2)], None), ["ask a"]);
+        assert_eq!(look(&mut deacon, 11 * MINUTE, &[("a", 2)], None), ["report a 660000"]);
+        assert_eq!(look(&mut deacon, 12 * MINUTE, &[], None), ["a Idle"]);
+        assert_eq!(deacon.questions().count(), 0);
+    }
+
+    #[test]
+    fn who_answers_is_asked_again_after_an_interval() {
+        let mut deacon = Deacon::default();
+        // An answer of an earlier day answers nothing.
+        let old = answer("a", "2020-01-01T00:00:00Z");
+        assert_eq!(look(&mut deacon, MINUTE, &[("a", 1)], Some(&old)), ["ask a"]);
+        assert!(look(&mut deacon, MINUTE + 1, &[("a", 1)], Some(&old)).is_empty());
+        // The agent's clock may be anywhere.
+        let new = answer("a", "2019-01-01T00:00:00Z");
+        assert_eq!(look(&mut deacon, MINUTE + 2, &[("a", 1)], Some(&new)), ["a Answered"]);
+        assert_eq!(look(&mut deacon, 2 * MINUTE + 2, &[("a", 1)], Some(&new)), ["ask a"]);
+        assert_eq!(look(&mut deacon, 3 * MINUTE + 2, &[("a", 1)], Some(&new)), ["report a 180002"]);
+    }
+
+    #[test]
+    fn two_who_answer_at_once_are_both_alive() {
+        let mut deacon = Deacon::default();
+        assert_eq!(look(&mut deacon, MINUTE, &[("a", 1), ("b", 1)], None), ["ask a", "ask b"]);
+        // The literal form looks at the one file alone, in which b's answer has replaced a's: a would be reported.
+        let seen = answer("b", "2026-03-05T10:35:00Z");
+        assert_ne!(seen.from, id("a"));
+        // Both have noted their activity, as an agent that answers does.
+        assert_eq!(look(&mut deacon, MINUTE + 1, &[("a", 2), ("b", 2)], Some(&seen)), ["a Touched", "b Answered"]);
+        assert_eq!(look(&mut deacon, 2 * MINUTE, &[("a", 2), ("b", 2)], Some(&seen)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn mails_of_one_moment_have_different_times() {
+        let mut deacon = Deacon::default();
+        look(&mut deacon, MINUTE, &[("a", 1), ("b", 1), ("c", 1)], None);
+        let due = look(&mut deacon, 2 * MINUTE, &[("a", 1), ("b", 1), ("c", 1)], None);
+        assert_eq!(due, ["report a 120000", "report b 120001", "report c 120002"]);
+    }
+
+    #[test]
+    fn whoever_goes_on_after_a_crash_sends_the_same_mail() {
+        let mut deacon = Deacon::default();
+        look(&mut deacon, MINUTE, &[("a", 1)], None);
+        deacon.observe(2 * MINUTE, &hooks(&[("a", 1)]), None);
+        deacon.reported(&id("a"), 2 * MINUTE, false);
+        let text = serde_json::to_string(&deacon).unwrap();
+        let mut next: Deacon = serde_json::from_str(&text).unwrap();
+        assert_eq!(next, deacon);
+        assert_eq!(look(&mut next, 5 * MINUTE, &[("a", 1)], None), ["report a 120000"]);
+        assert!(look(&mut next, 6 * MINUTE, &[("a", 1)], None).is_empty());
+    }
+
+    #[test]
+    fn a_hook_that_is_being_written_says_nothing() {
+        let mut deacon = Deacon::default();
+        look(&mut deacon, MINUTE, &[("a", 1)], None);
+        let half = BTreeMap::from([(id("a"), Hook::Unreadable), (id("b"), Hook::Unreadable)]);
+        assert!(deacon.observe(MINUTE + 1, &half, None).is_empty());
+        assert_eq!(deacon.questions().count(), 1, "it is still open");
+        assert_eq!(look(&mut deacon, 2 * MINUTE, &[("a", 1)], None), ["report a 120000"]);
+    }
+
+    #[test]
+    fn nobody_is_late_by_a_jump_of_the_clock() {
+        let mut deacon = Deacon::default();
+        look(&mut deacon, MINUTE, &[("a", 1)], None);
+        let day = 24 * 60 * MINUTE;
+        deacon.shift(day);
+        assert!(look(&mut deacon, day + MINUTE + 1, &[("a", 1)], None).is_empty());
+        assert_eq!(look(&mut deacon, day + 2 * MINUTE, &[("a", 1)], None).len(), 1);
+    }
+}

@@ -1,0 +1,155 @@
+//! Hooks: the work that an agent has, one file each, `hooks/AGENT.json`. Others write them; nothing here does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::BuildHasher as _;
+use std::path::Path;
+
+use foldhash::quality::FixedState;
+use nudge_core::clock::Millis;
+use nudge_core::error::Result;
+use nudge_core::foreign::{self, Links};
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::text::one_line;
+use serde::Deserialize;
+
+use crate::agent::AgentId;
+use crate::stamp;
+use crate::state::{MAX_AGENTS, StateDir, unusable};
+
+/// The folder of hooks in a state directory.
+pub const HOOKS: &str = "hooks";
+/// Longest file that is read.
+const MAX_BYTES: u64 = 64 << 10;
+/// Length to which the words of a hook are cut.
+const MAX_CHARS: usize = 200;
+
+/// The hook of an agent, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hook {
+    /// The agent has work, and is at it.
+    Active(Active),
+    /// It has no work, or has not begun it, or is done.
+    Idle,
+    /// The file cannot be read as a hook now; somebody may be writing it. It says nothing.
+    Unreadable,
+}
+
+/// A hook whose `status` is `active`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Active {
+    /// Of the text of the file: another one means that the agent, or who gives it work, did something.
+    pub hash: u64,
+    /// Its `last_activity`, if that is a time.
+    pub last_activity: Option<Millis>,
+    /// The name and title of the work, for people; empty when it says none.
+    pub work: String,
+}
+
+/// The file, as far as it matters. Others have further fields.
+#[derive(Deserialize)]
+struct File {
+    status: String,
+    #[serde(default, alias = "lastActivity")]
+    last_activity: Option<String>,
+    #[serde(default, alias = "workItem")]
+    work_item: Option<Work>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Work {
+    #[serde(alias = "beadId")]
+    bead_id: String,
+    title: String,
+}
+
+/// Reads every hook, the first 1,000 by name.
+///
+/// # Errors
+/// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
+pub fn all(state: &StateDir) -> Result<BTreeMap<AgentId, Hook>> {
+    let Some(folder) = state.folder(&[HOOKS])? else { return Ok(BTreeMap::new()) };
+    let entries = fs::read_dir(&folder).map_err(|error| unusable(&folder, &error))?;
+    let names = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        Some((AgentId::parse(name.to_str()?.strip_suffix(".json")?)?, entry.path()))
+    });
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names.truncate(MAX_AGENTS);
+    Ok(names.into_iter().map(|(agent, path)| (agent, read(&path))).collect())
+}
+
+fn read(path: &Path) -> Hook {
+    foreign::read_text(path, Links::Refused, MAX_BYTES).map_or(Hook::Unreadable, |text| parse(&text))
+}
+
+fn parse(text: &str) -> Hook {
+    let Ok(File { status, last_activity, work_item }) = serde_json::from_str(text) else { return Hook::Unreadable };
+    if status != "active" {
+        return Hook::Idle;
+    }
+    let Work { bead_id, title } = work_item.unwrap_or_default();
+    let said = one_line(format!("{bead_id} {title}").trim(), MAX_CHARS);
+    // It goes into a mail.
+    let work = if SecretGuard::new().check(None, &said).is_some() { String::new() } else { said };
+    let last_activity = last_activity.as_deref().and_then(stamp::parse);
+    Hook::Active(Active { hash: FixedState::default().hash_one(text), last_activity, work })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_hook_says() {
+        let text = r#"{"agent_id":"a","status":"active","work_item":{"bead_id":"gt-abc12","title":"Add a page","assigned_at":"x"},
+            "last_activity":"2026-03-05T10:32:00Z"}"#;
+        let Hook::Active(active) = parse(text) else { panic!("it is active") };
+        assert_eq!((active.last_activity, &*active.work), (Some(1_772_706_720_000), "gt-abc12 Add a page"));
+        let Hook::Active(other) = parse(&text.replace("10:32", "10:33")) else { panic!("it is active") };
+        assert_ne!(active.hash, other.hash);
+        for (text, hook) in [
+            (r#"{"status":"pending"}"#, Hook::Idle),
+            (r#"{"status":"completed","work_item":null}"#, Hook::Idle),
+            (r#"{"status":"empty","last_activity":7}"#, Hook::Unreadable),
+            (r#"{"status":null}"#, Hook::Unreadable),
+            ("{\"sta", Hook::Unreadable),
+            ("", Hook::Unreadable),
+            ("[]", Hook::Unreadable),
+        ] {
+            assert_eq!(parse(text), hook, "{text}");
+        }
+        let Hook::Active(bare) = parse(r#"{"status":"active","work_item":null,"last_activity":"soon"}"#) else {
+            panic!("it is active")
+        };
+        assert_eq!((bare.last_activity, &*bare.work), (None, ""));
+        let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
+        let Hook::Active(secret) = parse(&format!(r#"{{"status":"active","work_item":{{"title":"{token}"}}}}"#)) else {
+            panic!("it is active")
+        };
+        assert_eq!(secret.work, "");
+    }
+
+    #[test]
+    fn only_the_files_of_agents_are_hooks() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::find(folder.path().to_str(), None).unwrap();
+        assert!(all(&state).unwrap().is_empty());
+        let hooks = folder.path().join(HOOKS);
+        fs::create_dir(&hooks).unwrap();
+        let active = r#"{"status":"active"}"#;
+        for name in ["a.json", ".b.json", "c.txt", "d e.json"] {
+            fs::write(hooks.join(name), active).unwrap();
+        }
+        fs::create_dir(hooks.join("folder.json")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(hooks.join("a.json"), hooks.join("link.json")).unwrap();
+        let found = all(&state).unwrap();
+        assert!(matches!(found[&AgentId::parse("a").unwrap()], Hook::Active(_)));
+        let unreadable: Vec<_> =
+            found.iter().filter(|(_, hook)| **hook == Hook::Unreadable).map(|(a, _)| a.as_str()).collect();
+        assert_eq!(unreadable, if cfg!(unix) { vec!["folder", "link"] } else { vec!["folder"] });
+    }
+}

@@ -1,0 +1,94 @@
+//! Mail: what has to be kept for its reader, one file each, `mail/AGENT/TIME-FROM.json`. Of the kinds of mail that
+//! there are, one is sent here: that an agent does not answer.
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::{Error, Result};
+use serde::Serialize;
+
+use crate::agent::AgentId;
+use crate::folder::{self, Old};
+use crate::state::{StateDir, unusable};
+
+/// The folder of mail in a state directory.
+const MAIL: &str = "mail";
+
+/// A mail that tells a mayor of an agent which does not answer. The fields are in the order of their names, which is
+/// the order in which they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Escalation {
+    /// What happened.
+    pub body: String,
+    /// Who sends it.
+    pub from: AgentId,
+    /// Always `urgent`.
+    pub priority: &'static str,
+    /// Always false; who reads it sets it.
+    pub read: bool,
+    /// The gist.
+    pub subject: String,
+    /// When it was sent, RFC 3339.
+    pub timestamp: String,
+    /// Whom it is for.
+    pub to: AgentId,
+    /// Always `health_escalation`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+}
+
+impl Escalation {
+    /// Says that `agent` was asked by `from` and showed nothing.
+    pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, at: Millis) -> Self {
+        let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
+        let (asked, timestamp) = (rfc3339::text(asked), rfc3339::text(at));
+        Self {
+            body: format!(
+                "{agent} has active work{work}, was asked at {asked} whether it is working, and has neither answered nor \
+                 touched its hook since."
+            ),
+            from: from.clone(),
+            priority: "urgent",
+            read: false,
+            subject: format!("{agent} does not answer"),
+            timestamp,
+            to: to.clone(),
+            kind: "health_escalation",
+        }
+    }
+
+    /// Puts it into the mailbox. A mail of the same time and sender is this one, sent before.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be written.
+    pub fn send(&self, state: &StateDir) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|_| Error::invalid("The mail cannot be written as JSON; report this."))?;
+        let folder = state.make_folder(&[MAIL, self.to.as_str()])?;
+        let name = format!("{}-{}.json", self.timestamp.replace(':', "-"), self.from);
+        folder::write(&folder, &name, &(text + "\n"), Old::Kept)
+            .map_err(|error| unusable(&folder.join(name), &error))?;
+        folder::sweep(&folder);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_is_one_file_however_often_it_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::find(folder.path().to_str(), None).unwrap();
+        let [agent, witness, mayor] = ["polecat", "witness", "mayor"].map(|name| AgentId::parse(name).unwrap());
+        let mail = Escalation::new(&agent, &witness, &mayor, "gt-1 Add a page", 1_772_706_900_000, 1_772_706_960_000);
+        mail.send(&state).unwrap();
+        mail.send(&state).unwrap();
+        let path = folder.path().join("mail/mayor/2026-03-05T10-36-00.000Z-witness.json");
+        let expected = "{\n  \"body\": \"polecat has active work (gt-1 Add a page), was asked at 2026-03-05T10:35:00.000Z \
+            whether it is working, and has neither answered nor touched its hook since.\",\n  \"from\": \"witness\",\n  \
+            \"priority\": \"urgent\",\n  \"read\": false,\n  \"subject\": \"polecat does not answer\",\n  \"timestamp\": \
+            \"2026-03-05T10:36:00.000Z\",\n  \"to\": \"mayor\",\n  \"type\": \"health_escalation\"\n}\n";
+        assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+        assert_eq!(std::fs::read_dir(folder.path().join("mail/mayor")).unwrap().count(), 1);
+    }
+}

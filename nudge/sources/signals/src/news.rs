@@ -1,0 +1,76 @@
+//! Waiting for something to happen in folders: told by the system where it tells, and looked for where it does not.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use nudge_core::source::StopFlag;
+
+/// Between two looks where the system tells: network folders tell nothing, and what is replaced while nobody looks
+/// is not followed.
+const WHERE_TOLD: Duration = Duration::from_secs(2);
+/// Between two looks where it does not.
+const WHERE_NOT_TOLD: Duration = Duration::from_millis(250);
+
+/// The folders that are followed.
+pub struct News {
+    stop: StopFlag,
+    /// `None` where the system has no more of them.
+    watcher: Option<RecommendedWatcher>,
+    followed: BTreeSet<PathBuf>,
+}
+
+impl News {
+    /// Follows nothing yet. Something new, and only that, ends a [`wait`](Self::wait).
+    pub fn new(stop: &StopFlag) -> Self {
+        let told = stop.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Looking at a file is an event, too, and would end the wait that follows.
+            if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+                told.tell_news();
+            }
+        });
+        Self { stop: stop.clone(), watcher: watcher.ok(), followed: BTreeSet::new() }
+    }
+
+    /// Follows these folders, not what is in their folders, and no others. Those that are not there are passed over.
+    pub fn follow<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let wanted: BTreeSet<_> = folders.into_iter().map(Path::to_owned).collect();
+        for gone in self.followed.difference(&wanted) {
+            let _ = watcher.unwatch(gone);
+        }
+        let is_followed =
+            |path: &PathBuf| self.followed.contains(path) || watcher.watch(path, RecursiveMode::NonRecursive).is_ok();
+        self.followed = wanted.into_iter().filter(is_followed).collect();
+    }
+
+    /// Waits for something new, at most so long; whether it is time to end.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let look = if self.watcher.is_some() { WHERE_TOLD } else { WHERE_NOT_TOLD };
+        self.stop.wait_for_news(at_most.min(look))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, later) = (folder.path().join("there"), folder.path().join("later"));
+        std::fs::create_dir(&there).unwrap();
+        let mut news = News::new(&StopFlag::default());
+        news.follow([&*there, &*later]);
+        assert!(news.watcher.is_none() || news.followed.contains(&there));
+        assert!(!news.followed.contains(&later));
+        std::fs::create_dir(&later).unwrap();
+        news.follow([&*later]);
+        assert!(news.watcher.is_none() || news.followed.iter().eq([&later]));
+        // Without a watcher it ends by itself.
+        let blind = News { watcher: None, ..news };
+        assert!(!blind.wait(Duration::from_mins(1)));
+    }
+}

@@ -1,0 +1,297 @@
+//! `nudge signals deacon`: asks agents that have work and show no activity, and reports those that do not answer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_core::source::CommandHost;
+use nudge_core::wire;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::AgentId;
+use crate::deacon::{Deacon, Due, News as Change};
+use crate::folder::{self, Old};
+use crate::hook;
+use crate::mail::Escalation;
+use crate::method::{AGENT_ID, state_for};
+use crate::news::News;
+use crate::signal::{Draft, Signal, SignalType};
+use crate::stamp;
+use crate::state::{StateDir, unusable};
+
+/// The folder of the deacon in a state directory: what it knows, and its lock.
+const DEACON: &str = "deacon";
+/// What it knows.
+const KNOWN: &str = "known.json";
+/// Longest such file that is read; one of a thousand agents is a third of it.
+const MAX_BYTES: u64 = 1 << 20;
+/// Shortest and longest interval.
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(24));
+/// By how much a look may come late before that is the clock's doing, or a machine that slept.
+const LATE_MS: Millis = 10_000;
+
+/// Params of `nudge signals deacon`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Who asks. Absent: `NUDGE_AGENT_ID`, else `witness`.
+    #[serde(default, deserialize_with = "wire::given")]
+    from: Option<String>,
+    /// Whom the mails are for. Absent: `mayor`.
+    #[serde(default, deserialize_with = "wire::given")]
+    mayor: Option<String>,
+    /// How long an agent may be quiet, and how long it may take to answer: `90s`, `5m`. Absent: 60s.
+    #[serde(default, deserialize_with = "wire::given")]
+    interval: Option<String>,
+    /// Intervals of single agents: `polecat-alpha=5m`.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    agent_interval: Vec<String>,
+    /// Where the agents are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    context: ContextSpec,
+}
+
+/// Intervals in milliseconds.
+struct Intervals {
+    usual: Millis,
+    own: BTreeMap<AgentId, Millis>,
+}
+
+impl Intervals {
+    fn new(usual: Option<&str>, own: &[String]) -> Result<Self> {
+        let own = own.iter().map(|one| {
+            let (agent, interval) = one
+                .split_once('=')
+                .ok_or_else(|| Error::invalid("`agent_interval` must be AGENT=INTERVAL, such as polecat-alpha=5m."))?;
+            Ok((AgentId::new("agent_interval", agent)?, interval_ms("agent_interval", interval)?))
+        });
+        Ok(Self { usual: interval_ms("interval", usual.unwrap_or("60s"))?, own: own.collect::<Result<_>>()? })
+    }
+
+    fn of(&self, agent: &AgentId) -> Millis {
+        self.own.get(agent).copied().unwrap_or(self.usual)
+    }
+
+    fn shortest(&self) -> Millis {
+        self.own.values().copied().fold(self.usual, Millis::min)
+    }
+}
+
+fn interval_ms(field: &str, text: &str) -> Result<Millis> {
+    let read = humantime::parse_duration(text).ok().filter(|read| (INTERVALS.0..=INTERVALS.1).contains(read));
+    let read = read.and_then(|read| Millis::try_from(read.as_millis()).ok());
+    read.ok_or_else(|| Error::invalid(format!("`{field}` must be a time from 100ms to 24h, such as 90s or 5m.")))
+}
+
+/// Runs until it is told to stop.
+pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let Params { from, mayor, interval, agent_interval, context } =
+        serde_json::from_str(params.get()).map_err(|error| Error::invalid(format!("{error}.")))?;
+    let context = context.build()?;
+    let state = state_for(&context)?;
+    let own = from.as_deref().or_else(|| context.env(AGENT_ID).filter(|name| !name.is_empty())).unwrap_or("witness");
+    let own = AgentId::new("from", own)?;
+    let mayor = AgentId::new("mayor", mayor.as_deref().unwrap_or("mayor"))?;
+    let intervals = Intervals::new(interval.as_deref(), &agent_interval)?;
+    let look = Duration::from_millis(u64::try_from(intervals.shortest() / 4).unwrap_or_default());
+    let mut news = News::new(&host.stop);
+    let mut patrol = Patrol::open(state, own, mayor, intervals)?;
+    let started =
+        json!({"event": "started", "from": patrol.own, "mayor": patrol.mayor, "state_dir": patrol.state.path()});
+    let line =
+        format!("{} asks the agents of {}; mails go to {}", patrol.own, patrol.state.path().display(), patrol.mayor);
+    (host.say)(&line, &started);
+    loop {
+        news.follow(patrol.folders().iter().map(PathBuf::as_path));
+        patrol.look(host.clock.now(), host.say);
+        if news.wait(look) {
+            break;
+        }
+    }
+    (host.say)("stopped; open questions are kept for the next deacon", &json!({"event": "stopped"}));
+    Ok(())
+}
+
+/// The questions of the deacon of a state directory, for whoever lists them: who was asked when, and whether that was
+/// reported.
+///
+/// # Errors
+/// `E_INVALID` for a link that leads out of the state directory.
+pub fn questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> {
+    let Some(folder) = state.folder(&[DEACON])? else { return Ok(Vec::new()) };
+    let known = read(&folder).unwrap_or_default();
+    Ok(known.questions().map(|(agent, question)| (agent.clone(), question.asked_at, question.is_reported)).collect())
+}
+
+fn read(folder: &Path) -> io::Result<Deacon> {
+    let text = foreign::read_text(&folder.join(KNOWN), Links::Refused, MAX_BYTES)?;
+    serde_json::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A deacon at its files.
+struct Patrol {
+    state: StateDir,
+    own: AgentId,
+    mayor: AgentId,
+    intervals: Intervals,
+    folder: PathBuf,
+    /// Held as long as it runs.
+    _only_one: File,
+    known: Deacon,
+    /// As it stands in the file.
+    kept: Deacon,
+    last_look: Option<Millis>,
+    /// What went wrong last, by what it was about: it is told once.
+    troubles: HashMap<String, String>,
+}
+
+type Say<'a> = &'a (dyn Fn(&str, &Value) + Sync);
+
+impl Patrol {
+    /// Becomes the deacon of a state directory.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when there is one already, or its folder cannot be used.
+    fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: Intervals) -> Result<Self> {
+        let folder = state.make_folder(&[DEACON])?;
+        let lock = folder::lock_file(&folder).map_err(|error| unusable(&folder, &error))?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => {
+                Error::unavailable(format!("A deacon runs for {} already; end that one first.", state.path().display()))
+            }
+            fs::TryLockError::Error(error) => unusable(&folder, &error),
+        })?;
+        let known = read(&folder).unwrap_or_default();
+        let kept = known.clone();
+        let (last_look, troubles) = (None, HashMap::new());
+        Ok(Self { state, own, mayor, intervals, folder, _only_one: lock, known, kept, last_look, troubles })
+    }
+
+    /// The folders in which something can happen that concerns it.
+    fn folders(&self) -> Vec<PathBuf> {
+        let hooks = self.state.folder(&[hook::HOOKS]);
+        [hooks, self.state.of_agent(&self.own)].into_iter().filter_map(|found| found.ok().flatten()).collect()
+    }
+
+    /// Looks once, and does what is due.
+    fn look(&mut self, now: Millis, say: Say<'_>) {
+        self.mind_the_clock(now);
+        let seen = self.see(now, say);
+        self.tell_trouble("state", seen, say);
+        for (agent, due) in self.known.due(now, |agent| self.intervals.of(agent)) {
+            let done = match due {
+                Due::Ask { work, quiet_since } => self.ask(&agent, &work, quiet_since, now, say),
+                Due::Report { work, asked_at, mail_at } => self.report(&agent, &work, asked_at, mail_at, say),
+            };
+            self.tell_trouble(agent.as_str(), done, say);
+        }
+        let kept = self.keep();
+        self.tell_trouble("known", kept, say);
+    }
+
+    /// A look that comes hours late, or before the last one, is the clock's doing: nobody has been quiet meanwhile.
+    fn mind_the_clock(&mut self, now: Millis) {
+        let passed = now - self.last_look.replace(now).unwrap_or(now);
+        if !(0..=LATE_MS + self.intervals.shortest()).contains(&passed) {
+            self.known.shift(passed);
+        }
+    }
+
+    fn see(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
+        let mut hooks = hook::all(&self.state)?;
+        // It asks neither itself, nor whoever it would report to.
+        hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
+        let inbox = self.state.inbox(&self.own).read()?.and_then(Result::ok);
+        for (agent, change) in self.known.observe(now, &hooks, inbox.as_ref()) {
+            let (event, words) = match change {
+                Change::Answered => ("answered", "has answered"),
+                Change::Touched => ("active", "is active again"),
+                Change::Idle => ("idle", "has no active work any more"),
+            };
+            say(&format!("{agent} {words}"), &json!({"event": event, "agent": agent}));
+        }
+        self.keep()
+    }
+
+    fn ask(&mut self, agent: &AgentId, work: &str, quiet_since: Millis, now: Millis, say: Say<'_>) -> Result<()> {
+        let inbox = self.state.inbox(agent);
+        let there = inbox.read().map(|found| found.and_then(Result::ok));
+        let there = there.inspect_err(|_| self.known.not_asked(agent, now))?;
+        // Latest wins, and an order that it has not seen must not lose against a question: its silence about that
+        // says as much.
+        if let Some(order) = there.filter(|signal| is_order_since(signal, quiet_since)) {
+            let (kind, from) = (order.kind.as_str(), &order.from);
+            say(
+                &format!("{agent} shows no activity; it is not asked, as the {kind} from {from} still waits for it"),
+                &json!({"event": "waits", "agent": agent, "type": kind, "from": from}),
+            );
+        } else {
+            let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
+            let message = format!("You have hooked work{work}. Are you working on it?");
+            let kind = SignalType::HealthCheck;
+            let draft = Draft { from: self.own.clone(), kind, message, requires_response: true };
+            inbox.send(draft, now).inspect_err(|_| self.known.not_asked(agent, now))?;
+            say(&format!("{agent} shows no activity; it is asked"), &json!({"event": "asked", "agent": agent}));
+        }
+        self.known.asked(agent, now);
+        self.keep()
+    }
+
+    fn report(&mut self, agent: &AgentId, work: &str, asked_at: Millis, mail_at: Millis, say: Say<'_>) -> Result<()> {
+        self.known.reported(agent, mail_at, false);
+        self.keep()?;
+        Escalation::new(agent, &self.own, &self.mayor, work, asked_at, mail_at).send(&self.state)?;
+        self.known.reported(agent, mail_at, true);
+        let mayor = &self.mayor;
+        say(
+            &format!("{agent} does not answer; a mail went to {mayor}"),
+            &json!({"event": "escalated", "agent": agent, "to": mayor, "at": rfc3339::text(mail_at)}),
+        );
+        self.keep()
+    }
+
+    /// Writes what it knows, if that has changed.
+    fn keep(&mut self) -> Result<()> {
+        if self.known == self.kept {
+            return Ok(());
+        }
+        let text = serde_json::to_string(&self.known).map_err(|error| Error::unavailable(format!("{error}.")))?;
+        let path = self.folder.join(KNOWN);
+        folder::write(&self.folder, KNOWN, &(text + "\n"), Old::Replaced).map_err(|error| unusable(&path, &error))?;
+        self.kept = self.known.clone();
+        Ok(())
+    }
+
+    /// What goes wrong does not end it; it is told when it is new.
+    fn tell_trouble(&mut self, about: &str, done: Result<()>, say: Say<'_>) {
+        let Err(error) = done else {
+            self.troubles.remove(about);
+            return;
+        };
+        if self.troubles.get(about).is_none_or(|told| told != error.message()) {
+            say(error.message(), &json!({"event": "trouble", "about": about, "message": error.message()}));
+            self.troubles.insert(about.to_owned(), error.message().to_owned());
+        }
+    }
+}
+
+/// Whether a signal is an order that came after the agent was last seen at work.
+fn is_order_since(signal: &Signal, quiet_since: Millis) -> bool {
+    use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
+    let is_order = match signal.kind {
+        Abort | PriorityChange | SyncRequest => true,
+        HealthCheck | StallWarning | NudgeResponse => false,
+    };
+    is_order && stamp::parse(&signal.timestamp).is_some_and(|at| at > quiet_since)
+}
+
+#[cfg(test)]
+mod tests;

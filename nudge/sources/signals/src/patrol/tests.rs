@@ -1,0 +1,251 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::inbox::Inbox;
+
+const SECOND: Millis = 1000;
+/// 2026-03-05T10:35:00Z
+const START: Millis = 1_772_706_900_000;
+
+/// A state directory with a deacon, and what it has said.
+struct Town {
+    folder: tempfile::TempDir,
+    patrol: Option<Patrol>,
+    said: Mutex<Vec<String>>,
+    now: Millis,
+}
+
+impl Town {
+    fn new() -> Self {
+        let mut town = Self { folder: tempfile::tempdir().unwrap(), patrol: None, said: Mutex::default(), now: START };
+        town.restart();
+        town
+    }
+
+    fn state(&self) -> StateDir {
+        StateDir::find(self.folder.path().to_str(), None).unwrap()
+    }
+
+    fn open(&self) -> Result<Patrol> {
+        let [own, mayor] = ["witness", "mayor"].map(|name| AgentId::parse(name).unwrap());
+        Patrol::open(self.state(), own, mayor, Intervals::new(None, &["slow=5m".into()]).unwrap())
+    }
+
+    /// Another process, as far as the files can tell.
+    fn restart(&mut self) {
+        self.patrol = None;
+        self.patrol = Some(self.open().unwrap());
+    }
+
+    /// Writes the hook of an agent as a script would, at the time that it is.
+    fn works(&self, agent: &str, status: &str) {
+        let hooks = self.folder.path().join("hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        let at = rfc3339::text(self.now);
+        let hook = json!({"agent_id": agent, "status": status, "last_activity": at,
+            "work_item": {"bead_id": "gt-1", "title": "Add a page"}});
+        fs::write(hooks.join(format!("{agent}.json")), hook.to_string()).unwrap();
+    }
+
+    /// Lets time go by, looking every second, and returns what was said, without trouble words.
+    fn pass(&mut self, seconds: Millis) -> Vec<String> {
+        for _ in 0..seconds {
+            self.now += SECOND;
+            self.look();
+        }
+        std::mem::take(&mut self.said.lock().unwrap())
+    }
+
+    fn look(&mut self) {
+        let said = &self.said;
+        let say = |_: &str, event: &Value| {
+            let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+            said.lock().unwrap().push(format!("{} {}", word("event"), word("agent")).trim().to_owned());
+        };
+        self.patrol.as_mut().unwrap().look(self.now, &say);
+    }
+
+    fn signal(&self, agent: &str) -> Option<Signal> {
+        self.state().inbox(&AgentId::parse(agent).unwrap()).read().unwrap().and_then(Result::ok)
+    }
+
+    fn send(&self, to: &str, from: &str, kind: SignalType) {
+        let [to, from] = [to, from].map(|name| AgentId::parse(name).unwrap());
+        let draft = Draft { from, kind, message: kind.usual_message().into(), requires_response: false };
+        let state = self.state();
+        let inbox: Inbox<'_> = state.inbox(&to);
+        inbox.send(draft, self.now).unwrap();
+    }
+
+    fn mails(&self) -> Vec<Value> {
+        let Ok(entries) = fs::read_dir(self.folder.path().join("mail/mayor")) else { return Vec::new() };
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.iter().map(|path| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()).collect()
+    }
+}
+
+#[test]
+fn a_dead_agent_is_asked_then_reported_exactly_once() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    assert!(town.pass(59).is_empty());
+    assert_eq!(town.pass(2), ["asked polecat"]);
+    let asked = town.signal("polecat").unwrap();
+    assert_eq!((asked.kind, asked.requires_response, asked.from.as_str()), (SignalType::HealthCheck, true, "witness"));
+    assert_eq!(asked.message, "You have hooked work (gt-1 Add a page). Are you working on it?");
+    assert_eq!(town.pass(600), ["escalated polecat"]);
+    let mails = town.mails();
+    assert_eq!(mails.len(), 1);
+    assert_eq!(
+        (&mails[0]["type"], &mails[0]["to"], &mails[0]["read"]),
+        (&json!("health_escalation"), &json!("mayor"), &json!(false))
+    );
+}
+
+#[test]
+fn a_healthy_agent_answers_and_a_slow_one_has_more_time() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    town.works("slow", "active");
+    town.works("idle", "pending");
+    town.works("mayor", "active");
+    town.works("witness", "active");
+    let mut told = Vec::new();
+    for second in 1..=590 {
+        let now = town.pass(1);
+        if now.contains(&"asked polecat".to_owned()) {
+            town.send("witness", "polecat", SignalType::NudgeResponse);
+        }
+        // It is busy with a long command, and notes it a little before the end of its time.
+        if second == 580 {
+            town.works("slow", "active");
+        }
+        told.extend(now);
+    }
+    let count = |what: &str| told.iter().filter(|said| *said == what).count();
+    // Asked every 60 seconds, and answered a second later.
+    assert_eq!((count("asked polecat"), count("answered polecat")), (9, 9));
+    assert_eq!((count("asked slow"), count("active slow")), (1, 1));
+    assert_eq!((told.len(), town.mails().len()), (20, 0), "{told:?}");
+}
+
+#[test]
+fn two_that_share_the_senders_inbox_are_both_alive() {
+    let mut town = Town::new();
+    town.works("alpha", "active");
+    town.works("bravo", "active");
+    assert_eq!(town.pass(60), ["asked alpha", "asked bravo"]);
+    town.now += SECOND;
+    // Both do as the specification says: they note their activity, and answer into the one file of the sender.
+    for agent in ["alpha", "bravo"] {
+        town.works(agent, "active");
+        town.send("witness", agent, SignalType::NudgeResponse);
+    }
+    // The literal form: who stands in the file has answered, and nobody else.
+    assert_eq!(town.signal("witness").unwrap().from.as_str(), "bravo", "alpha's answer is lost");
+    town.look();
+    assert_eq!(town.pass(0), ["active alpha", "answered bravo"]);
+    town.pass(58);
+    assert!(town.mails().is_empty(), "nobody is reported");
+}
+
+#[test]
+fn an_agent_that_comes_back_and_dies_again_is_reported_again() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    town.pass(121);
+    town.works("polecat", "active");
+    assert_eq!(town.pass(1), ["active polecat"]);
+    assert_eq!(town.pass(121), ["asked polecat", "escalated polecat"]);
+    assert_eq!(town.mails().len(), 2);
+    town.works("polecat", "completed");
+    assert_eq!(town.pass(1), ["idle polecat"]);
+    assert!(town.pass(600).is_empty());
+}
+
+#[test]
+fn a_restart_forgets_no_question_and_repeats_no_mail() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    assert_eq!(town.pass(60), ["asked polecat"]);
+    town.restart();
+    assert_eq!(town.pass(60), ["escalated polecat"], "within the time of the first deacon");
+    town.restart();
+    assert!(town.pass(600).is_empty());
+    assert_eq!(town.mails().len(), 1);
+    // What it knows is damaged: it begins anew.
+    fs::write(town.folder.path().join("deacon/known.json"), "{").unwrap();
+    town.restart();
+    assert_eq!(town.pass(1), ["asked polecat"]);
+}
+
+#[test]
+fn one_deacon_for_a_state_directory() {
+    let mut town = Town::new();
+    let refused = town.open().err().unwrap();
+    assert!(refused.message().contains("runs for"), "{refused}");
+    town.patrol = None;
+    town.open().unwrap();
+}
+
+#[test]
+fn a_clock_that_jumps_makes_nobody_late() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    assert_eq!(town.pass(60), ["asked polecat"]);
+    for jump in [86_400, -172_800, 600] {
+        town.now += jump * SECOND;
+        assert_eq!(town.pass(10), Vec::<String>::new(), "{jump}");
+    }
+    // Of the minute 33 seconds are over; a look after each jump counts for nothing.
+    let told = town.pass(33);
+    assert_eq!(told, ["escalated polecat"]);
+}
+
+#[test]
+fn an_order_that_was_not_seen_is_not_replaced_by_a_question() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    town.pass(30);
+    town.send("polecat", "mayor", SignalType::Abort);
+    assert_eq!(town.pass(30), ["waits polecat"]);
+    assert_eq!(town.signal("polecat").unwrap().kind, SignalType::Abort);
+    assert_eq!(town.pass(60), ["escalated polecat"]);
+}
+
+#[test]
+fn trouble_is_told_once_and_stops_nobody() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    // A file stands where its folder would be.
+    let nudge = town.folder.path().join("nudge");
+    fs::create_dir_all(&nudge).unwrap();
+    fs::write(nudge.join("polecat"), "").unwrap();
+    town.works("other", "active");
+    assert_eq!(town.pass(60), ["asked other", "trouble"]);
+    town.send("witness", "other", SignalType::NudgeResponse);
+    assert_eq!(town.pass(59), ["answered other"]);
+    fs::remove_file(nudge.join("polecat")).unwrap();
+    assert_eq!(town.pass(2), ["asked polecat", "asked other"]);
+}
+
+#[test]
+fn intervals() {
+    let intervals = Intervals::new(Some("90s"), &["a=5m".into(), "b=1h 30m".into()]).unwrap();
+    let of = |name: &str| intervals.of(&AgentId::parse(name).unwrap());
+    assert_eq!((of("x"), of("a"), of("b"), intervals.shortest()), (90_000, 300_000, 5_400_000, 90_000));
+    for (usual, own) in [
+        ("0s", None),
+        ("soon", None),
+        ("25h", None),
+        ("60", None),
+        ("-1s", None),
+        ("1m", Some("a")),
+        ("1m", Some("../x=1m")),
+        ("1m", Some("a=x")),
+    ] {
+        let own: Vec<_> = own.into_iter().map(str::to_owned).collect();
+        assert!(Intervals::new(Some(usual), &own).is_err(), "{usual} {own:?}");
+    }
+}
