@@ -446,7 +446,7 @@ async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
 
 /// Resolves when the process is asked to end.
 #[cfg(unix)]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     crate::children::leave_signals(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]);
@@ -464,7 +464,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
 
 /// Resolves when the process is asked to end.
 #[cfg(not(unix))]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     let mut interrupt = tokio::signal::windows::ctrl_c()?;
     let mut close = tokio::signal::windows::ctrl_close()?;
     Ok(async move {

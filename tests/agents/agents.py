@@ -143,7 +143,7 @@ class Program:
             ancestors.append(pid)
         assert self.process.pid in ancestors, ancestors
 
-    def asked(self, prompt: str, *turns: tuple[str, dict]) -> list[dict]:
+    def asked(self, prompt: str, *turns: tuple[str, dict] | Callable[[], tuple[str, dict]]) -> list[dict]:
         """Asks the agent; the model does `turns`. The requests that the model got meanwhile."""
         self.home.model.turns.extend(turns)
         before = len(self.home.model.requests)
@@ -292,6 +292,28 @@ def shared_behaviour(case: Case, agent: Program) -> None:
     case.assertIn("- db/migrate: just migrate --all", hints(request).removeprefix(told))
 
 
+def is_stopped_by(case: Case, start: Callable[[], Program], *call: object) -> None:
+    """Another process tells the agent to stop while its model is at work; it reads that with the result of the next
+    tool call, whatever tool that is, and once."""
+    case.home.env["NUDGE_AGENT_ID"] = "polecat"
+    agent = start()
+    agent.wait_for_server()
+    agent.asked("hello there")
+
+    def at_work() -> tuple[str, dict]:
+        case.home.nudge(
+            "signals", "send", "polecat", "--from", "mayor", "--type", "abort", "--message", "Stop: the branch is gone."
+        )
+        return call
+
+    before, after, later = agent.asked("go on", at_work, call)
+    told = 'signal abort from agent mayor, just now, in its words: "Stop: the branch is gone."'
+    seen = ["\n".join(read_by_model(request)).count(told) for request in (before, after, later)]
+    case.assertEqual(seen, [0, 1, 1])
+    (idle,) = agent.asked("hello again")
+    case.assertEqual("\n".join(read_by_model(idle)).count(told), 1, "once")
+
+
 class ClaudeCode(Case):
     def test_it_is_prepared(self) -> None:
         self.home.nudge("init", "--yes")
@@ -318,6 +340,12 @@ class ClaudeCode(Case):
         stats = json.loads(self.home.nudge("stats", "--json"))["sessions"][0]
         self.assertEqual((stats["suggestions"], stats["followed"], stats["failed"]), (1, 1, 0), stats)
 
+    def test_a_signal_of_another_agent_comes_with_the_next_tool_call(self) -> None:
+        self.home.nudge("init", "--yes")
+        (self.home.shop / "notes.txt").write_text("nothing\n")
+        read = "Read", {"file_path": str(self.home.shop / "notes.txt")}
+        is_stopped_by(self, lambda: self.start(Claude), *read)
+
     def test_a_subagent_is_told(self) -> None:
         self.home.nudge("init", "--yes")
         claude = self.start(Claude)
@@ -343,6 +371,10 @@ class ClaudeCode(Case):
 
 
 class CodexCli(Case):
+    def test_a_signal_of_another_agent_comes_with_the_next_tool_call(self) -> None:
+        self.home.nudge("init", "--yes")
+        is_stopped_by(self, lambda: self.start(Codex), "exec_command", {"cmd": "true"})
+
     def test_it_is_prepared(self) -> None:
         self.home.nudge("init", "--yes")
         shared_behaviour(self, self.start(Codex))

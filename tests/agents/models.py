@@ -3,17 +3,18 @@
 import http.server
 import json
 import threading
+from collections.abc import Callable
 
 
 class Model:
     """Plays `turns` in order, one for each request, then says "done"; keeps every request in `requests`.
 
-    A turn is `(tool, input)`. Requests without tools are side errands of a client (a title, a summary); they are
+    A turn is `(tool, input)`, or a function that returns one when its time has come. Requests without tools are side errands of a client (a title, a summary); they are
     answered with "done" and are not kept.
     """
 
     def __init__(self) -> None:
-        self.turns: list[tuple[str, dict]] = []
+        self.turns: list[tuple[str, dict] | Callable[[], tuple[str, dict]]] = []
         self.requests: list[dict] = []
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -24,7 +25,8 @@ class Model:
         if not request.get("tools"):
             return 0, None
         self.requests.append(request)
-        return len(self.requests), self.turns.pop(0) if self.turns else None
+        turn = self.turns.pop(0) if self.turns else None
+        return len(self.requests), turn() if callable(turn) else turn
 
     def close(self) -> None:
         self._server.shutdown()

@@ -158,14 +158,14 @@ impl ClientFolders {
     }
 }
 
-/// The events at which hints can be shown or an outcome learned. Failures and outcomes depend on how a command
-/// ended, which only Claude Code reports.
+/// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
+/// ended, which only Claude Code reports. A signal of another agent is told after any tool.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
     ("UserPromptSubmit", None),
-    ("PostToolUse", Some("Bash")),
-    ("PostToolUseFailure", Some("Bash")),
+    ("PostToolUse", None),
+    ("PostToolUseFailure", None),
 ];
 
 const CLAUDE: Client = Client {
@@ -231,7 +231,7 @@ const CODEX: Client = Client {
     },
     hooks: Some(|place| Hooks {
         file: place.file(".codex/hooks.json", || place.folder("CODEX_HOME", ".codex").join("hooks.json")),
-        events: &[("SessionStart", None), ("SubagentStart", None), ("UserPromptSubmit", None)],
+        events: &[("SessionStart", None), ("SubagentStart", None), ("UserPromptSubmit", None), ("PostToolUse", None)],
         handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
         grouped: true,
         version: None,

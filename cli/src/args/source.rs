@@ -7,7 +7,7 @@
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
 use nudge::{ContextUse, Method};
-use nudge_core::source::SourceSpec;
+use nudge_core::source::{LongCommand, SourceSpec};
 use serde_json::{Map, Value};
 
 use super::ContextFlags;
@@ -18,8 +18,10 @@ use crate::sources;
 pub struct SourceVerb {
     /// The source.
     pub source: &'static SourceSpec,
-    /// The method that is called.
+    /// The method that is called; the row of the command that stays, where it is one.
     pub method: &'static Method,
+    /// The command that stays.
+    pub long: Option<&'static LongCommand>,
     /// Its params, but for the context.
     pub params: Map<String, Value>,
     /// The place of the agent, for a method that takes a context.
@@ -29,6 +31,12 @@ pub struct SourceVerb {
 /// The sources that have verbs of this form: the hints, which were there first, have words of their own.
 fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
     sources::all().iter().skip(1).copied()
+}
+
+/// What a source has verbs for: its methods, then its commands that stay.
+fn rows(source: &'static SourceSpec) -> impl Iterator<Item = (&'static Method, Option<&'static LongCommand>)> {
+    let long = source.commands.iter().map(|command| (&command.row, Some(command)));
+    (source.methods)().into_iter().map(|method| (method, None)).chain(long)
 }
 
 /// The verb of a method: `nudge.records.search` is `search`.
@@ -147,7 +155,7 @@ fn command(source: &'static SourceSpec) -> Command {
 /// at every start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
-    let verbs = (source.methods)().into_iter().filter_map(|method| Some((verb(source, method)?, method)));
+    let verbs = rows(source).filter_map(|(method, _)| Some((verb(source, method)?, method)));
     let verbs = verbs.map(|(name, method)| {
         let params = Param::all(method);
         let example = params.iter().filter(|param| param.is_required);
@@ -183,11 +191,11 @@ impl FromArgMatches for SourceVerb {
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
         let source = with_verbs().find(|source| source.name == name).ok_or_else(unknown)?;
         let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-        let named = |method: &&'static Method| verb(source, method).is_some_and(|own| own == wanted);
-        let method = (source.methods)().into_iter().find(named).ok_or_else(unknown)?;
+        let is_named = |method: &Method| verb(source, method).is_some_and(|own| own == wanted);
+        let (method, long) = rows(source).find(|(method, _)| is_named(method)).ok_or_else(unknown)?;
         let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
         let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;
-        Ok(Self { source, method, params: params.collect(), here })
+        Ok(Self { source, method, long, params: params.collect(), here })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

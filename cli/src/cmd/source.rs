@@ -2,20 +2,27 @@
 
 use std::sync::Arc;
 
-use nudge::{ErrorKind, Result, Service as _};
+use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
-use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, Journal, SessionIdentity};
-use serde_json::Value;
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, CommandHost, Fence, Host, Journal, LongCommand, SessionIdentity, StopFlag,
+};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, json, parsed};
+use super::watch::{Wait, nobody_reads};
+use super::{CommandOutput, Form, RunningSession, json, parsed, print};
 use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{given, raw};
+use crate::server::stop_signal;
 use crate::{output, settings};
 
 pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
+    if let Some(long) = call.long {
+        return stay(call, long, global);
+    }
     let result = match in_session(&call, global) {
         // No server runs, or one of a version that has no such source. Who names a port means that server.
         Err(error)
@@ -40,7 +47,8 @@ fn in_session(call: &SourceVerb, global: &Global) -> Result<Box<RawValue>> {
 
 /// Opens the source in this process.
 fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
-    let SourceVerb { source, method, mut params, here } = call;
+    let (source, method) = (call.source, call.method);
+    let params = with_context(call);
     let values = settings::read()?;
     let opened = (source.open)(Host {
         clock: Arc::new(SystemClock),
@@ -52,13 +60,60 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
         changes: Arc::new(NoSession),
         settings: Arc::new(values.of(source.settings)),
     })?;
-    if let Some(here) = &here {
-        params.insert("context".into(), Value::Object(given(here)));
-        Inference::default().fill_in(method.context, &mut params, process_cwd().as_deref());
-    }
     let result = opened.call(method.name, &raw(&params)?);
     opened.close();
     result
+}
+
+/// The params of a call with what this process knows of where it is.
+fn with_context(call: SourceVerb) -> Map<String, Value> {
+    let mut params = call.params;
+    if let Some(here) = &call.here {
+        params.insert("context".into(), Value::Object(given(here)));
+        Inference::default().fill_in(call.method.context, &mut params, process_cwd().as_deref());
+    }
+    params
+}
+
+/// Runs a command that stays, until it is stopped or nobody reads what it says.
+fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<CommandOutput> {
+    let stop = StopFlag::default();
+    end_by_signal(&stop)?;
+    let gone = stop.clone();
+    std::thread::spawn(move || {
+        if nobody_reads(Wait::ForIt) {
+            gone.set();
+        }
+    });
+    let say = |line: &str, event: &Value| {
+        let (text, form) = if global.json {
+            (format!("{event}\n"), Form::Json)
+        } else {
+            (format!("{}\n", output::visible(line)), Form::Pretty)
+        };
+        if !print(&text, form).is_ok_and(|open| open) {
+            stop.set();
+        }
+    };
+    let params = raw(&with_context(call))?;
+    (long.run)(&params, &CommandHost { clock: Arc::new(SystemClock), stop: stop.clone(), say: &say })?;
+    Ok(String::new().into())
+}
+
+/// Sets the flag when the process is asked to end.
+fn end_by_signal(stop: &StopFlag) -> Result<()> {
+    let failed = |error| Error::unavailable(format!("Signals cannot be waited for ({error}); try again."));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let signal = {
+        let _inside = runtime.enter();
+        stop_signal().map_err(failed)?
+    };
+    let stop = stop.clone();
+    std::thread::spawn(move || {
+        runtime.block_on(signal);
+        stop.set();
+    });
+    Ok(())
 }
 
 /// What a session has and this process has not: nobody takes the lock from it, follows it, or hears of what it does.

@@ -46,7 +46,7 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
                 return Ok(String::new().into());
             }
         }
-        if nobody_reads() {
+        if nobody_reads(Wait::Not) {
             return Ok(String::new().into());
         }
         next = answer["next"].clone();
@@ -56,7 +56,7 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
 /// Waits for a server that answers; `None` once nobody reads what it would say.
 fn next_session(global: &Global) -> Option<RunningSession> {
     loop {
-        if nobody_reads() {
+        if nobody_reads(Wait::Not) {
             return None;
         }
         let found = RunningSession::open(global).ok();
@@ -67,21 +67,34 @@ fn next_session(global: &Global) -> Option<RunningSession> {
     }
 }
 
+/// How [`nobody_reads`] looks.
+#[derive(Clone, Copy)]
+pub enum Wait {
+    /// As it is now.
+    Not,
+    /// It returns when the reader goes.
+    ForIt,
+}
+
 /// Returns true when the reader of a pipe has gone. Without this `nudge watch | head -1` would wait for a second
 /// change.
 #[cfg(unix)]
-fn nobody_reads() -> bool {
+pub fn nobody_reads(wait: Wait) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     let stdout = std::io::stdout();
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let answered = poll(&mut asked, Some(&at_once)).is_ok();
+    let limit = match wait {
+        Wait::Not => Some(&at_once),
+        Wait::ForIt => None,
+    };
+    let answered = poll(&mut asked, limit).is_ok();
     answered && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 #[cfg(not(unix))]
-fn nobody_reads() -> bool {
+pub fn nobody_reads(_: Wait) -> bool {
     false
 }
 

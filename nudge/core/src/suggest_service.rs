@@ -273,6 +273,7 @@ mod tests {
             list: "nudge.x",
             env: &[],
             alone: false,
+            commands: &[],
             works: false,
             open: |_| Err(crate::service::unknown_method("", &[])),
         };

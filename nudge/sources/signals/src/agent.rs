@@ -74,4 +74,16 @@ mod tests {
             assert!(bad.len() < 5 || !refused.message().contains(bad), "it is not repeated: {bad:?}");
         }
     }
+
+    /// The specification joins whatever it is given to a path.
+    #[test]
+    fn the_literal_form_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let signals = folder.path().join("state/nudge");
+        std::fs::create_dir_all(&signals).unwrap();
+        let name = "../../elsewhere";
+        std::fs::create_dir_all(signals.join(name)).unwrap();
+        assert!(folder.path().join("elsewhere").is_dir(), "made outside of the state directory");
+        assert_eq!(AgentId::parse(name), None);
+    }
 }

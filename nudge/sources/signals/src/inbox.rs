@@ -160,6 +160,27 @@ mod tests {
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), good, "nothing is written through a link");
     }
 
+    /// The specification's reader opens whatever stands there.
+    #[cfg(unix)]
+    #[test]
+    fn the_literal_form_reads_through_links_and_waits_at_pipes() {
+        let (folder, _, _, own) = state();
+        let (path, elsewhere) = (own.join(LATEST), folder.path().join("elsewhere.json"));
+        let good = draft("of somebody's own").at("2026-03-05T10:35:00Z".into()).text().unwrap();
+        fs::write(&elsewhere, &good).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), good, "a file outside is read");
+        assert!(matches!(read(&path), Some(Err(_))), "ours reads nothing of it");
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let mut literal =
+            std::process::Command::new("cat").arg(&path).stdout(std::process::Stdio::null()).spawn().unwrap();
+        assert!(matches!(read(&path), Some(Err(_))), "ours does not wait");
+        assert_eq!(literal.try_wait().unwrap(), None, "the literal one waits for a writer that never comes");
+        literal.kill().unwrap();
+        literal.wait().unwrap();
+    }
+
     #[cfg(unix)]
     #[test]
     fn who_holds_the_lock_for_good_stops_nobody() {

@@ -31,7 +31,7 @@ mod watch;
 
 pub use agent::AgentId;
 pub use inbox::Inbox;
-pub use method::{Check, Checked, List, Listed, ListedAgent, OpenQuestion, Respond, Send, Sent};
+pub use method::{Check, Checked, List, Listed, ListedAgent, Respond, Send, Sent};
 pub use signal::{Draft, Signal, SignalType};
 pub use source::SOURCE;
 pub use stamp::{is_newer, next};

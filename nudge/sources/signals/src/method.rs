@@ -185,21 +185,15 @@ pub struct ListedAgent {
     /// The work of its active hook, in a few words; absent when it has no active hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
-    /// What the deacon asked it and it has not answered.
+    /// When the deacon asked it, RFC 3339; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<OpenQuestion>,
+    pub asked_at: Option<String>,
+    /// Whether a mail has told the mayor that it does not answer; absent without an open question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_reported: Option<bool>,
     /// Why its file counts as no signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-}
-
-/// A question of the deacon without an answer, in a [`ListedAgent`].
-#[derive(Debug, Serialize)]
-pub struct OpenQuestion {
-    /// When it was asked, RFC 3339.
-    pub asked_at: String,
-    /// Whether a mail has told the mayor.
-    pub is_reported: bool,
 }
 
 /// The state directory for somebody in this place.
@@ -272,7 +266,7 @@ impl List {
         hooks.retain(|_, hook| matches!(hook, Hook::Active(_)));
         let mut questions: BTreeMap<_, _> = patrol::questions(&state)?
             .into_iter()
-            .map(|(agent, at, is_reported)| (agent, OpenQuestion { asked_at: rfc3339::text(at), is_reported }))
+            .map(|(agent, at, is_reported)| (agent, (rfc3339::text(at), is_reported)))
             .collect();
         agents.extend(hooks.keys().cloned());
         agents.sort();
@@ -285,8 +279,8 @@ impl List {
             };
             let work =
                 hooks.remove(&agent).and_then(|hook| if let Hook::Active(one) = hook { Some(one.work) } else { None });
-            let question = questions.remove(&agent);
-            ListedAgent { agent, signal, work, question, problem }
+            let (asked_at, is_reported) = questions.remove(&agent).unzip();
+            ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
         let agents = agents.into_iter().map(told).collect();
         Ok(Listed { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })
