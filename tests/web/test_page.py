@@ -2,9 +2,11 @@
 
 import json
 import re
+import subprocess
 import unittest
+from pathlib import Path
 
-from kit import Web, assert_fits_the_width, expect, row
+from kit import NUDGE, Web, assert_fits_the_width, expect, row
 
 
 class Reading(Web):
@@ -80,6 +82,32 @@ class Reading(Web):
         line.get_by_role("button", name="http-proxy/build").click()
         expect(page.locator("#detail")).to_contain_text("to the session agent-7")
         expect(page.locator("#detail")).to_contain_text("run, and it worked")
+
+    def test_agents_their_signals_and_open_questions(self):
+        page = self.open()
+        page.keyboard.press("4")
+        agents = page.locator("#view-signals")
+        expect(agents).to_contain_text("No agents are at work beside each other here.")
+        # By files alone, as any agent writes them.
+        state = Path(self.home, "shop/.chipset/state")
+        (state / "hooks").mkdir(parents=True)
+        hook = {"agent_id": "polecat", "status": "active", "last_activity": "2026-03-05T10:32:00Z",
+                "work_item": {"bead_id": "gt-1", "title": "<img src=x onerror=alert(1)>"}}
+        (state / "hooks/polecat.json").write_text(json.dumps(hook))
+        row = agents.locator("li").filter(has_text="polecat")
+        expect(row).to_contain_text("works on gt-1 <img src=x onerror=alert(1)>")
+        expect(row).to_contain_text("no signal")
+        deacon = subprocess.Popen(
+            [NUDGE, "signals", "deacon", "--interval", "1s"], env=self.env, cwd=self.project, stdout=subprocess.PIPE, text=True
+        )
+        self.addCleanup(deacon.stdout.close)
+        self.addCleanup(deacon.wait)
+        self.addCleanup(deacon.terminate)
+        expect(row).to_contain_text("health_check from witness")
+        expect(row).to_contain_text("The sender waits for an answer.")
+        expect(row).to_contain_text("it did not answer, and the mayor has mail")
+        self.nudge("signals", "send", "mayor", "--from", "polecat", "--type", "sync_request")
+        expect(agents.locator("li").filter(has_text="sync_request from polecat")).to_contain_text("no active work")
 
     def test_a_search_in_words(self):
         self.nudge("set", "db", "migrate", "sqlx migrate run", "--tags", "database,migrations")

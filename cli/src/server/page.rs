@@ -50,6 +50,7 @@ pub const METHODS: &[&str] = &[
     "nudge.query",
     "nudge.recall",
     "nudge.set_hint",
+    "nudge.signals.list",
     "nudge.status",
     "nudge.undo",
     "nudge.why",

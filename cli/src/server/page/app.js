@@ -6,10 +6,11 @@ import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hi
 import {changePlace, drawPlace} from '/web/place.js'
 import {Over, enter, follow, isKnown} from '/web/rpc.js'
 import {load, loadSessions, rowOf, search, state} from '/web/store.js'
+import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
 import {drawDeleted, drawTold} from '/web/told.js'
 import {idOf, nameOf} from '/web/words.js'
 
-const VIEWS = ['hints', 'told', 'deleted']
+const VIEWS = ['hints', 'told', 'deleted', 'signals']
 /** For how long nobody may answer before the page says what to do. */
 const SILENCE_MS = 6_000
 
@@ -41,12 +42,18 @@ function draw() {
   byId('count-hints').textContent = state.status?.hints ?? ''
   byId('count-told').textContent = state.sessions.length || ''
   byId('count-deleted').textContent = state.deletions.length || ''
+  drawAgents()
   return drawDetail()
+}
+
+function drawAgents() {
+  drawSignals()
+  byId('count-signals').textContent = openQuestions() || state.agents.length || ''
 }
 
 /** Reads everything anew and shows it. */
 async function refresh() {
-  await Promise.all([load(), loadSessions()])
+  await Promise.all([load(), loadSessions(), loadSignals()])
   await draw()
 }
 
@@ -121,6 +128,7 @@ const KEYS = {
   1: () => view('hints'),
   2: () => view('told'),
   3: () => view('deleted'),
+  4: () => view('signals'),
   Escape: () => { leaveSearch(); back() },
 }
 /** Keys that belong to whatever has the focus, unless that is the list or nothing. */
@@ -169,7 +177,9 @@ async function heard(changed) {
   if (changed) {
     await refresh()
   } else {
-    await loadSessions()
+    // Agents write to each other by files, of which nobody tells the server.
+    await Promise.all([loadSessions(), loadSignals()])
+    drawAgents()
     drawTold(hintNamed)
     byId('count-told').textContent = state.sessions.length || ''
   }

@@ -31,6 +31,7 @@ static FILES: &[File] = &[
     script("/web/hints.js", include_str!("hints.js")),
     script("/web/place.js", include_str!("place.js")),
     script("/web/rpc.js", include_str!("rpc.js")),
+    script("/web/signals.js", include_str!("signals.js")),
     script("/web/store.js", include_str!("store.js")),
     script("/web/told.js", include_str!("told.js")),
     script("/web/words.js", include_str!("words.js")),

@@ -13,6 +13,10 @@ export const state = {
   /** What agents' sessions were told. */
   sessions: [],
   deletions: [],
+  /** The agents beside each other here. */
+  agents: [],
+  /** Why they cannot be told. */
+  signalsProblem: '',
   /** What stands in the search field. */
   query: '',
   /** The answer to that: `{rows, others}`, rows with why; null without a question. */

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentId;
 use crate::hook::{self, Hook};
+use crate::offer::shown;
 use crate::patrol;
 use crate::signal::{Draft, Signal, SignalType};
 use crate::source::Signals;
@@ -290,7 +291,7 @@ impl List {
 fn split(read: Option<Result<Signal, String>>) -> (Option<Signal>, Option<String>) {
     match read {
         None => (None, None),
-        Some(Ok(signal)) => (Some(signal), None),
+        Some(Ok(signal)) => (Some(shown(&signal)), None),
         Some(Err(problem)) => (None, Some(problem)),
     }
 }

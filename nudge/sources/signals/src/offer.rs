@@ -83,7 +83,8 @@ fn message(signal: &Signal) -> &str {
     &signal.message
 }
 
-fn shown(signal: &Signal) -> Signal {
+/// The signal as it is shown to anybody.
+pub fn shown(signal: &Signal) -> Signal {
     Signal { message: message(signal).to_owned(), ..signal.clone() }
 }
 

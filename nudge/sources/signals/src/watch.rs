@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::agent::AgentId;
 use crate::method::{AGENT_ID, state_for};
 use crate::news::News;
+use crate::offer::shown;
 use crate::signal::{Signal, SignalType};
 use crate::stamp;
 use crate::state::StateDir;
@@ -65,6 +66,7 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
             else {
                 continue;
             };
+            let signal = shown(&signal);
             let is_old = |seen: &String| before.is_none() && !stamp::is_newer(&signal.timestamp, seen);
             if !last_seen.as_ref().is_some_and(is_old) {
                 let mut object = json!({"agent": agent});
