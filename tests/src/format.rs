@@ -19,6 +19,10 @@ pub struct Case {
     /// How the store is configured.
     #[serde(default)]
     pub config: Config,
+    /// The source, other than the hints, that it is about: it runs on a session, and `folder` is saved as an empty
+    /// folder of its own.
+    #[serde(default)]
+    pub needs: Option<String>,
     /// What is done, in order.
     pub steps: Vec<Step>,
 }
@@ -41,6 +45,8 @@ pub struct Config {
     pub default_ttl: Option<String>,
     /// `NUDGE_SUGGEST_MAX`
     pub suggest_max: Option<u64>,
+    /// `NUDGE_SIGNALS_ON`, for a session
+    pub signals_on: Option<bool>,
 }
 
 impl Config {
@@ -56,6 +62,7 @@ impl Config {
             ("NUDGE_SECRET_GUARD", self.secret_guard.map(|on| u8::from(on).to_string())),
             ("NUDGE_DEFAULT_TTL", self.default_ttl.clone()),
             ("NUDGE_SUGGEST_MAX", count(self.suggest_max)),
+            ("NUDGE_SIGNALS_ON", self.signals_on.map(|on| u8::from(on).to_string())),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))

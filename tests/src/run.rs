@@ -10,13 +10,23 @@ use crate::resolve::{Saved, resolve};
 
 /// Runs a case; the error names the first step that failed, what was sent and what came back.
 pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
-    driver.start(&case.config)?;
     let mut saved = Saved::new();
+    let folder = case.needs.as_ref().map(|_| tempfile::TempDir::with_prefix("nudge-vectors-")).transpose();
+    let folder = folder.map_err(|e| e.to_string())?;
+    if let Some(folder) = &folder {
+        let path = folder.path().canonicalize().map_err(|e| e.to_string())?;
+        saved.insert("folder".to_owned(), serde_json::json!(path).to_string());
+    }
+    let start = |driver: &mut dyn Driver| match &case.needs {
+        Some(_) => driver.start_session(&case.config),
+        None => driver.start(&case.config),
+    };
+    start(driver)?;
     for (i, step) in case.steps.iter().enumerate() {
         let done = match step {
             Step::Call(call) => run_call(driver, call, &mut saved),
             Step::Advance(step) => driver.advance(step.advance_ms),
-            Step::Restart(_) => driver.start(&case.config),
+            Step::Restart(_) => start(driver),
         };
         done.map_err(|e| format!("step {} of {}: {e}\n  why: {}", i + 1, case.steps.len(), case.why))?;
     }

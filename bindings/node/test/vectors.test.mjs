@@ -1,11 +1,14 @@
 // All of `tests/vectors`, each case by `callJson` and, in a second store, by the typed methods; both must
 // answer alike.
 import assert from 'node:assert/strict'
-import { readFileSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 
-import { Context, NudgeError, Store, errorCodes } from '../index.mjs'
+import { Context, NudgeError, Store, connect, errorCodes } from '../index.mjs'
+import { binary, runtimeDir, serve } from './kit/serve.mjs'
 import { judge, resolve } from './kit/vectors.mjs'
 
 const native = createRequire(import.meta.url)('../native.js')
@@ -124,8 +127,43 @@ class Run {
   }
 }
 
+/** A case about a source that a store of this process has not: by one connected store, as a second call is one more. */
+class SessionRun {
+  constructor(store, folder) {
+    this.store = store
+    this.saved = new Map([['folder', folder]])
+  }
+
+  advance(ms) {
+    this.store.call('nudge.test_advance', { ms })
+  }
+
+  call(step) {
+    const params = resolve(step.params, this.saved)
+    const [source, verb] = step.call.split('.')
+    const said = answer(() => this.store.callJson(`nudge.${step.call}`, JSON.stringify(params)))
+    if (verb === 'check' || verb === 'list') {
+      assert.deepEqual(common(answer(() => this.store[source][verb](params))), common(said))
+    }
+    judge(step, said, this.saved, codes)
+  }
+}
+
+async function runOnSession(test, { steps }) {
+  const runtime_dir = runtimeDir(test)
+  await serve(test, runtime_dir, binary)
+  const store = connect({ runtime_dir })
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'nudge-vectors-')))
+  test.after(() => rmSync(folder, { recursive: true, force: true }))
+  play(new SessionRun(store, folder), steps)
+  store.close()
+}
+
 function run({ config, steps }) {
-  const run = new Run(config)
+  play(new Run(config), steps)
+}
+
+function play(run, steps) {
   for (const step of steps) {
     if (step.restart) run.restart()
     else if (step.advance_ms !== undefined) run.advance(step.advance_ms)
@@ -138,7 +176,10 @@ const skip = 'testPanic' in native ? false : 'the clock cannot be moved in a bui
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.json'))) {
   const cases = JSON.parse(readFileSync(new URL(file, folder), 'utf8'))
   describe(file, { skip }, () => {
-    for (const one of cases) it(one.name, () => run(one))
+    for (const one of cases) {
+      const noServer = one.needs && !binary && 'NUDGE_BIN names no binary'
+      it(one.name, { skip: noServer }, (test) => (one.needs ? runOnSession(test, one) : run(one)))
+    }
   })
 }
 

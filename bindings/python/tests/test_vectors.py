@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit import REPOSITORY, clock_stands_still
-from vectors import Case
+import nudge
+from kit import REPOSITORY, Server, clock_stands_still, nudge_binary
+from vectors import Case, SessionCase
 
 pytestmark = pytest.mark.skipif(
     not clock_stands_still(), reason="the vectors move the clock, which takes a build with the feature test-clock"
@@ -27,8 +29,15 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_vector(case: dict[str, Any]) -> None:
-    Case(case).run()
+def test_vector(case: dict[str, Any], tmp_path: Path) -> None:
+    if "needs" not in case:
+        Case(case).run()
+        return
+    if (binary := nudge_binary()) is None:
+        pytest.skip("no nudge binary: set NUDGE_BIN")
+    with Server(binary, tmp_path / "run") as server, nudge.connect(server.runtime) as store:
+        (tmp_path / "folder").mkdir()
+        SessionCase(case, store, tmp_path / "folder").run()
 
 
 def test_there_are_vectors_and_most_calls_can_be_typed() -> None:
@@ -38,6 +47,8 @@ def test_there_are_vectors_and_most_calls_can_be_typed() -> None:
     calls = typed = 0
     for file in FILES:
         for case in json.loads(file.read_text(encoding="utf-8")):
+            if "needs" in case:
+                continue
             running = Case(case)
             running.run()
             calls += sum("call" in step for step in case["steps"])

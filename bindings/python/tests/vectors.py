@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nudge
@@ -201,6 +202,33 @@ class Case:
             assert part in whole, f"{part} is not in {whole}"
         for part in resolve(step.get("text_lacks", []), self.saved):
             assert part not in whole, f"{part} is in {whole}"
+
+
+class SessionCase(Case):
+    """One case about a source that a store of this process has not: by `call` alone, as a second call is one more."""
+
+    def __init__(self, case: dict[str, Any], store: nudge.Store, folder: Path) -> None:
+        self.session = store
+        super().__init__(case)
+        self.saved["folder"] = str(folder.resolve())
+
+    def begin(self) -> None:
+        """The session."""
+        self.by_name = self.typed = self.session
+
+    def step(self, step: dict[str, Any]) -> None:
+        """Time passes once."""
+        if "advance_ms" in step:
+            self.session.call("nudge.test_advance", {"ms": step["advance_ms"]})
+        else:
+            super().step(step)
+
+    def compare(self, method: str, params: Any, answer: Any) -> None:
+        """The attribute of the store says the same of the same look."""
+        *_, source, verb = method.split(".")
+        if verb in ("check", "list"):
+            said = outcome(lambda: getattr(getattr(self.session, source), verb)(**params))
+            assert anonymous(answer) == anonymous(said), f"{text(answer)} but typed {text(said)}"
 
 
 def judge_error(expected: Any, error: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::child::Server;
 use super::{Driver, no_answer};
 use crate::format::Config;
 use typed::Message;
@@ -21,6 +22,8 @@ use typed::Message;
 #[derive(Default)]
 pub struct C {
     client: Option<Client>,
+    /// The session that both stores are connected to, for a case that needs one.
+    server: Option<Server>,
 }
 
 impl Driver for C {
@@ -32,6 +35,7 @@ impl Driver for C {
         if self.client.is_none() {
             self.client = Some(Client::start()?);
         }
+        self.server = None;
         let mut message = Message::new("start");
         for (name, value) in config.env() {
             let name = name.trim_start_matches("NUDGE_").to_ascii_lowercase();
@@ -45,6 +49,20 @@ impl Driver for C {
         }
     }
 
+    fn start_session(&mut self, config: &Config) -> Result<(), String> {
+        if self.client.is_none() {
+            self.client = Some(Client::start()?);
+        }
+        let server = Server::start(config, Stdio::null())?;
+        let mut message = Message::new("connect");
+        message.push("runtime_dir", server.runtime_dir().to_string_lossy());
+        self.server = Some(server);
+        match self.ask(&message)? {
+            (0, _) => Ok(()),
+            answer => Err(format!("no session: {answer:?}")),
+        }
+    }
+
     fn call(&mut self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Value> {
         let untyped = |store| {
             let mut message = Message::new("call");
@@ -54,6 +72,10 @@ impl Driver for C {
             message
         };
         let called = self.ask(&untyped("0")).and_then(result).map_err(|e| no_answer(&e))?;
+        if self.server.is_some() {
+            // Both stores are the one session, where a second call is one more.
+            return called;
+        }
         let typed = typed::message(method, params.get());
         let other = self.ask(typed.as_ref().unwrap_or(&untyped("1"))).map_err(|e| no_answer(&e))?;
         if typed.is_some() {

@@ -102,6 +102,11 @@ impl Server {
         Ok(Self { child, stdin, agent, pid_file, home })
     }
 
+    /// Its runtime directory.
+    pub(super) fn runtime_dir(&self) -> PathBuf {
+        self.home.path().join("run")
+    }
+
     /// Its stdout, once.
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()

@@ -85,6 +85,19 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.switch("allow-secret", fields.yes("allow_secret")?);
             line.args.push("-".into());
         }
+        "nudge.signals.send" | "nudge.signals.check" | "nudge.signals.respond" | "nudge.signals.list" => {
+            line.args.extend(["signals".into(), method.rsplit('.').next()?.into()]);
+            line.context(fields.take("context"), true)?;
+            line.flag("type", fields.text("type")?);
+            line.flag("from", fields.text("from")?);
+            line.flag("message", fields.text("message")?);
+            line.flag("last-seen", fields.text("last_seen")?);
+            line.switch("requires-response", fields.yes("requires_response")?);
+            match fields.text("agent")? {
+                Some(agent) if method.ends_with("send") => line.args.extend(["--".into(), agent]),
+                agent => line.flag("agent", agent),
+            }
+        }
         _ => return None,
     }
     fields.0.is_empty().then_some(Words { args: line.args, stdin: line.stdin })

@@ -6,7 +6,7 @@ use nudge::{Config as NudgeConfig, ManualClock, Nudge, Service};
 use serde_json::value::RawValue;
 
 use super::{Driver, no_answer};
-use crate::format::Config;
+use crate::format::{Case, Config};
 
 /// `2026-01-01T00:00:00.000Z` in milliseconds since 1970.
 const START_MS: i64 = 1_767_225_600_000;
@@ -28,6 +28,10 @@ impl Driver for Library {
         let clock = Arc::new(ManualClock::new(START_MS));
         self.running = Some((Nudge::with_clock(config, clock.clone()), clock));
         Ok(())
+    }
+
+    fn skip(&self, case: &Case) -> Option<String> {
+        case.needs.as_ref().map(|_| "a store of this process has hints alone".to_owned())
     }
 
     fn call(&mut self, method: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value> {

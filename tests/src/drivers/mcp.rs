@@ -18,8 +18,20 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// The methods that are MCP tools.
-const TOOLS: [&str; 9] =
-    ["set_hint", "get_hint", "query", "delete_hint", "list_components", "bump", "export", "import", "recall"];
+const TOOLS: [&str; 12] = [
+    "set_hint",
+    "get_hint",
+    "query",
+    "delete_hint",
+    "list_components",
+    "bump",
+    "export",
+    "import",
+    "recall",
+    "signals.send",
+    "signals.check",
+    "signals.respond",
+];
 
 /// The fields of a context that a server infers for its stdio client.
 const CONTEXT_FIELDS: [&str; 5] = ["cwd", "repo", "branch", "os", "env"];
@@ -141,7 +153,7 @@ impl McpSession {
 
     fn call_tool(&mut self, verb: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value> {
         let arguments = nothing_inferred(verb, params).map_err(|e| no_answer(&e))?;
-        let call = ToolCall { name: format!("nudge_{verb}"), arguments: &arguments };
+        let call = ToolCall { name: format!("nudge_{}", verb.replace('.', "_")), arguments: &arguments };
         let result = self.request("tools/call", &call)?;
         let result: ToolResult =
             serde_json::from_str(result.get()).map_err(|e| no_answer(&format!("{e}: {result}")))?;

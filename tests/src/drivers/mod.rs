@@ -22,6 +22,12 @@ pub trait Driver {
     /// `2026-01-01T00:00:00.000Z`. A store started before is dropped.
     fn start(&mut self, config: &Config) -> Result<(), String>;
 
+    /// The same on a session, for sources that a store of one's own has not. Every surface with a server is one
+    /// already.
+    fn start_session(&mut self, config: &Config) -> Result<(), String> {
+        self.start(config)
+    }
+
     /// Calls a method (`nudge.set_hint`) with params as they stand.
     ///
     /// The error is the error object `{code, message, data}`.

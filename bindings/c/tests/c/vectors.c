@@ -273,12 +273,23 @@ static void start(void) {
   printf("0 0\n");
 }
 
+/* Both stores are one session. */
+static void connect_session(void) {
+  for (int at = 0; at < 2; at++) {
+    nudge_store_free(stores[at]);
+    stores[at] = NULL;
+    if (nudge_connect(text("runtime_dir"), nudge_cstr("vectors"), &stores[at], NULL) != NUDGE_OK) fail("no session");
+  }
+  printf("0 0\n");
+}
+
 int main(void) {
   char verb[32];
   if (nudge_abi_version() != NUDGE_ABI_VERSION) fail("another library than the header's");
   while (next_message(verb)) {
     const nudge_store *store = stores[small("store") & 1];
     if (!strcmp(verb, "start")) start();
+    else if (!strcmp(verb, "connect")) connect_session();
     else if (!strcmp(verb, "call")) call(store);
     else if (!strcmp(verb, "get")) get(store);
     else if (!strcmp(verb, "set")) set(store);
