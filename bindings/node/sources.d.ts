@@ -57,7 +57,7 @@ export interface SignalsSource {
   check(params?: SignalsCheckParams | null): Answer
   /** Answer the signal for you; due at once where it has requires_response. */
   respond(params?: SignalsRespondParams | null): Answer
-  /** Every agent with a signal, and what it says. */
+  /** Every agent with a signal or with work: what its signal says, what it works on, which question is open. */
   list(params?: SignalsListParams | null): Answer
 }
 

@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from agents import Claude, Home, hints
 from models import Model, Turn
+from programs import Claude, Home, hints
 
 PICTURE = Path(__file__).parents[2] / "nudge/docs/agent.svg"
 PROMPT = "run the tests"

@@ -67,7 +67,7 @@ class SignalsSource:
         *,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
-        """Every agent with a signal, and what it says.
+        """Every agent with a signal or with work: what its signal says, what it works on, which question is open.
 
         `context`: Where the caller is.
         """

@@ -82,22 +82,22 @@ impl Deacon {
         }
         for (agent, hook) in hooks {
             let Hook::Active(active) = hook else { continue };
-            let word = inbox.filter(|signal| signal.from == *agent).map(|signal| &signal.timestamp);
+            let answer = inbox.filter(|signal| signal.from == *agent).map(|signal| &signal.timestamp);
             let watched = match self.agents.entry(agent.clone()) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     let quiet_since = active.last_activity.filter(|at| *at <= now).unwrap_or(now);
-                    let (answer, work) = (word.cloned(), active.work.clone());
+                    let (answer, work) = (answer.cloned(), active.work.clone());
                     entry.insert(Watched { answer, hook: active.hash, question: None, quiet_since, work });
                     continue;
                 }
             };
-            let has_answered = word.is_some() && word != watched.answer.as_ref();
+            let has_answered = answer.is_some() && answer != watched.answer.as_ref();
             if has_answered || watched.hook != active.hash {
                 let ended = watched.question.take();
                 let how = if has_answered { News::Answered } else { News::Touched };
                 news.extend(ended.map(|_| (agent.clone(), how)));
-                watched.answer = word.cloned().or(watched.answer.take());
+                watched.answer = answer.cloned().or(watched.answer.take());
                 (watched.hook, watched.quiet_since) = (active.hash, now);
                 watched.work.clone_from(&active.work);
             }
