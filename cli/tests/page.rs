@@ -206,6 +206,8 @@ fn a_page_calls_what_it_shows_and_nothing_else() {
         "nudge.open_page",
         "nudge.methods",
         "nudge.suggest",
+        "nudge.signals.send",
+        "nudge.signals.respond",
         "nudge.none",
         "",
     ];

@@ -2,6 +2,8 @@
 #![cfg(unix)]
 
 mod kit;
+#[path = "signals/stay.rs"]
+mod stay;
 
 use std::fs;
 use std::io::Write as _;

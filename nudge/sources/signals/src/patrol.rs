@@ -210,7 +210,10 @@ impl Patrol {
         // It asks neither itself, nor whoever it would report to.
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
         let inbox = self.state.inbox(&self.own).read()?.and_then(Result::ok);
-        for (agent, change) in self.known.observe(now, &hooks, inbox.as_ref()) {
+        let news = self.known.observe(now, &hooks, inbox.as_ref());
+        // First kept, then told: whoever hears of it may end this process.
+        self.keep()?;
+        for (agent, change) in news {
             let (event, words) = match change {
                 Change::Answered => ("answered", "has answered"),
                 Change::Touched => ("active", "is active again"),
@@ -218,31 +221,37 @@ impl Patrol {
             };
             say(&format!("{agent} {words}"), &json!({"event": event, "agent": agent}));
         }
-        self.keep()
+        Ok(())
     }
 
     fn ask(&mut self, agent: &AgentId, work: &str, quiet_since: Millis, now: Millis, say: Say<'_>) -> Result<()> {
-        let inbox = self.state.inbox(agent);
-        let there = inbox.read().map(|found| found.and_then(Result::ok));
-        let there = there.inspect_err(|_| self.known.not_asked(agent, now))?;
-        // Latest wins, and an order that it has not seen must not lose against a question: its silence about that
-        // says as much.
-        if let Some(order) = there.filter(|signal| is_order_since(signal, quiet_since)) {
-            let (kind, from) = (order.kind.as_str(), &order.from);
-            say(
-                &format!("{agent} shows no activity; it is not asked, as the {kind} from {from} still waits for it"),
-                &json!({"event": "waits", "agent": agent, "type": kind, "from": from}),
-            );
-        } else {
-            let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
-            let message = format!("You have hooked work{work}. Are you working on it?");
-            let kind = SignalType::HealthCheck;
-            let draft = Draft { from: self.own.clone(), kind, message, requires_response: true };
-            inbox.send(draft, now).inspect_err(|_| self.known.not_asked(agent, now))?;
-            say(&format!("{agent} shows no activity; it is asked"), &json!({"event": "asked", "agent": agent}));
-        }
+        let order =
+            self.ask_or_wait(agent, work, quiet_since, now).inspect_err(|_| self.known.not_asked(agent, now))?;
         self.known.asked(agent, now);
-        self.keep()
+        self.keep()?;
+        match order {
+            None => say(&format!("{agent} shows no activity; it is asked"), &json!({"event": "asked", "agent": agent})),
+            Some(Signal { kind, from, .. }) => say(
+                &format!("{agent} shows no activity; the {} from {from} still waits for it", kind.as_str()),
+                &json!({"event": "waits", "agent": agent, "type": kind, "from": from}),
+            ),
+        }
+        Ok(())
+    }
+
+    /// Asks an agent, unless an order waits for it that it has not seen: latest wins, and an order must not lose against
+    /// a question. Its silence about that says as much.
+    fn ask_or_wait(&self, agent: &AgentId, work: &str, quiet_since: Millis, now: Millis) -> Result<Option<Signal>> {
+        let inbox = self.state.inbox(agent);
+        let there = inbox.read()?.and_then(Result::ok);
+        if let Some(order) = there.filter(|signal| is_order_since(signal, quiet_since)) {
+            return Ok(Some(order));
+        }
+        let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
+        let message = format!("You have hooked work{work}. Are you working on it?");
+        let kind = SignalType::HealthCheck;
+        inbox.send(Draft { from: self.own.clone(), kind, message, requires_response: true }, now)?;
+        Ok(None)
     }
 
     fn report(&mut self, agent: &AgentId, work: &str, asked_at: Millis, mail_at: Millis, say: Say<'_>) -> Result<()> {
@@ -250,12 +259,13 @@ impl Patrol {
         self.keep()?;
         Escalation::new(agent, &self.own, &self.mayor, work, asked_at, mail_at).send(&self.state)?;
         self.known.reported(agent, mail_at, true);
+        self.keep()?;
         let mayor = &self.mayor;
         say(
             &format!("{agent} does not answer; a mail went to {mayor}"),
             &json!({"event": "escalated", "agent": agent, "to": mayor, "at": rfc3339::text(mail_at)}),
         );
-        self.keep()
+        Ok(())
     }
 
     /// Writes what it knows, if that has changed.
