@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::dir::{Dir, FileKind};
 use nudge_core::error::{Error, Result};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::app::{APPLICATION_ID, Opening};
@@ -18,6 +19,8 @@ use crate::open;
 const FOLDER: &str = "backups";
 /// How many are kept.
 const KEPT: usize = 3;
+/// Between two tries to put one back.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of a date such as `2026-11-23`.
 const DATE_BYTES: usize = 10;
 
@@ -142,8 +145,14 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
         open::empty(&into)?;
-        let backup = rusqlite::backup::Backup::new(&from, &mut into)?;
-        backup.run_to_completion(-1, Duration::from_millis(10), None)?;
+        let deadline = Instant::now() + opening.wait;
+        let backup = Backup::new(&from, &mut into)?;
+        while backup.step(-1)? != StepResult::Done {
+            if Instant::now() >= deadline {
+                return Err(place.busy().into());
+            }
+            std::thread::sleep(PAUSE);
+        }
         Ok(())
     }))
 }

@@ -3,9 +3,10 @@
 use nudge_core::error::Result;
 use rusqlite::{Connection, Transaction};
 
-use crate::app::App;
+use crate::app::{App, WAIT};
 use crate::db::Db;
 use crate::fault::Failure;
+use crate::open;
 
 /// Most problems that are told of.
 const MAX_PROBLEMS: usize = 20;
@@ -33,26 +34,48 @@ impl Db {
     /// # Errors
     /// `E_UNAVAILABLE` when that cannot be found out.
     pub fn check(&self) -> Result<Health> {
+        self.read(|_| Ok(()))?;
         let mut health = Health::default();
         for table in self.app.full_text {
-            if self.write(|tx| is_sound(tx, table)).is_ok_and(|sound| !sound) {
-                self.write(|tx| Ok(rebuild_one(tx, table)?))?;
-                health.rebuilt.push(table);
+            match self.write(|tx| is_sound(tx, table)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.write(|tx| Ok(rebuild_one(tx, table)?))?;
+                    health.rebuilt.push(table);
+                }
+                // What cannot even be read, the problems name.
+                Err(refused) if refused.data().contains_key("damaged") => {}
+                Err(refused) => return Err(refused),
             }
         }
-        health.problems = self.read(|c| Ok(problems(c)?))?;
+        // A connection of its own: on one that has searched, FTS5 compares with what it read then.
+        let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| problems(&c));
+        health.problems = self.place.told(fresh)?;
         Ok(health)
     }
 }
 
 /// What is wrong with tables, their indexes, and what refers to what.
-fn problems(c: &Connection) -> rusqlite::Result<Vec<String>> {
+fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
+    let mut problems = Vec::new();
     let mut statement = c.prepare(&format!("PRAGMA integrity_check({MAX_PROBLEMS})"))?;
-    let mut problems = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
-    problems.retain(|problem| problem != "ok");
+    for problem in statement.query_map([], |row| row.get::<_, String>(0))? {
+        match problem.map_err(Failure::from) {
+            Ok(problem) => problems.extend(Some(problem).filter(|problem| problem != "ok")),
+            Err(failure) if failure.is_damage() => {
+                problems.push("it cannot be read to its end".into());
+                break;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if !problems.is_empty() {
+        // What refers to what cannot be told of pages that cannot be read.
+        return Ok(problems);
+    }
     let mut statement = c.prepare("PRAGMA foreign_key_check")?;
     let dangling = statement.query_map([], |row| row.get::<_, String>(0))?;
-    for table in dangling.take(MAX_PROBLEMS.saturating_sub(problems.len())) {
+    for table in dangling.take(MAX_PROBLEMS) {
         problems.push(format!("a row of {} refers to one that is gone", table?));
     }
     Ok(problems)

@@ -132,8 +132,9 @@ pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<
     let terms = terms(c, of, words, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
-    let weights: Vec<_> = of.weights.iter().map(|weight| format!("{weight:?}")).collect();
-    let sql = format!("SELECT rowid, -bm25({0}, {1}) FROM {0} WHERE {0} MATCH ?1", of.table, weights.join(", "));
+    let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
+    let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
     let mut statement = c.prepare_cached(&sql)?;
     for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.asked.texts > 0) {
         let share = term.worth * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
