@@ -1,0 +1,29 @@
+//! Records: what was fixed, decided and planned, across projects, found again by words and by meaning.
+//!
+//! A record is an issue that was fixed, a specification, a decision of architecture, or an update. All of a user's
+//! projects share one database, so that what one has learned helps another. [`SOURCE`] brings it to the surfaces.
+//!
+//! | module | what |
+//! |---|---|
+//! | `record`, `project` | a record and its fields; which project a place belongs to |
+//! | `schema`, `rows` | the database, and reading and writing its rows |
+//! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
+//! | `same` | whether two records say the same |
+//! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
+
+mod method;
+mod offer;
+mod project;
+mod rank;
+mod record;
+mod rows;
+mod same;
+mod schema;
+mod search;
+mod source;
+mod write;
+
+pub use project::project_name;
+pub use rank::{Evidence, Relevance, lexical, with_meaning};
+pub use record::{Kind, Origin, Record, Revision, Status};
+pub use source::SOURCE;

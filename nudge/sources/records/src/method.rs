@@ -1,0 +1,311 @@
+//! The rows, and what they take and tell.
+
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Method;
+use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::wire;
+use nudge_storage::search::Words;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::project::{self, Asked, Here, Project};
+use crate::record::{Kind, Record, Revision, Status};
+use crate::rows::{self, Entry, Filter};
+use crate::search::{self, CUT, Hit, Query};
+use crate::source::Records;
+use crate::write::{Delete, Merge, Restore, Upsert};
+
+/// The method that hooks name to the model.
+pub const SEARCH: &str = "nudge.records.search";
+/// The method that gets the whole of one.
+pub const GET: &str = "nudge.records.get";
+
+/// Results of a search, when the caller does not say, and the most.
+const LIMIT: usize = 5;
+const MAX_LIMIT: usize = 50;
+/// Entries of a list, when the caller does not say, and the most.
+const LISTED: usize = 100;
+const MAX_LISTED: usize = 1_000;
+/// Longest question.
+const MAX_QUERY_BYTES: usize = 64 << 10;
+
+pub static TABLE: Table<Records> = Table(&[
+    &Row {
+        method: Method::new(
+            SEARCH,
+            "Search records",
+            "What was fixed, decided or planned before, here and in other projects, by words or meaning.",
+            schema::<Search>,
+        )
+        .tool()
+        .reads()
+        .inferred(),
+        run: |records, _, params| answer(params, |params: Search| records.search(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.upsert",
+            "Save a record",
+            "Keep what was fixed, decided, planned or built, with the reason, for later sessions; or change a record.",
+            schema::<Upsert>,
+        )
+        .tool()
+        .inferred(),
+        run: |records, by, params| records.upsert(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(GET, "Get a record", "One record, whole.", schema::<Get>).tool().reads(),
+        run: |records, _, params| answer(params, |params: Get| records.get(&params)),
+    },
+    &Row {
+        method: Method::new("nudge.records.list", "List records", "Records without their bodies, newest first.", schema::<List>)
+            .reads()
+            .inferred(),
+        run: |records, _, params| answer(params, |params: List| records.list(params)),
+    },
+    &Row {
+        method: Method::new("nudge.records.delete", "Delete a record", "It can be restored for 30 days.", schema::<Delete>)
+            .destructive(),
+        run: |records, by, params| records.delete(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.restore",
+            "Restore a record",
+            "Bring back what was deleted, or what a record said before.",
+            schema::<Restore>,
+        ),
+        run: |records, by, params| records.restore(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.merge",
+            "Merge records",
+            "Make several records one; the bodies are joined under their titles.",
+            schema::<Merge>,
+        )
+        .destructive(),
+        run: |records, by, params| records.merge(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new("nudge.records.projects", "List projects", "Every project with records.", schema::<NoParams>)
+            .reads(),
+        run: |records, _, params| answer(params, |NoParams {}| records.projects()),
+    },
+]);
+
+/// Reads a word that narrows a search: absent, null, "" and `all` are no word.
+fn narrowed<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let given: Option<String> = Option::deserialize(deserializer)?;
+    match given.as_deref() {
+        None | Some("" | "all") => Ok(None),
+        Some(word) => {
+            let unknown = |_| serde::de::Error::custom("this word is not one of those that there are");
+            serde_json::from_value(word.into()).map(Some).map_err(unknown)
+        }
+    }
+}
+
+/// Params of `nudge.records.search`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// What you want to know.
+    pub query: String,
+    /// Absent or `all`: every kind.
+    #[serde(default, deserialize_with = "narrowed")]
+    pub kind: Option<Kind>,
+    /// Absent or `all`: wherever it stands; archived ones last.
+    #[serde(default, deserialize_with = "narrowed")]
+    pub status: Option<Status>,
+    /// The project that counts more. Absent: that of the context; `*`: none.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub project: Option<String>,
+    /// 1 to 50; 5 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 50))]
+    pub limit: Option<usize>,
+    /// Say why each was found.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub explain: bool,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.search`.
+#[derive(Debug, Serialize)]
+pub struct Searched {
+    /// How it was searched: `lexical`.
+    pub mode: &'static str,
+    /// What would make it better, for people.
+    pub degraded: Vec<&'static str>,
+    /// Best first.
+    pub results: Vec<Hit>,
+    /// How many more are as relevant as these have to be.
+    pub omitted: usize,
+    /// Names of projects like the one that was asked for, which has no record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects_like: Vec<String>,
+}
+
+/// Params of `nudge.records.get`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Get {
+    /// The record.
+    pub id: i64,
+    /// What it said before, too.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub revisions: bool,
+}
+
+/// Result of `nudge.records.get`.
+#[derive(Debug, Serialize)]
+pub struct Got {
+    /// The record.
+    #[serde(flatten)]
+    pub record: Record,
+    /// What it said before, newest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<Vec<Revision>>,
+}
+
+/// Params of `nudge.records.list`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// Absent or `all`: every kind.
+    #[serde(default, deserialize_with = "narrowed")]
+    pub kind: Option<Kind>,
+    /// Absent or `all`: wherever it stands.
+    #[serde(default, deserialize_with = "narrowed")]
+    pub status: Option<Status>,
+    /// Absent: that of the context; `*`: every one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub project: Option<String>,
+    /// 1 to 1,000; 100 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// The `next` of the last answer, for what comes after it.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub before: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.list`.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    /// Newest first.
+    pub records: Vec<Entry>,
+    /// How many there are in all.
+    pub total: i64,
+    /// Give it as `before` for those that come after these; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Names of projects like the one that was asked for, which has no record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects_like: Vec<String>,
+}
+
+/// Result of `nudge.records.projects`.
+#[derive(Debug, Serialize)]
+pub struct Projects {
+    /// Those with the newest records first.
+    pub projects: Vec<Project>,
+    /// The number of further ones.
+    pub omitted: i64,
+}
+
+fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
+    let limit = given.unwrap_or(usual);
+    if (1..=most).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Error::invalid(format!("`limit` must be a whole number from 1 to {most}.")))
+}
+
+impl Records {
+    fn search(&self, params: Search) -> Result<Searched> {
+        let Search { query, kind, status, project, limit: given, explain, context } = params;
+        let limit = limit(given, LIMIT, MAX_LIMIT)?;
+        if query.len() > MAX_QUERY_BYTES {
+            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
+        }
+        let here = Here::of(&context.build()?);
+        let words = Words::of_query(&query);
+        let Some(db) = self.existing()? else { return Ok(Searched::none()) };
+        db.read(|c| {
+            let asked = project::asked(c, project.as_deref(), here.as_ref())?;
+            let projects_like = match &asked {
+                Asked::None(Some(name)) => project::like(c, name)?,
+                _ => Vec::new(),
+            };
+            if matches!(asked, Asked::None(Some(_))) {
+                return Ok(Searched { projects_like, ..Searched::none() });
+            }
+            let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
+            let (mut results, omitted) = search::find(c, &query)?;
+            if !explain {
+                results.iter_mut().for_each(|hit| hit.explain = None);
+            }
+            Ok(Searched { results, omitted, projects_like, ..Searched::none() })
+        })
+    }
+
+    fn get(&self, params: &Get) -> Result<Got> {
+        let Some(db) = self.existing()? else {
+            return Err(Error::not_found("There is no record of this number; there is none at all yet."));
+        };
+        db.read(|c| {
+            let record = rows::get(c, params.id)?;
+            let revisions = params.revisions.then(|| rows::revisions(c, params.id)).transpose()?;
+            Ok(Got { record, revisions })
+        })
+    }
+
+    fn list(&self, params: List) -> Result<Listed> {
+        let List { kind, status, project, limit: given, before, context } = params;
+        let limit = limit(given, LISTED, MAX_LISTED)?;
+        let before = before.as_deref().map(place).transpose()?;
+        let here = Here::of(&context.build()?);
+        let none = |projects_like| Listed { records: Vec::new(), total: 0, next: None, projects_like };
+        let Some(db) = self.existing()? else { return Ok(none(Vec::new())) };
+        db.read(|c| {
+            let project = match project::asked(c, project.as_deref(), here.as_ref())? {
+                Asked::One(id) => Some(id),
+                Asked::All => None,
+                Asked::None(Some(name)) => return Ok(none(project::like(c, &name)?)),
+                Asked::None(None) => return Ok(none(Vec::new())),
+            };
+            let (records, total) = rows::list(c, Filter { project, kind, status }, limit, before)?;
+            let next = records.last().filter(|_| records.len() == limit);
+            let next = next.map(|last| format!("{} {}", last.updated_at, last.id));
+            Ok(Listed { records, total, next, projects_like: Vec::new() })
+        })
+    }
+
+    fn projects(&self) -> Result<Projects> {
+        let Some(db) = self.existing()? else { return Ok(Projects { projects: Vec::new(), omitted: 0 }) };
+        let (projects, omitted) = db.read(|c| project::all(c))?;
+        Ok(Projects { projects, omitted })
+    }
+}
+
+/// Reads the `next` of a list.
+fn place(next: &str) -> Result<(&str, i64)> {
+    let read = next.rsplit_once(' ').and_then(|(at, id)| Some((at, id.parse().ok()?)));
+    read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer."))
+}
+
+impl Searched {
+    fn none() -> Self {
+        let degraded = vec!["no embedding model: nudge model add"];
+        Self { mode: "lexical", degraded, results: Vec::new(), omitted: 0, projects_like: Vec::new() }
+    }
+}

@@ -1,0 +1,235 @@
+//! Projects: which one a place belongs to, and by which name.
+//!
+//! A project has one name and any number of repositories, so that a clone, a fork's second remote and a rename are one
+//! project. Two repositories of one bare name are two projects until somebody says otherwise.
+
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::context::Context;
+use nudge_core::error::{Error, Result};
+use nudge_core::near::nearest;
+use nudge_core::place::repo::Repo;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Serialize;
+
+/// The hosts on which an organisation and a name say which repository it is.
+const HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
+/// Longest name, in bytes.
+const MAX_NAME_BYTES: usize = 1 << 10;
+/// Most names that are listed.
+const MAX_PROJECTS: i64 = 1_000;
+
+/// Where somebody stands, as far as projects go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Here {
+    /// The repository in its one spelling, or the folder: what a project is known by.
+    alias: String,
+    /// Names for it, the best first; the last is nobody else's.
+    names: Vec<String>,
+}
+
+impl Here {
+    /// `None` where nothing is known of the place.
+    pub fn of(context: &Context) -> Option<Self> {
+        match context.repo_name() {
+            Some(Repo::Path { host, path }) => {
+                let host = host.as_deref().unwrap_or_default();
+                let alias = format!("{host}/{path}");
+                let base = path.rsplit('/').next().unwrap_or(path).to_owned();
+                let names = if host.is_empty() || HOSTS.contains(&host) {
+                    vec![path.to_string(), alias.clone()]
+                } else {
+                    vec![base, path.to_string(), alias.clone()]
+                };
+                Some(Self { alias, names })
+            }
+            Some(Repo::File(path)) => {
+                let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
+                let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
+                Some(Self { alias: format!("file://{path}"), names })
+            }
+            None => {
+                let cwd = context.cwd()?.to_owned();
+                Some(Self { alias: format!("file://{cwd}"), names: vec![cwd] })
+            }
+        }
+    }
+}
+
+/// The name that the project of a place has where no other one has it already; `None` where nothing is known of the
+/// place.
+///
+/// ```
+/// use nudge_core::context::Context;
+/// use nudge_records::project_name;
+///
+/// let name = |repo: &str| project_name(&Context::builder().repo(repo).build().unwrap());
+/// assert_eq!(name("git@github.com:vercel/next.js.git").as_deref(), Some("vercel/next.js"));
+/// assert_eq!(name("https://git.example.com/team/shop").as_deref(), Some("shop"));
+/// assert_eq!(name("file:///home/ada/shop").as_deref(), Some("shop"));
+/// let folder = Context::builder().cwd("/tmp/notes").build().unwrap();
+/// assert_eq!(project_name(&folder).as_deref(), Some("/tmp/notes"));
+/// ```
+pub fn project_name(context: &Context) -> Option<String> {
+    Here::of(context).map(|here| here.names[0].clone())
+}
+
+/// A project, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Project {
+    /// Its number.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// How many records it has.
+    pub records: i64,
+    /// When its first record was made, RFC 3339.
+    pub created_at: String,
+    /// When one of its records was changed last, RFC 3339.
+    pub updated_at: String,
+}
+
+/// Which project a read is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// This one.
+    One(i64),
+    /// Every one alike.
+    All,
+    /// One that has no record yet, by a name that others may be like.
+    None(Option<String>),
+}
+
+/// The project that a read asks for: the one named, all for `*`, else the one of the place.
+pub fn asked(c: &Connection, given: Option<&str>, here: Option<&Here>) -> Result<Asked, Failure> {
+    match given {
+        Some("*") => Ok(Asked::All),
+        Some(name) => Ok(by_name(c, name)?.map_or_else(|| Asked::None(Some(name.to_owned())), Asked::One)),
+        None => {
+            let known = here.map(|here| by_alias(c, &here.alias)).transpose()?.flatten();
+            Ok(known.map_or(Asked::None(None), Asked::One))
+        }
+    }
+}
+
+/// The project that a write goes to; it is made where there is none.
+///
+/// # Errors
+/// `E_INVALID` for a name that no project has, unless `create` is given: a misspelt one would be a project of its own.
+pub fn for_write(
+    c: &Connection,
+    given: Option<&str>,
+    create: bool,
+    here: Option<&Here>,
+    clock: &dyn Clock,
+) -> Result<(i64, String), Failure> {
+    let now = || rfc3339::text(clock.now());
+    if let Some(name) = given {
+        let name = checked(name)?;
+        if let Some(id) = by_name(c, name)? {
+            return Ok((id, name.to_owned()));
+        }
+        let own = here.filter(|here| here.names.iter().any(|own| own == name));
+        if !create && own.is_none() {
+            let like = like(c, name)?;
+            let hint = if like.is_empty() { String::new() } else { format!(" There is {}.", like.join(", ")) };
+            let message = format!("No project has this name; give `create_project` to begin one.{hint}");
+            return Err(Error::invalid(message).with("projects_like", like).into());
+        }
+        let id = insert(c, name, &now())?;
+        if let Some(own) = own {
+            alias(c, &own.alias, id)?;
+        }
+        return Ok((id, name.to_owned()));
+    }
+    let here = here.ok_or_else(|| {
+        Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo` or `cwd`.")
+    })?;
+    if let Some(id) = by_alias(c, &here.alias)? {
+        return Ok((id, name(c, id)?));
+    }
+    for name in &here.names {
+        let taken = by_name(c, name)?;
+        let id = match taken {
+            None => insert(c, name, &now())?,
+            // A project that was named by hand, or imported, and has no repository yet.
+            Some(id) if !has_alias(c, id)? => id,
+            Some(_) => continue,
+        };
+        alias(c, &here.alias, id)?;
+        return Ok((id, name.clone()));
+    }
+    Err(Error::invalid("Another project has every name of this place; pass `project`.").into())
+}
+
+fn checked(name: &str) -> Result<&str> {
+    let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
+    is_fine.then_some(name).filter(|name| *name != "*").ok_or_else(|| {
+        Error::invalid("`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`.")
+    })
+}
+
+/// Every project, those with the newest records first, and how many more there are.
+pub fn all(c: &Connection) -> Result<(Vec<Project>, i64), Failure> {
+    let mut statement = c.prepare_cached(
+        "SELECT p.id, p.name, count(r.id), p.created_at, max(coalesce(max(r.updated_at), ''), p.updated_at) AS updated
+         FROM project p LEFT JOIN record r ON r.project_id = p.id GROUP BY p.id ORDER BY updated DESC, p.id LIMIT ?1",
+    )?;
+    let rows = statement.query_map([MAX_PROJECTS], |row| {
+        Ok(Project {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            records: row.get(2)?,
+            created_at: row.get(3)?,
+            updated_at: row.get(4)?,
+        })
+    })?;
+    let projects: Vec<_> = rows.collect::<Result<_, _>>()?;
+    let count: i64 = c.query_row("SELECT count(*) FROM project", [], |row| row.get(0))?;
+    let more = count - i64::try_from(projects.len()).unwrap_or_default();
+    Ok((projects, more))
+}
+
+/// Names like one, for whoever misspelt it.
+pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
+    let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
+    let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
+    let names: Vec<_> = names.collect::<Result<_, _>>()?;
+    let base = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let near = nearest(name, names.iter().map(String::as_str));
+    let own = base(near.unwrap_or(name));
+    let mut like: Vec<_> = near.map(str::to_owned).into_iter().collect();
+    like.extend(names.iter().filter(|other| base(other) == own && !like.contains(other)).take(4).cloned().collect::<Vec<_>>());
+    Ok(like)
+}
+
+/// The number of the project with this name.
+pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, Failure> {
+    let mut statement = c.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, Failure> {
+    let mut statement = c.prepare_cached("SELECT project_id FROM project_alias WHERE repo = ?1")?;
+    Ok(statement.query_row([repo], |row| row.get(0)).optional()?)
+}
+
+fn has_alias(c: &Connection, id: i64) -> Result<bool, Failure> {
+    Ok(c.prepare_cached("SELECT 1 FROM project_alias WHERE project_id = ?1")?.exists([id])?)
+}
+
+fn name(c: &Connection, id: i64) -> Result<String, Failure> {
+    Ok(c.prepare_cached("SELECT name FROM project WHERE id = ?1")?.query_row([id], |row| row.get(0))?)
+}
+
+/// Makes a project.
+pub fn insert(c: &Connection, name: &str, now: &str) -> Result<i64, Failure> {
+    let mut statement = c.prepare_cached("INSERT INTO project(name, created_at, updated_at) VALUES (?1, ?2, ?2)")?;
+    Ok(statement.insert(params![name, now])?)
+}
+
+fn alias(c: &Connection, repo: &str, id: i64) -> Result<(), Failure> {
+    let mut statement = c.prepare_cached("INSERT OR REPLACE INTO project_alias(repo, project_id) VALUES (?1, ?2)")?;
+    statement.execute(params![repo, id])?;
+    Ok(())
+}

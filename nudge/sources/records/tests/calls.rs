@@ -1,0 +1,323 @@
+//! The methods of records, on a database in a folder of the test's own.
+
+use std::sync::Arc;
+
+use nudge_core::clock::{Clock, ManualClock};
+use nudge_core::context::Context;
+use nudge_core::error::{ErrorKind, Result};
+use nudge_core::service::{Call, Caller};
+use nudge_core::settings::Values;
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_records::SOURCE;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Nobody follows, nobody takes the lock.
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// Records under a clock that is moved by hand.
+struct Desk {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    records: Arc<dyn Source>,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(1_767_225_600_000));
+        let records = open(&folder, &clock);
+        Self { folder, clock, records }
+    }
+
+    /// Another process, as far as the file can tell.
+    fn again(&mut self) {
+        self.records.close();
+        self.records = open(&self.folder, &self.clock);
+    }
+
+    fn by(&self, by: Caller<'_>, verb: &str, params: &Value) -> Result<Value, nudge_core::error::Error> {
+        let params = RawValue::from_string(params.to_string()).unwrap();
+        let answer = self.records.call_by(by, &format!("nudge.records.{verb}"), &params)?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    }
+
+    fn call(&self, verb: &str, params: &Value) -> Value {
+        self.by(Caller::named("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
+    }
+
+    fn refused(&self, verb: &str, params: &Value) -> nudge_core::error::Error {
+        self.by(Caller::named("test"), verb, params).unwrap_err()
+    }
+
+    fn save(&self, repo: &str, kind: &str, title: &str, body: &str) -> i64 {
+        let params = json!({"kind": kind, "title": title, "body": body, "context": {"repo": repo}});
+        self.call("upsert", &params)["record"]["id"].as_i64().unwrap()
+    }
+
+    fn found(&self, repo: &str, query: &str) -> Vec<i64> {
+        let found = self.call("search", &json!({"query": query, "context": {"repo": repo}}));
+        found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap()).collect()
+    }
+}
+
+fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source> {
+    let mut values = Values::default();
+    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
+    (SOURCE.open)(Host {
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        session: SessionIdentity { id: String::new(), created_at: 0 },
+        data: DataDir::new(folder.path().join("nudge")),
+        fence: Arc::new(Alone),
+        journal: Arc::new(Alone),
+        records: Box::new(std::iter::empty()),
+        changes: Arc::new(Alone),
+        settings: Arc::new(values),
+    })
+    .unwrap()
+}
+
+const SHOP: &str = "github.com/acme/shop";
+
+#[test]
+fn a_mere_look_makes_no_database() {
+    let desk = Desk::new();
+    assert!(!desk.records.in_use());
+    assert_eq!(desk.found(SHOP, "uploads"), Vec::<i64>::new());
+    assert_eq!(desk.call("list", &json!({"project": "*"}))["total"], 0);
+    assert_eq!(desk.call("projects", &json!({}))["projects"], json!([]));
+    assert_eq!(desk.refused("get", &json!({"id": 1})).kind(), ErrorKind::NotFound);
+    assert!(!desk.folder.path().join("nudge").exists());
+}
+
+#[test]
+fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
+    let mut desk = Desk::new();
+    let upload = desk.save(SHOP, "issue", "Uploads above 1 MB fail with 413", "nginx had client_max_body_size 1m; now 20m.");
+    let other = desk.save(SHOP, "arch", "Sessions live in Redis", "So that a deploy logs nobody out.");
+    desk.again();
+    assert_eq!(desk.found(SHOP, "why do uploads fail with 413?"), [upload]);
+    assert_eq!(desk.found("github.com/acme/other", "client_max_body_size"), [upload]);
+    let found = desk.call("search", &json!({"query": "redis sessions", "explain": true, "context": {"repo": "github.com/acme/other"}}));
+    let hit = &found["results"][0];
+    assert_eq!((&hit["id"], &hit["elsewhere"], &hit["project"]), (&json!(other), &json!(true), &json!("acme/shop")));
+    assert_eq!((&hit["similarity"], &found["mode"]), (&Value::Null, &json!("lexical")));
+    assert_eq!(hit["explain"]["words"], json!(["redis", "sessions"]));
+    // Of one that is here the project counts, too.
+    let here = desk.call("search", &json!({"query": "redis sessions", "explain": true, "context": {"repo": SHOP}}));
+    assert_eq!(here["results"][0]["explain"]["parts"]["project"], 0.1);
+    assert!(here["results"][0]["relevance"].as_f64() > hit["relevance"].as_f64());
+}
+
+#[test]
+fn a_change_keeps_what_is_not_given_and_what_was() {
+    let desk = Desk::new();
+    let id = desk.save(SHOP, "spec", "Export as CSV", "Streams rows.");
+    desk.clock.advance(1000);
+    let changed = desk.call("upsert", &json!({"id": id, "status": "resolved", "if_match_version": 1}));
+    assert_eq!((&changed["created"], &changed["previous_version"]), (&json!(false), &json!(1)));
+    let record = &changed["record"];
+    assert_eq!((&record["title"], &record["body"], &record["status"]), (&json!("Export as CSV"), &json!("Streams rows."), &json!("resolved")));
+    assert_eq!((&record["version"], &record["created_at"], &record["updated_at"]), (&json!(2), &json!("2026-01-01T00:00:00.000Z"), &json!("2026-01-01T00:00:01.000Z")));
+    let stale = desk.refused("upsert", &json!({"id": id, "title": "x", "if_match_version": 1}));
+    assert_eq!((stale.kind(), &stale.data()["current_version"]), (ErrorKind::Conflict, &json!(2)));
+    // The same again changes nothing.
+    assert_eq!(desk.call("upsert", &json!({"id": id, "status": "resolved"}))["record"]["version"], 2);
+    let got = desk.call("get", &json!({"id": id, "revisions": true}));
+    let revisions: Vec<_> = got["revisions"].as_array().unwrap().iter().map(|one| (&one["version"], &one["status"], &one["why"])).collect();
+    assert_eq!(revisions, [(&json!(1), &json!("open"), &json!("update"))]);
+    assert_eq!(desk.call("restore", &json!({"id": id, "version": 1}))["status"], "open");
+    assert_eq!(desk.refused("restore", &json!({"id": id, "version": 9})).kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn equal_texts_are_one_record_and_others_are_not() {
+    let desk = Desk::new();
+    let id = desk.save(SHOP, "issue", "Uploads fail with 413.", "nginx");
+    let again = desk.call("upsert", &json!({"kind": "issue", "title": "uploads FAIL with 413", "body": "NGINX", "context": {"repo": SHOP}}));
+    assert_eq!((&again["record"]["id"], &again["deduplicated"], &again["created"]), (&json!(id), &json!(true), &json!(false)));
+    assert_eq!(again["record"]["body"], "NGINX");
+    for (kind, title, body, repo) in [
+        ("issue", "Uploads fail with 431", "nginx", SHOP),
+        ("arch", "Uploads fail with 413.", "nginx", SHOP),
+        ("issue", "Uploads fail with 413.", "nginx", "github.com/acme/other"),
+        ("issue", "Uploads fail with 413.", "apache", SHOP),
+    ] {
+        let made = desk.call("upsert", &json!({"kind": kind, "title": title, "body": body, "context": {"repo": repo}}));
+        assert_eq!(made["created"], true, "{made}");
+    }
+    let distinct = json!({"kind": "issue", "title": "Uploads fail with 413.", "body": "nginx", "distinct": true, "context": {"repo": SHOP}});
+    assert_eq!(desk.call("upsert", &distinct)["created"], true);
+}
+
+#[test]
+fn what_is_deleted_comes_back_for_thirty_days_and_its_number_is_never_anothers() {
+    let desk = Desk::new();
+    let id = desk.save(SHOP, "issue", "Uploads fail", "nginx");
+    assert_eq!(desk.call("delete", &json!({"id": id})), json!({"deleted": true, "id": id}));
+    assert_eq!(desk.found(SHOP, "uploads fail nginx"), Vec::<i64>::new());
+    let gone = desk.refused("get", &json!({"id": id}));
+    assert!(gone.kind() == ErrorKind::NotFound && gone.message().contains("restore"), "{gone}");
+    let next = desk.save(SHOP, "issue", "Something else", "");
+    assert!(next > id);
+    assert_eq!(desk.call("restore", &json!({"id": id}))["version"], 2);
+    assert_eq!(desk.found(SHOP, "uploads fail nginx"), [id]);
+    desk.call("delete", &json!({"id": id}));
+    desk.clock.advance(29 * 86_400_000);
+    desk.records.tick(desk.clock.now());
+    desk.call("restore", &json!({"id": id}));
+    desk.call("delete", &json!({"id": id}));
+    desk.clock.advance(31 * 86_400_000);
+    desk.records.tick(desk.clock.now());
+    assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn merged_records_are_one_and_say_where_they_went() {
+    let desk = Desk::new();
+    let [a, b, c] = ["One", "Two", "Three"].map(|title| desk.save(SHOP, "update", title, &format!("body of {title}")));
+    let merged = desk.call("merge", &json!({"into": a, "ids": [b, c, b]}));
+    assert_eq!(merged["body"], "body of One\n\nTwo\n\nbody of Two\n\nThree\n\nbody of Three");
+    let gone = desk.refused("get", &json!({"id": b}));
+    assert_eq!(gone.data()["merged_into"], a);
+    for bad in [json!({"into": a, "ids": []}), json!({"into": a, "ids": [a]}), json!({"into": a, "ids": (1..30).collect::<Vec<_>>()})] {
+        assert_eq!(desk.refused("merge", &bad).kind(), ErrorKind::Invalid);
+    }
+    assert_eq!(desk.call("restore", &json!({"id": b}))["title"], "Two");
+}
+
+#[test]
+fn projects_have_one_name_and_are_not_begun_by_a_slip() {
+    let desk = Desk::new();
+    let project = |params: &Value| desk.call("upsert", params)["record"]["project"].clone();
+    let new = |title: &str, rest: &Value| {
+        let mut params = json!({"kind": "update", "title": title});
+        params.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        params
+    };
+    assert_eq!(project(&new("a", &json!({"context": {"repo": "git@github.com:vercel/next.js.git"}}))), "vercel/next.js");
+    assert_eq!(project(&new("b", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
+    // Another repository of that bare name is another project.
+    assert_eq!(project(&new("c", &json!({"context": {"repo": "https://git.other.com/x/shop"}}))), "x/shop");
+    assert_eq!(project(&new("d", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
+    assert_eq!(project(&new("e", &json!({"context": {"cwd": "/tmp/notes"}}))), "/tmp/notes");
+    let slip = desk.refused("upsert", &new("f", &json!({"project": "vercel/nextjs"})));
+    assert_eq!((slip.kind(), &slip.data()["projects_like"]), (ErrorKind::Invalid, &json!(["vercel/next.js"])));
+    assert_eq!(project(&new("f", &json!({"project": "new", "create_project": true}))), "new");
+    assert_eq!(desk.refused("upsert", &new("g", &json!({}))).kind(), ErrorKind::Invalid);
+    assert_eq!(desk.call("search", &json!({"query": "a", "project": "shpo"}))["projects_like"], json!(["shop", "x/shop"]));
+    let names: Vec<_> = desk.call("projects", &json!({}))["projects"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names.len(), 5);
+}
+
+#[test]
+fn a_call_that_is_sent_twice_is_made_once_also_by_the_next_process() {
+    let mut desk = Desk::new();
+    let params = json!({"kind": "issue", "title": "Once", "distinct": true, "context": {"repo": SHOP}});
+    let call = |desk: &Desk, params: &Value| {
+        let mut by = Caller::named("claude-code").by_agent().with_key(Some("4f0c"));
+        by.call = Some(Call::new("nudge.records.upsert", &params.to_string()));
+        desk.by(by, "upsert", params)
+    };
+    let first = call(&desk, &params).unwrap();
+    assert_eq!((&first["created"], &first["record"]["origin"], &first["record"]["by"]), (&json!(true), &json!("tool"), &json!("claude-code")));
+    assert_eq!(call(&desk, &params).unwrap(), first);
+    desk.again();
+    assert_eq!(call(&desk, &params).unwrap(), first);
+    assert_eq!(desk.call("list", &json!({"project": "*"}))["total"], 1);
+    assert!(call(&desk, &json!({"kind": "issue", "title": "Other", "context": {"repo": SHOP}})).is_err());
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let desk = Desk::new();
+    let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
+    for (params, kind) in [
+        (json!({"title": "x"}), ErrorKind::Invalid),
+        (json!({"kind": "issue"}), ErrorKind::Invalid),
+        (json!({"kind": "idea", "title": "x"}), ErrorKind::Invalid),
+        (json!({"kind": "issue", "title": "x", "status": "done"}), ErrorKind::Invalid),
+        (json!({"kind": "issue", "title": "x", "tilte": "y"}), ErrorKind::Invalid),
+        (json!({"kind": "issue", "title": "x", "if_match_version": 1}), ErrorKind::Invalid),
+        (json!({"kind": "issue", "title": "x", "project": "*"}), ErrorKind::Invalid),
+        (json!({"kind": "issue", "title": "x", "body": format!("token {token}")}), ErrorKind::SecretRejected),
+        (json!({"id": 7, "title": "x"}), ErrorKind::NotFound),
+    ] {
+        let mut params = params;
+        params["context"] = json!({"repo": SHOP});
+        assert_eq!(desk.refused("upsert", &params).kind(), kind, "{params}");
+    }
+    assert_eq!(desk.call("list", &json!({"project": "*"}))["total"], 0);
+    assert_eq!(desk.call("projects", &json!({}))["projects"], json!([]));
+}
+
+#[test]
+fn a_list_is_narrowed_and_goes_on() {
+    let desk = Desk::new();
+    for n in 0..5 {
+        desk.clock.advance(1000);
+        desk.save(SHOP, if n % 2 == 0 { "issue" } else { "spec" }, &format!("Record {n}"), "");
+    }
+    let titles = |params: &Value| {
+        let listed = desk.call("list", params);
+        let titles: Vec<_> = listed["records"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect();
+        (titles, listed["total"].as_i64().unwrap(), listed["next"].clone())
+    };
+    let (first, total, next) = titles(&json!({"limit": 2, "context": {"repo": SHOP}}));
+    assert_eq!((first, total), (vec!["Record 4".to_owned(), "Record 3".into()], 5));
+    let (second, _, next) = titles(&json!({"limit": 2, "before": next, "context": {"repo": SHOP}}));
+    assert_eq!(second, ["Record 2", "Record 1"]);
+    let (third, _, next) = titles(&json!({"limit": 2, "before": next, "context": {"repo": SHOP}}));
+    assert_eq!((third, next), (vec!["Record 0".to_owned()], Value::Null));
+    assert_eq!(titles(&json!({"kind": "spec", "project": "acme/shop"})).1, 2);
+    assert_eq!(titles(&json!({"kind": "all", "status": "", "project": "*"})).1, 5);
+    assert_eq!(titles(&json!({"context": {"repo": "github.com/acme/none"}})).1, 0);
+    assert_eq!(desk.refused("list", &json!({"before": "yesterday"})).kind(), ErrorKind::Invalid);
+    assert_eq!(desk.refused("list", &json!({"limit": 0})).kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_kind_is_found_behind_two_hundred_nearer_ones_of_another() {
+    let desk = Desk::new();
+    let wanted = desk.save(SHOP, "arch", "Uploads go through nginx", "");
+    for n in 0..200 {
+        desk.save(SHOP, "issue", &format!("Uploads through nginx fail, case {n}"), "uploads nginx uploads nginx");
+    }
+    let found = desk.call("search", &json!({"query": "uploads through nginx", "kind": "arch", "context": {"repo": SHOP}}));
+    assert_eq!(found["results"][0]["id"], wanted);
+}
+
+#[test]
+fn questions_that_look_like_syntax_are_words() {
+    let desk = Desk::new();
+    desk.save(SHOP, "issue", "NEAR(a b) OR \"x\" * title:y", "");
+    for query in ["\"", "NEAR(", "title:y OR", "*", "a AND NOT b", "\0", "(((", "'; DROP TABLE record; --", ""] {
+        desk.call("search", &json!({"query": query, "context": {"repo": SHOP}}));
+    }
+    assert!(Context::builder().repo(SHOP).build().is_ok());
+    assert_eq!(desk.call("list", &json!({"project": "*"}))["total"], 1);
+}

@@ -1,0 +1,105 @@
+//! What a database is for, and how it is opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::clock::{Clock, SystemClock};
+use nudge_core::error::Result;
+use nudge_core::source::{DataDir, Fence, Host};
+
+/// The `application_id` of every database of ours: `NUDG`.
+pub const APPLICATION_ID: i32 = 0x4E55_4447;
+/// How long a call waits for a place, for this process's other calls and for other processes, unless told otherwise.
+pub const WAIT: Duration = Duration::from_secs(5);
+
+/// One kind of database: its name, its schema, and what becomes of it.
+///
+/// ```
+/// use nudge_storage::{App, KEYS, Kept};
+///
+/// static NOTES: App = App {
+///     name: "notes",
+///     migrations: &[
+///         KEYS,
+///         "CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL) STRICT;
+///          CREATE VIRTUAL TABLE note_fts USING fts5(text, content='note', content_rowid='id', tokenize='porter');",
+///         // What a later version added. What stands before it has run already, and never changes.
+///         "ALTER TABLE note ADD COLUMN at TEXT NOT NULL DEFAULT '';",
+///     ],
+///     full_text: &["note_fts"],
+///     kept: Kept::Data,
+/// };
+/// assert_eq!(NOTES.version(), 3);
+/// ```
+#[derive(Debug)]
+pub struct App {
+    /// One lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.db`.
+    pub name: &'static str,
+    /// The scripts that make the schema, oldest first. As many as have run is the `user_version` of a file. None is
+    /// ever changed or taken away.
+    pub migrations: &'static [&'static str],
+    /// The FTS5 tables, which can be made anew from what they index.
+    pub full_text: &'static [&'static str],
+    /// What becomes of it.
+    pub kept: Kept,
+}
+
+impl App {
+    /// The `user_version` of a file with the whole schema.
+    pub fn version(&self) -> i64 {
+        i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
+    }
+}
+
+/// What becomes of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It is all there is of what it holds: each commit is flushed (`synchronous=FULL`), there are backups, and a
+    /// damaged file is left as it is.
+    Data,
+    /// It can be made again: commits survive the death of the process, not always of the machine
+    /// (`synchronous=NORMAL`), there are no backups, and a damaged file is emptied when it is opened.
+    Cache,
+}
+
+/// All that opening a database takes.
+pub struct Opening<'a> {
+    /// The folder, which is made when it is not there, with mode 0700 where there are modes.
+    pub folder: &'a DataDir,
+    /// What it is for.
+    pub app: &'static App,
+    /// The time, by which days end and keys are forgotten.
+    pub clock: Arc<dyn Clock>,
+    /// Stands before every commit.
+    pub fence: Arc<dyn Fence>,
+    /// How long opening waits, and each call, before it is refused.
+    pub wait: Duration,
+}
+
+impl<'a> Opening<'a> {
+    /// For a process without a session, such as a command when no server runs.
+    pub fn new(folder: &'a DataDir, app: &'static App) -> Self {
+        Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
+    }
+
+    /// For a source, with what the server lends it.
+    pub fn lent(host: &'a Host<'_>, app: &'static App) -> Self {
+        let (clock, fence) = (Arc::clone(&host.clock), Arc::clone(&host.fence));
+        Self { clock, fence, ..Self::new(&host.data, app) }
+    }
+
+    /// Where the file is, or would be.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.db", self.app.name))
+    }
+}
+
+/// No session, and so none that could go on without this process.
+struct NoSession;
+
+impl Fence for NoSession {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}

@@ -1,0 +1,201 @@
+//! Copies of a database, each whole and in one file: made by `VACUUM INTO`, which also shows whether every page can be
+//! read, so that a damaged file never takes the place of a good copy.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::dir::{Dir, FileKind};
+use nudge_core::error::{Error, Result};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::app::{APPLICATION_ID, Opening};
+use crate::fault::{Failure, Place};
+use crate::open;
+
+/// The folder of the copies, beside the database.
+const FOLDER: &str = "backups";
+/// How many are kept.
+const KEPT: usize = 3;
+/// Between two tries to put one back.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Bytes of a date such as `2026-11-23`.
+const DATE_BYTES: usize = 10;
+
+/// The date of a copy, in UTC.
+pub(crate) fn date(now: Millis) -> String {
+    rfc3339::text(now)[..DATE_BYTES].to_owned()
+}
+
+/// Whether there is a copy of that day.
+pub(crate) fn is_there(place: &Place, date: &str) -> bool {
+    place.folder.join(FOLDER).join(name(place, date, None)).is_file()
+}
+
+/// The newest copy, if there is any.
+pub(crate) fn newest(place: &Place) -> Option<PathBuf> {
+    let name = list(place).pop()?;
+    Some(place.folder.join(FOLDER).join(name))
+}
+
+/// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
+pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i64>) -> Result<(), Failure> {
+    let path = place.folder.join(FOLDER);
+    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+    // Others may be at the same copy: each writes a file of its own, and the last one stays.
+    let part = format!(".{}{}.part", part_prefix(place, date), unique());
+    let made = copy_into(c, &folder, &path, &part).and_then(|()| {
+        let renamed = folder.rename(&part, &name(place, date, version));
+        renamed.map_err(|error| refusal(&path, error).into())
+    });
+    if made.is_err() {
+        // The rest of a copy that failed is of no use.
+        let _ = folder.remove(&part);
+        return made;
+    }
+    let copies = list(place);
+    let old = copies.iter().take(copies.len().saturating_sub(KEPT)).cloned();
+    // Left by a process that died; another may be writing those of today.
+    let parts = names(&path).filter(|name| {
+        name.starts_with(&format!(".{}-", place.name))
+            && Path::new(name).extension().is_some_and(|end| end == "part")
+            && !name[1..].starts_with(&part_prefix(place, date))
+    });
+    for name in old.chain(parts) {
+        // One too many is no reason to refuse a change.
+        let _ = folder.remove(&name);
+    }
+    Ok(())
+}
+
+/// Copies the database into a new file, of this user alone.
+pub(crate) fn copy(c: &Connection, place: &Place, to: &Path) -> Result<u64, Failure> {
+    let to = std::path::absolute(to).map_err(|error| refusal(to, error))?;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // It is another file than the database: that exists.
+    match options.open(&to) {
+        Ok(file) => drop(file),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let message = format!("The file {} is there already; give another name.", to.display());
+            return Err(Error::invalid(message).into());
+        }
+        Err(error) => return Err(refusal(&to, error).into()),
+    }
+    if let Err(failure) = vacuum_into(c, &to) {
+        let _ = std::fs::remove_file(&to);
+        return Err(Error::unavailable(format!(
+            "The backup {} cannot be written: {}",
+            to.display(),
+            place.refuse(failure).message()
+        ))
+        .into());
+    }
+    Ok(to.metadata().map_or(0, |meta| meta.len()))
+}
+
+fn copy_into(c: &Connection, folder: &Dir, path: &Path, part: &str) -> Result<(), Failure> {
+    drop(folder.create_new(part).map_err(|error| refusal(path, error))?);
+    vacuum_into(c, &path.join(part))
+}
+
+/// SQLite takes an empty file for a new one, flushes it as it flushes the database, and leaves its mode.
+fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
+    let name = path.to_str().ok_or_else(|| refusal(path, "has a name that is not UTF-8"))?;
+    c.execute("VACUUM INTO ?1", [name])?;
+    Ok(())
+}
+
+/// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
+/// the new contents; no file is moved or removed.
+///
+/// # Errors
+/// `E_INVALID` when the copy is not one of this kind of database; `E_UNAVAILABLE` when it is damaged or newer, or the
+/// database is in use. Then nothing is changed.
+pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
+    let place = Place { folder: opening.folder.create()?, name: opening.app.name };
+    let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
+    let real = copy.canonicalize().map_err(|error| bad(&format!("cannot be opened ({error})")))?;
+    if Some(&real) == place.path().canonicalize().ok().as_ref() {
+        return Err(bad("is the database itself; give one of its backups"));
+    }
+    let from = Connection::open_with_flags(&real, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    let looked = from.map_err(Failure::from).and_then(|from| {
+        let seen = open::look(&from)?;
+        let sound: String = from.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        Ok((from, seen, sound == "ok"))
+    });
+    let (from, seen, is_sound) = looked.map_err(|_| bad("is not a database, or is damaged; give another backup"))?;
+    if seen.application != APPLICATION_ID || seen.version < 1 {
+        return Err(bad("is not a database of Nudge's; give one of its backups"));
+    }
+    if seen.version > opening.app.version() {
+        return Err(Error::unavailable(format!(
+            "The file {} was written by a newer nudge; update this one.",
+            copy.display()
+        )));
+    }
+    if !is_sound {
+        return Err(bad("is damaged; give another backup"));
+    }
+    place.told(open::create(&place).and_then(|()| {
+        let mut into = open::connect(&place, opening.wait)?;
+        open::empty(&into)?;
+        let deadline = Instant::now() + opening.wait;
+        let backup = Backup::new(&from, &mut into)?;
+        while backup.step(-1)? != StepResult::Done {
+            if Instant::now() >= deadline {
+                return Err(place.busy().into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }))
+}
+
+fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
+}
+
+fn name(place: &Place, date: &str, version: Option<i64>) -> String {
+    let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
+    format!("{}-{date}{version}.db", place.name)
+}
+
+fn part_prefix(place: &Place, date: &str) -> String {
+    format!("{}-{date}.", place.name)
+}
+
+/// The copies, oldest first. What else lies there is somebody's own.
+fn list(place: &Place) -> Vec<String> {
+    let path = place.folder.join(FOLDER);
+    let Ok(folder) = Dir::open(&path, false) else { return Vec::new() };
+    let is_copy = |name: &String| is_copy(place, name) && matches!(folder.look(name), Ok(FileKind::Ours { .. }));
+    let mut copies: Vec<_> = names(&path).filter(is_copy).collect();
+    copies.sort();
+    copies
+}
+
+fn is_copy(place: &Place, name: &str) -> bool {
+    let rest = name.strip_prefix(place.name).and_then(|rest| rest.strip_prefix('-'));
+    let Some((date, ending)) = rest.and_then(|rest| rest.split_at_checked(DATE_BYTES)) else { return false };
+    let of_a_version = |ending: &str| {
+        let version = ending.strip_prefix(".v").and_then(|ending| ending.strip_suffix(".db"));
+        version.is_some_and(|version| version.parse::<u32>().is_ok())
+    };
+    rfc3339::parse(&format!("{date}T00:00:00Z")).is_some() && (ending == ".db" || of_a_version(ending))
+}
+
+fn names(path: &Path) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,101 @@
+//! Whether all of a database can be read and agrees with itself.
+
+use nudge_core::error::Result;
+use rusqlite::{Connection, Transaction};
+
+use crate::app::{App, WAIT};
+use crate::db::Db;
+use crate::fault::Failure;
+use crate::open;
+
+/// Most problems that are told of.
+const MAX_PROBLEMS: usize = 20;
+
+/// What a [check](Db::check) found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// What is wrong, in SQLite's words, which name tables and pages; empty when nothing is. At most 20.
+    pub problems: Vec<String>,
+    /// The full-text indexes that were damaged and have been made anew.
+    pub rebuilt: Vec<&'static str>,
+}
+
+impl Health {
+    /// Whether nothing is wrong now.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl Db {
+    /// Reads every page, compares tables with their indexes, and makes full-text indexes anew that are damaged. It takes
+    /// about a second for each 100 MB.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when that cannot be found out.
+    pub fn check(&self) -> Result<Health> {
+        self.read(|_| Ok(()))?;
+        let mut health = Health::default();
+        for table in self.app.full_text {
+            match self.write(|tx| is_sound(tx, table)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.write(|tx| Ok(rebuild_one(tx, table)?))?;
+                    health.rebuilt.push(table);
+                }
+                // What cannot even be read, the problems name.
+                Err(refused) if refused.data().contains_key("damaged") => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        // A connection of its own: on one that has searched, FTS5 compares with what it read then.
+        let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| problems(&c));
+        health.problems = self.place.told(fresh)?;
+        Ok(health)
+    }
+}
+
+/// What is wrong with tables, their indexes, and what refers to what.
+fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
+    let mut problems = Vec::new();
+    let mut statement = c.prepare(&format!("PRAGMA integrity_check({MAX_PROBLEMS})"))?;
+    for problem in statement.query_map([], |row| row.get::<_, String>(0))? {
+        match problem.map_err(Failure::from) {
+            Ok(problem) => problems.extend(Some(problem).filter(|problem| problem != "ok")),
+            Err(failure) if failure.is_damage() => {
+                problems.push("it cannot be read to its end".into());
+                break;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if !problems.is_empty() {
+        // What refers to what cannot be told of pages that cannot be read.
+        return Ok(problems);
+    }
+    let mut statement = c.prepare("PRAGMA foreign_key_check")?;
+    let dangling = statement.query_map([], |row| row.get::<_, String>(0))?;
+    for table in dangling.take(MAX_PROBLEMS) {
+        problems.push(format!("a row of {} refers to one that is gone", table?));
+    }
+    Ok(problems)
+}
+
+/// Whether a full-text index holds what it should.
+fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, Failure> {
+    let checked = tx.execute(&format!("INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)"), []);
+    match checked.map_err(Failure::from) {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.is_of_an_index() => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Makes every full-text index anew from what it indexes.
+pub(crate) fn rebuild(tx: &Transaction<'_>, app: &App) -> rusqlite::Result<()> {
+    app.full_text.iter().try_for_each(|table| rebuild_one(tx, table))
+}
+
+fn rebuild_one(tx: &Transaction<'_>, table: &str) -> rusqlite::Result<()> {
+    tx.execute(&format!("INSERT INTO {table}({table}) VALUES('rebuild')"), []).map(|_| ())
+}

@@ -1,0 +1,286 @@
+//! A database: one file, one connection that writes, two that read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nudge_core::clock::Clock;
+use nudge_core::error::{Error, Result};
+use nudge_core::source::Fence;
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::app::{App, Kept, Opening};
+use crate::fault::{Failure, Place};
+use crate::pool::Pool;
+use crate::{backup, check, open};
+
+/// An open database. Calls may come from any thread; they take milliseconds, so none belongs on an event loop.
+///
+/// ```
+/// use nudge_core::source::DataDir;
+/// use nudge_storage::{App, Db, Kept, Opening};
+///
+/// static NOTES: App = App {
+///     name: "notes",
+///     migrations: &["CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"],
+///     full_text: &[],
+///     kept: Kept::Data,
+/// };
+///
+/// # let place = tempfile::tempdir().unwrap();
+/// let folder = DataDir::new(place.path().join("nudge"));
+/// let db = Db::open(&Opening::new(&folder, &NOTES))?;
+/// let id = db.write(|tx| {
+///     tx.execute("INSERT INTO note(text) VALUES(?1)", ["The port is 4321."])?;
+///     Ok(tx.last_insert_rowid())
+/// })?;
+/// let text: String = db.read(|c| Ok(c.query_row("SELECT text FROM note WHERE id = ?1", [id], |row| row.get(0))?))?;
+/// assert_eq!(text, "The port is 4321.");
+/// db.close()?;
+/// # Ok::<(), nudge_core::error::Error>(())
+/// ```
+pub struct Db {
+    pub(crate) place: Place,
+    pub(crate) app: &'static App,
+    pub(crate) clock: Arc<dyn Clock>,
+    fence: Arc<dyn Fence>,
+    wait: Duration,
+    journal: String,
+    // The connection that writes is the last to go: only such a one copies the log back.
+    looker: Mutex<Option<Connection>>,
+    readers: Pool,
+    /// `None` once closed.
+    writer: Mutex<Option<Connection>>,
+    daily: Mutex<Daily>,
+}
+
+/// What is done once a day.
+struct Daily {
+    /// The day that was seen to, such as `2026-11-23`.
+    date: String,
+    /// Why there is no copy of that day.
+    failed: Option<Error>,
+}
+
+impl Db {
+    /// Opens a database, which is made when it is not there. Its schema is brought up to date; a copy is made before.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`, and nothing is changed, when the folder or the file is not this user's alone, the file is
+    /// another program's, damaged, or written by a later version, or others use it until the wait is over.
+    pub fn open(opening: &Opening<'_>) -> Result<Self> {
+        let Opening { folder, app, clock, fence, wait } = opening;
+        let place = Place { folder: folder.create()?, name: app.name };
+        let date = backup::date(clock.now());
+        let opened = place.told(open::open(&place, app, &date, Instant::now() + *wait))?;
+        // Of a file that was empty this morning no copy is needed today.
+        let daily = Daily { date: if opened.is_new { date } else { String::new() }, failed: None };
+        Ok(Self {
+            place,
+            app,
+            clock: Arc::clone(clock),
+            fence: Arc::clone(fence),
+            wait: *wait,
+            journal: opened.journal,
+            looker: Mutex::new(None),
+            readers: Pool::new(),
+            writer: Mutex::new(Some(opened.connection)),
+            daily: Mutex::new(daily),
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.place.path()
+    }
+
+    /// Calls `read` with a connection that only reads; all that it asks is answered of one moment. When a full-text
+    /// index turns out to be damaged, it is made anew, and `read` is called again.
+    ///
+    /// # Errors
+    /// What `read` refuses; `E_UNAVAILABLE` for what SQLite does, and when the wait is over.
+    pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, Failure>) -> Result<T> {
+        self.mending(|| {
+            let reader = self.readers.take(&self.place, Instant::now() + self.wait)?;
+            let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
+            let tx = c.unchecked_transaction()?;
+            self.check_version(&tx)?;
+            read(&tx)
+        })
+    }
+
+    /// Calls `write` with a transaction that no other writer can be in the way of, and commits it behind the fence. When
+    /// `write` or the commit fails, nothing is changed. What takes long is done before: everybody else waits.
+    ///
+    /// When a full-text index turns out to be damaged, it is made anew, and `write` is called again.
+    ///
+    /// # Errors
+    /// What `write` or the fence refuses; `E_UNAVAILABLE` for what SQLite does, and when the wait is over.
+    pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T> {
+        self.mending(|| self.transact(&mut write))
+    }
+
+    /// As [`write`](Self::write), once.
+    fn transact<T>(&self, write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+        let deadline = Instant::now() + self.wait;
+        let mut writer = self.writer(deadline)?;
+        let c = writer.as_mut().ok_or_else(|| self.closed())?;
+        self.see_to_the_day(c);
+        c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+        let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.check_version(&tx)?;
+        let value = write(&tx)?;
+        let (mut tx, mut failed) = (Some(tx), None);
+        let kept = self.fence.commit(&mut || {
+            let Err(error) = tx.take().map_or(Ok(()), Transaction::commit) else { return Ok(()) };
+            // The fence passes on refusals alone.
+            failed = Some(error);
+            Err(self.place.busy())
+        });
+        match (kept, failed) {
+            (_, Some(error)) => Err(error.into()),
+            (kept, None) => Ok(kept.map(|()| value)?),
+        }
+    }
+
+    /// Runs a call, and again when it fails of a full-text index that can be made anew.
+    fn mending<T>(&self, mut call: impl FnMut() -> Result<T, Failure>) -> Result<T> {
+        let mut result = call();
+        if result.as_ref().is_err_and(Failure::is_of_an_index) && !self.app.full_text.is_empty() {
+            let mended = self.transact(&mut |tx| Ok(check::rebuild(tx, self.app)?));
+            result = mended.and_then(|()| call());
+        }
+        self.place.told(result)
+    }
+
+    /// A number that differs from that of the last look when anybody has changed the database since, in this process
+    /// or in another. The first look tells nothing.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn changes(&self) -> Result<i64> {
+        let look = || -> Result<i64, Failure> {
+            let deadline = Instant::now() + self.wait;
+            let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy())?;
+            // The number belongs to a connection, so it is one that is used for nothing else.
+            if looker.is_none() {
+                if self.readers.is_closed() {
+                    return Err(self.closed().into());
+                }
+                *looker = Some(open::connect_to_read(&self.place, self.wait)?);
+            }
+            let c = looker.as_ref().ok_or_else(|| self.closed())?;
+            Ok(c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        };
+        self.place.told(look())
+    }
+
+    /// Copies the database into a new file, with mode 0600 where there are modes, and returns its bytes.
+    ///
+    /// # Errors
+    /// `E_INVALID` when there is such a file; `E_UNAVAILABLE` when it cannot be written, or the database is damaged.
+    pub fn backup(&self, to: &Path) -> Result<u64> {
+        let reader = self.place.told(self.readers.take(&self.place, Instant::now() + self.wait))?;
+        let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
+        self.place.told(backup::copy(c, &self.place, to))
+    }
+
+    /// The newest copy that was made by itself, if there is any.
+    pub fn newest_backup(&self) -> Option<PathBuf> {
+        backup::newest(&self.place)
+    }
+
+    /// Why there is no copy of today, if one was tried.
+    pub fn backup_failed(&self) -> Option<Error> {
+        self.daily.lock().failed.clone()
+    }
+
+    /// The journal mode that the file system allowed: `wal`, or another on one of a network.
+    pub fn journal(&self) -> &str {
+        &self.journal
+    }
+
+    /// Empties a [`Kept::Cache`] and makes its schema again, also when it is damaged or a later version wrote it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when others use it until the wait is over, and for anything but a cache.
+    pub fn begin_anew(&self) -> Result<()> {
+        if self.app.kept != Kept::Cache {
+            return Err(self.place.refusal("is not a cache and is never emptied; report this"));
+        }
+        let deadline = Instant::now() + self.wait;
+        let anew = || -> Result<(), Failure> {
+            let mut writer = self.writer(deadline)?;
+            let c = writer.as_ref().ok_or_else(|| self.closed())?;
+            c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+            open::empty(c)?;
+            let date = backup::date(self.clock.now());
+            *writer = Some(open::open(&self.place, self.app, &date, deadline)?.connection);
+            Ok(())
+        };
+        self.place.told(anew())
+    }
+
+    /// Ends the use: the log is copied back, and every later call is refused. Twice is once.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.
+    pub fn close(&self) -> Result<()> {
+        let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy()) };
+        self.readers.close();
+        *self.looker.lock() = None;
+        if let Some(c) = writer.take() {
+            copy_log_back(&c);
+        }
+        Ok(())
+    }
+
+    /// The connection that writes.
+    pub(crate) fn writer(&self, deadline: Instant) -> Result<MutexGuard<'_, Option<Connection>>, Failure> {
+        self.writer.try_lock_until(deadline).ok_or_else(|| self.place.busy().into())
+    }
+
+    pub(crate) fn closed(&self) -> Error {
+        self.place.refusal("is closed; start nudge again")
+    }
+
+    /// Another version may have changed the schema since it was opened, or somebody may have put back an old copy.
+    fn check_version(&self, c: &Connection) -> Result<(), Failure> {
+        match open::version(c)? {
+            now if now == self.app.version() => Ok(()),
+            now if now > self.app.version() => Err(self.place.newer().into()),
+            _ => Err(self.place.refusal("was replaced by one of an earlier version; start nudge again").into()),
+        }
+    }
+
+    /// Makes the copy of the day before its first change, and cuts the log. A copy that fails is told of in the status,
+    /// and holds up no change.
+    fn see_to_the_day(&self, c: &Connection) {
+        let date = backup::date(self.clock.now());
+        let mut daily = self.daily.lock();
+        if daily.date == date {
+            return;
+        }
+        daily.failed = None;
+        let _ = c.busy_timeout(self.wait);
+        if self.app.kept == Kept::Data && !backup::is_there(&self.place, &date) {
+            daily.failed = backup::keep(c, &self.place, &date, None).err().map(|failure| self.place.refuse(failure));
+        }
+        daily.date = date;
+        copy_log_back(c);
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        // Nobody else has it any more, so there is nobody to wait for.
+        let _ = self.close();
+    }
+}
+
+/// Copies the log into the file and cuts it, unless somebody reads in it: then a later time will do.
+fn copy_log_back(c: &Connection) {
+    let _ = c.busy_timeout(Duration::ZERO);
+    let _ = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+}

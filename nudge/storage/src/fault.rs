@@ -1,0 +1,145 @@
+//! What SQLite refuses, in plain words. Its own words are left out: they repeat what stands in statements and values.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use nudge_core::error::{Error, Result};
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
+
+use crate::backup;
+
+/// The reason why a transaction ended without a commit: a refusal of the source's, or of SQLite's. `?` makes it of both.
+///
+/// ```
+/// use nudge_core::error::Error;
+/// use nudge_storage::Failure;
+///
+/// let refused = Failure::from(Error::conflict("It has another version; read it again."));
+/// let failed = Failure::from(rusqlite::Error::QueryReturnedNoRows);
+/// assert!(matches!((refused, failed), (Failure::Refused(_), Failure::Sql(_))));
+/// ```
+pub enum Failure {
+    /// A refusal, which the caller gets as it is.
+    Refused(Error),
+    /// What SQLite says, which the caller gets as `E_UNAVAILABLE`.
+    Sql(rusqlite::Error),
+}
+
+impl Failure {
+    /// The primary code and the extended one of SQLite.
+    fn codes(&self) -> Option<(ErrorCode, i32)> {
+        match self {
+            Self::Sql(error) => error.sqlite_error().map(|error| (error.code, error.extended_code)),
+            Self::Refused(_) => None,
+        }
+    }
+
+    /// Whether it may pass if the same is tried again.
+    pub(crate) fn is_busy(&self) -> bool {
+        use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
+        matches!(self.codes(), Some((DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed, _)))
+    }
+
+    /// Whether the file is not what SQLite wrote.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self.codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
+    }
+
+    /// Whether only what a full-text index holds is wrong, which can be made anew.
+    pub(crate) fn is_of_an_index(&self) -> bool {
+        matches!(self.codes(), Some((_, SQLITE_CORRUPT_VTAB)))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// Without SQLite's words, which may repeat a value.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.codes()) {
+            (Self::Refused(error), _) => error.fmt(f),
+            (Self::Sql(_), Some((code, extended))) => write!(f, "{code:?} ({extended})"),
+            (Self::Sql(_), None) => f.write_str("another error of SQLite's"),
+        }
+    }
+}
+
+/// Where a database is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The folder, without links.
+    pub folder: PathBuf,
+    /// Its name without `.db`.
+    pub name: &'static str,
+}
+
+impl Place {
+    pub(crate) fn file(&self) -> String {
+        format!("{}.db", self.name)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.join(self.file())
+    }
+
+    /// The refusal `The database PATH ...`.
+    pub(crate) fn refusal(&self, rest: &str) -> Error {
+        Error::unavailable(format!("The database {} {rest}.", self.path().display()))
+    }
+
+    /// The refusal of a file that a later version wrote.
+    pub(crate) fn newer(&self) -> Error {
+        self.refusal("was written by a newer nudge; update this one").with("newer", true)
+    }
+
+    /// The refusal of a call that had to wait too long.
+    pub(crate) fn busy(&self) -> Error {
+        self.refusal("is in use by another call or process; try again")
+    }
+
+    /// The refusal that tells of a failure.
+    pub(crate) fn refuse(&self, failure: Failure) -> Error {
+        let damaged = failure.is_damage();
+        let (code, extended) = match (failure.codes(), failure) {
+            (_, Failure::Refused(error)) => return error,
+            (Some(codes), _) => codes,
+            (None, _) => return self.refusal("does not have what this version stores; report this"),
+        };
+        let refused = match code {
+            _ if damaged => match backup::newest(self) {
+                Some(backup) => {
+                    let rest = format!("is damaged; restore its newest backup, {}", backup.display());
+                    self.refusal(&rest).with("backup", backup.to_string_lossy())
+                }
+                None => self.refusal("is damaged and has no backup; move it away when no nudge runs, to begin anew"),
+            }
+            .with("damaged", true),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => self.busy(),
+            ErrorCode::DiskFull => self.refusal("cannot grow, so nothing was changed; free some space"),
+            ErrorCode::SystemIoFailure => {
+                self.refusal("cannot be read or written, so nothing was changed; look at its disk")
+            }
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
+                self.refusal("cannot be opened for writing; make it and its folder writable")
+            }
+            _ => self.refusal("refused a statement of this version; report this"),
+        };
+        refused.with("sqlite", extended)
+    }
+
+    /// The same for a whole result.
+    pub(crate) fn told<T>(&self, result: Result<T, Failure>) -> Result<T> {
+        result.map_err(|failure| self.refuse(failure))
+    }
+}

@@ -1,0 +1,135 @@
+//! Calls made once: the key and the answer are in the transaction of the change, so whoever opens the file next knows
+//! of both or of neither.
+
+use nudge_core::clock::Millis;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Once;
+use nudge_core::service::{Call, Caller, Made};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::db::Db;
+use crate::fault::Failure;
+
+/// The migration that makes the table of the calls that were made; among the first of every [`App`](crate::App) whose
+/// calls change something.
+pub const KEYS: &str = "\
+CREATE TABLE made(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
+  answer TEXT NOT NULL) STRICT;
+CREATE INDEX made_at ON made(at);";
+
+/// How long a call is known. A key is sent again within seconds; what has to outlive that is the death of a server.
+const KEPT_MS: Millis = 60 * 60 * 1000;
+/// Most calls that are known; the oldest go first.
+const MAX_CALLS: i64 = 1_024;
+
+/// The answer of a call that changes something.
+#[derive(Debug)]
+pub struct Answer {
+    /// The result, as JSON.
+    pub result: Box<RawValue>,
+    /// It was made before, by this process or another; nothing was changed, and there is nothing to tell of.
+    pub again: bool,
+}
+
+/// Answers a call that was made before without making it.
+///
+/// A [`TableService`](nudge_core::table::TableService) whose changes all go through [`Db::write_once`] returns its
+/// database here:
+///
+/// ```
+/// use nudge_core::once::Once;
+/// # struct Notes { db: nudge_storage::Db }
+/// # impl Notes {
+/// fn once(&self) -> Option<&dyn Once> {
+///     Some(&self.db)
+/// }
+/// # }
+/// ```
+impl Once for Db {
+    fn once(
+        &self,
+        key: &str,
+        call: Call,
+        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+    ) -> Result<Box<RawValue>> {
+        match self.read(|c| known(c, key, Some(call)))? {
+            Some(result) => Ok(result),
+            // Two at once with one key both come here: the second finds the first in its transaction.
+            None => make(None),
+        }
+    }
+}
+
+impl Db {
+    /// As [`write`](Db::write), on behalf of a caller: with a [key](Caller::key), the result is kept with the change
+    /// for an hour, and the same call with that key is answered with it and changes nothing, whichever process gets it.
+    ///
+    /// # Errors
+    /// As [`write`](Db::write); `E_INVALID` when the key was used for another call.
+    ///
+    /// ```
+    /// use nudge_core::service::{Call, Caller};
+    /// # use nudge_core::source::DataDir;
+    /// # use nudge_storage::{App, Db, KEYS, Kept, Opening};
+    /// # static APP: App = App { name: "count", migrations: &[KEYS, "CREATE TABLE n(n INTEGER)"], full_text: &[], kept: Kept::Data };
+    /// # let place = tempfile::tempdir().unwrap();
+    /// # let folder = DataDir::new(place.path().join("nudge"));
+    /// # let db = Db::open(&Opening::new(&folder, &APP))?;
+    /// let mut by = Caller::named("claude-code").with_key(Some("4f0c"));
+    /// by.call = Some(Call::new("nudge.count.add", "{}"));
+    /// let add = || db.write_once(by, |tx| Ok(tx.execute("INSERT INTO n VALUES(1)", [])?));
+    /// let (first, second) = (add()?, add()?);
+    /// assert_eq!((first.again, second.again), (false, true));
+    /// assert_eq!(first.result.get(), second.result.get());
+    /// # Ok::<(), nudge_core::error::Error>(())
+    /// ```
+    pub fn write_once<T: Serialize>(
+        &self,
+        by: Caller<'_>,
+        mut write: impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<Answer> {
+        let now = self.clock.now();
+        self.write(|tx| {
+            if let Some(key) = by.key
+                && let Some(result) = known(tx, key, by.call)?
+            {
+                return Ok(Answer { result, again: true });
+            }
+            let result = to_raw_value(&write(tx)?)
+                .map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))?;
+            if let Some(key) = by.key {
+                note(tx, key, by.call, now, &result)?;
+            }
+            Ok(Answer { result, again: false })
+        })
+    }
+}
+
+/// The answer of the call that was made with a key, if there was one.
+fn known(c: &Connection, key: &str, call: Option<Call>) -> Result<Option<Box<RawValue>>, Failure> {
+    let mut statement = c.prepare_cached("SELECT call, answer FROM made WHERE key = ?1")?;
+    let found = statement.query_row([key], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+    let Some((made, answer)) = found.optional()? else { return Ok(None) };
+    if let Some(call) = call {
+        call.check(&made)?;
+    }
+    let broken = |_| Error::unavailable("The answer of this call cannot be read any more; use a new key.");
+    Ok(Some(RawValue::from_string(answer).map_err(broken)?))
+}
+
+fn note(tx: &Transaction<'_>, key: &str, call: Option<Call>, now: Millis, result: &RawValue) -> rusqlite::Result<()> {
+    let call = call.map(|call| call.text(false)).unwrap_or_default();
+    tx.prepare_cached("INSERT INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?.execute(params![
+        key,
+        call,
+        now,
+        result.get()
+    ])?;
+    let oldest = tx.last_insert_rowid() - MAX_CALLS;
+    tx.prepare_cached("DELETE FROM made WHERE seq <= ?1")?.execute([oldest])?;
+    tx.prepare_cached("DELETE FROM made WHERE at < ?1")?.execute([now - KEPT_MS])?;
+    Ok(())
+}

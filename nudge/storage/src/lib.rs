@@ -1,0 +1,39 @@
+//! Where Nudge's sources keep what must last.
+//!
+//! Each source that keeps something has one SQLite file, in a folder of this user's alone. A [`Db`] opens it, brings its
+//! schema up to date, and answers to any number of threads; several processes of several versions may have it open. What
+//! it acknowledges, no death of a process and no loss of power takes back. What SQLite refuses is told in plain words
+//! ([`Failure`]), as `E_UNAVAILABLE`, and has changed nothing.
+//!
+//! | | what |
+//! |---|---|
+//! | [`App`], [`Opening`], [`Db`] | what a database is for; how it is opened; reading, writing, damage, copies |
+//! | [`KEYS`], [`Db::write_once`] | calls made once by key, with the key in the transaction of the change |
+//! | [`restore`] | a copy put back |
+//! | [`search`] | full-text search |
+//! | [`vectors`] | vectors as bytes, and exact search in memory |
+//!
+//! **Architecture invariant:** nothing here opens the file of a database but SQLite does. Closing any other descriptor
+//! of it would drop the locks of the whole process.
+
+#![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
+
+mod app;
+mod backup;
+mod check;
+mod db;
+mod fault;
+mod keyed;
+mod open;
+mod pool;
+pub mod search;
+pub mod vectors;
+
+pub use app::{APPLICATION_ID, App, Kept, Opening, WAIT};
+pub use backup::restore;
+pub use check::Health;
+pub use db::Db;
+pub use fault::Failure;
+pub use keyed::{Answer, KEYS};
+/// The bindings of SQLite, in whose terms statements are written.
+pub use rusqlite;

@@ -1,0 +1,178 @@
+//! Opening a database: whose it is, that it is private, its settings, and bringing its schema up to date.
+//!
+//! SQLite keeps its locks with the process: whoever closes any descriptor of the file there drops them all, and another
+//! process then writes into the middle of a transaction. So no file of a database is ever opened here but by SQLite,
+//! and by the one call that makes it, before SQLite has it.
+
+use std::time::{Duration, Instant};
+
+use nudge_core::dir::{Dir, FileKind, Unfit};
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::app::{APPLICATION_ID, App, Kept};
+use crate::backup;
+use crate::fault::{Failure, Place};
+
+/// What the write-ahead log is cut to when it has been copied back.
+const MAX_LOG_BYTES: i64 = 16 << 20;
+/// Statements that a connection remembers.
+const STATEMENTS: usize = 64;
+/// Between two tries to open.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A connection that writes, and what was found.
+pub(crate) struct Opened {
+    pub connection: Connection,
+    /// The journal mode that the file system allows, such as `wal`.
+    pub journal: String,
+    /// Nothing was there before.
+    pub is_new: bool,
+}
+
+/// What a file says of itself.
+pub(crate) struct Seen {
+    pub application: i32,
+    pub version: i64,
+    pub is_empty: bool,
+}
+
+/// Opens the database to write, as often as it takes until the deadline: not every step of SQLite's waits for others.
+pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> Result<Opened, Failure> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match attempt(place, app, date, left) {
+            Err(failure) if failure.is_busy() && !left.is_zero() => std::thread::sleep(PAUSE.min(left)),
+            done => return done,
+        }
+    }
+}
+
+fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opened, Failure> {
+    create(place)?;
+    let mut c = connect(place, left)?;
+    let seen = match look(&c) {
+        Err(failure) if failure.is_damage() && app.kept == Kept::Cache => {
+            empty(&c)?;
+            look(&c)?
+        }
+        seen => seen?,
+    };
+    judge(place, app, &seen)?;
+    // It is ours: what it logged may be copied back when the last connection ends.
+    c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    c.pragma_update(None, "synchronous", if app.kept == Kept::Data { "FULL" } else { "NORMAL" })?;
+    c.pragma_update(None, "foreign_keys", true)?;
+    c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
+    migrate(&mut c, place, app, date, seen.version)?;
+    Ok(Opened { connection: c, journal, is_new: seen.is_empty })
+}
+
+/// Makes an empty file of mode 0600 if none is there. What is there must be a regular file of this user's.
+pub(crate) fn create(place: &Place) -> Result<(), Failure> {
+    // While one thread has the descriptor, no other may have begun to lock the file.
+    static CREATING: Mutex<()> = Mutex::new(());
+    let _creating = CREATING.lock();
+    let unfit = |unfit: Unfit| place.refusal(&format!("cannot be made: its folder {unfit}"));
+    let broken = |error: std::io::Error| place.refusal(&format!("cannot be made ({error}); make its folder writable"));
+    let dir = Dir::open(&place.folder, false).map_err(unfit)?;
+    let mut kind = dir.look(&place.file()).map_err(broken)?;
+    if let FileKind::Missing = kind {
+        match dir.create_new(&place.file()) {
+            Ok(file) => drop(file),
+            // Another process was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(broken(error).into()),
+        }
+        kind = dir.look(&place.file()).map_err(broken)?;
+    }
+    match kind {
+        FileKind::Ours { .. } => Ok(()),
+        FileKind::Missing | FileKind::Directory | FileKind::Other => {
+            Err(place.refusal("is not a regular file of this user's alone; move it away").into())
+        }
+    }
+}
+
+/// A connection that writes. Nothing is copied back from the log at its end until that is allowed: the file may turn
+/// out to be somebody else's.
+pub(crate) fn connect(place: &Place, wait: Duration) -> Result<Connection, Failure> {
+    let c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_WRITE, wait)?;
+    c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(c)
+}
+
+/// A connection that only reads.
+pub(crate) fn connect_to_read(place: &Place, wait: Duration) -> Result<Connection, Failure> {
+    connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)
+}
+
+fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Connection, Failure> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let c = Connection::open_with_flags(place.path(), flags)?;
+    c.busy_timeout(wait)?;
+    c.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(c)
+}
+
+/// Reads what the file says of itself, all at one moment.
+pub(crate) fn look(c: &Connection) -> Result<Seen, Failure> {
+    let tx = c.unchecked_transaction()?;
+    Ok(Seen {
+        application: tx.pragma_query_value(None, "application_id", |row| row.get(0))?,
+        version: version(&tx)?,
+        is_empty: tx.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?,
+    })
+}
+
+/// The number of migrations that have run.
+pub(crate) fn version(c: &Connection) -> rusqlite::Result<i64> {
+    c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
+}
+
+/// Refuses what is another program's, and what a later version wrote.
+fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
+    let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
+    if seen.application != APPLICATION_ID && !is_unused {
+        return Err(place.refusal("is another program's and is left alone; move it away").into());
+    }
+    if seen.version > app.version() {
+        return Err(place.newer().into());
+    }
+    Ok(())
+}
+
+fn migrate(c: &mut Connection, place: &Place, app: &App, date: &str, found: i64) -> Result<(), Failure> {
+    if found == app.version() {
+        return Ok(());
+    }
+    if found > 0 && app.kept == Kept::Data {
+        backup::keep(c, place, date, Some(found))?;
+    }
+    let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it, or more, before the lock was ours.
+    let now = version(&tx)?;
+    if now > app.version() {
+        return Err(place.newer().into());
+    }
+    for script in app.migrations.iter().skip(usize::try_from(now).unwrap_or_default()) {
+        tx.execute_batch(script)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", app.version())?;
+    tx.commit()?;
+    Ok(())
+}
+
+/// Makes the database empty, whatever its file holds, with the locks that others heed. No file is removed: a log that
+/// stays behind, or another's that is open, would damage the next one.
+pub(crate) fn empty(c: &Connection) -> Result<(), Failure> {
+    // Whether there is a log is found out by reading; that it may fail is why we are here.
+    let _ = look(c);
+    c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
+    let emptied = c.execute_batch("VACUUM");
+    c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
+    Ok(emptied?)
+}

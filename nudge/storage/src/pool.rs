@@ -1,0 +1,98 @@
+//! Connections that only read: two at most, opened when they are needed.
+
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+use crate::fault::{Failure, Place};
+use crate::open;
+
+/// Most connections that read at once.
+const MAX: usize = 2;
+
+/// The connections that read.
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    given_back: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Connection>,
+    /// Those in use too.
+    open: usize,
+    is_closed: bool,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), given_back: Condvar::new() }
+    }
+
+    /// Takes a connection, which is given back when the result is dropped.
+    pub(crate) fn take(&self, place: &Place, deadline: Instant) -> Result<Reader<'_>, Failure> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_closed {
+                return Ok(Reader { pool: self, connection: None });
+            }
+            if let Some(connection) = state.idle.pop() {
+                return Ok(Reader { pool: self, connection: Some(connection) });
+            }
+            if state.open < MAX {
+                state.open += 1;
+                break;
+            }
+            if self.given_back.wait_until(&mut state, deadline).timed_out() {
+                return Err(place.busy().into());
+            }
+        }
+        drop(state);
+        let left = deadline.saturating_duration_since(Instant::now());
+        match open::connect_to_read(place, left) {
+            Ok(connection) => Ok(Reader { pool: self, connection: Some(connection) }),
+            Err(failure) => {
+                self.give_back(None);
+                Err(failure)
+            }
+        }
+    }
+
+    fn give_back(&self, connection: Option<Connection>) {
+        let mut state = self.state.lock();
+        match connection {
+            Some(connection) if !state.is_closed => state.idle.push(connection),
+            _ => state.open -= 1,
+        }
+        self.given_back.notify_one();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// Ends the connections that nobody uses now, and the others when they are given back.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        state.open -= state.idle.len();
+        state.idle.clear();
+        self.given_back.notify_all();
+    }
+}
+
+/// A connection in use.
+pub(crate) struct Reader<'a> {
+    pool: &'a Pool,
+    /// `None` when the pool is closed.
+    pub connection: Option<Connection>,
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.pool.give_back(Some(connection));
+        }
+    }
+}

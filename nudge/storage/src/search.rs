@@ -1,0 +1,205 @@
+//! Full-text search: which texts hold the words of a question, and how much of it.
+//!
+//! A source has an FTS5 table with porter stems, and may have two more: the vocabulary of the first, by which misspelt
+//! words are found, and one of trigrams over the beginning of each text ([`head`]), by which parts of words are. What
+//! somebody asks is never read as FTS5's syntax: words are quoted one by one.
+//!
+//! ```
+//! use nudge_storage::rusqlite::Connection;
+//! use nudge_storage::search::{FullText, Words, search};
+//!
+//! static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
+//!
+//! let c = Connection::open_in_memory()?;
+//! c.execute_batch(
+//!     "CREATE VIRTUAL TABLE note USING fts5(title, body, tokenize='porter unicode61 remove_diacritics 2');
+//!      CREATE VIRTUAL TABLE note_words USING fts5vocab(note, 'row');
+//!      INSERT INTO note(rowid, title, body) VALUES
+//!        (1, 'Uploads above 1 MB are refused', 'nginx: client_max_body_size is 1m'),
+//!        (2, 'Migrations', 'Each migration runs in a transaction.');",
+//! )?;
+//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"))?;
+//! let best = &found.rows[&1];
+//! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
+//! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
+//! // A misspelt word counts less.
+//! let found = search(&c, &NOTES, &Words::of("migratoin"))?;
+//! assert_eq!(found.words[0].near, ["migrat"]);
+//! assert!((found.rows[&2].coverage - 0.75).abs() < 1e-9);
+//! # Ok::<(), nudge_storage::rusqlite::Error>(())
+//! ```
+
+mod grams;
+mod near;
+mod words;
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use rusqlite::{Connection, params};
+
+pub use grams::{head, trigrams};
+pub use words::Words;
+
+/// Most words of a question that are looked for, the rarest ones.
+const MAX_WORDS: usize = 16;
+/// A word that more than one in so many texts have says little and costs most.
+const COMMON_SHARE: usize = 4;
+/// Of fewer texts, none is so common that it is left out.
+const MIN_TEXTS: usize = 64;
+/// The words that stay, however common.
+const MIN_WORDS: usize = 2;
+/// What a word counts that is found by others much like it.
+const NEAR: f64 = 0.75;
+
+/// The FTS5 tables that a search looks into.
+#[derive(Debug)]
+pub struct FullText {
+    /// The table, with porter stems and with the sizes of its columns (FTS5 keeps them unless told otherwise).
+    pub table: &'static str,
+    /// What a word counts in each column.
+    pub weights: &'static [f64],
+    /// The table of its terms, `fts5vocab(table, 'row')`. Without one, misspelt words are not found.
+    pub vocabulary: Option<&'static str>,
+}
+
+/// The texts that hold words of a question.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The words that were looked for, in the order of the question. Those that are too common are left out.
+    pub words: Vec<Asked>,
+    /// The texts, by their row.
+    pub rows: HashMap<i64, Held, RandomState>,
+}
+
+impl Found {
+    /// The words that a text holds, as they were asked with.
+    pub fn words_of<'a>(&'a self, held: &Held) -> impl Iterator<Item = &'a str> {
+        let bits = held.words;
+        let held = self.words.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0);
+        held.map(|(_, asked)| asked.word.as_str())
+    }
+}
+
+/// A word of a question, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// As it was asked with.
+    pub word: String,
+    /// The number of texts that hold it, or a word near it.
+    pub texts: usize,
+    /// The terms near it by which it was looked for, when no text holds itself.
+    pub near: Vec<String>,
+}
+
+/// What a text holds of a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Held {
+    /// The sum of its words' weights by FTS5; 0 and more.
+    pub bm25: f64,
+    /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
+    pub coverage: f64,
+    /// Which words, one bit each.
+    words: u32,
+}
+
+/// A word that is looked for.
+struct Term {
+    asked: Asked,
+    /// For `MATCH`.
+    query: String,
+    /// What it counts: less when it stands for another.
+    worth: f64,
+}
+
+/// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
+///
+/// It takes as long as going once through the texts of each word: of 10,000 texts about a millisecond for a rare word
+/// and ten for a common one.
+///
+/// # Errors
+/// What SQLite says.
+#[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
+pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<Found> {
+    let mut found = Found::default();
+    if words.is_empty() {
+        return Ok(found);
+    }
+    let total: usize = c
+        .prepare_cached(&format!("SELECT count(*) FROM {}_docsize", of.table))?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .map(|count| usize::try_from(count).unwrap_or_default())?;
+    let terms = terms(c, of, words, total)?;
+    let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
+    let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
+    let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
+    let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
+    let mut statement = c.prepare_cached(&sql)?;
+    for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.asked.texts > 0) {
+        let share = term.worth * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
+        let mut rows = statement.query([&term.query])?;
+        while let Some(row) = rows.next()? {
+            let held = found.rows.entry(row.get(0)?).or_default();
+            // A word that nearly all texts have weighs less than nothing there.
+            held.bm25 += term.worth * row.get::<_, f64>(1)?.max(0.0);
+            held.coverage += share;
+            held.words |= 1 << at;
+        }
+    }
+    found.words = terms.into_iter().map(|term| term.asked).collect();
+    Ok(found)
+}
+
+/// The words that are looked for, in the order of the question.
+fn terms(c: &Connection, of: &FullText, words: &Words, total: usize) -> rusqlite::Result<Vec<Term>> {
+    let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
+    let mut terms = Vec::new();
+    for word in words.iter() {
+        let texts = count(c, of, &quoted(word), many + 1)?;
+        let asked = Asked { word: word.to_owned(), texts, near: Vec::new() };
+        terms.push(Term { asked, query: quoted(word), worth: 1.0 });
+    }
+    look_near(c, of, &mut terms, total)?;
+    let mut by_rarity: Vec<_> = (0..terms.len()).collect();
+    if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
+        // Which of the common ones are the rarest is worth a count now.
+        for term in terms.iter_mut().filter(|term| term.asked.texts > many) {
+            term.asked.texts = count(c, of, &term.query, total)?;
+        }
+    }
+    by_rarity.sort_by_key(|at| (terms[*at].asked.texts, *at));
+    let rare = by_rarity.iter().filter(|at| terms[**at].asked.texts <= many).count();
+    by_rarity.truncate(rare.clamp(MIN_WORDS, MAX_WORDS));
+    let mut at = 0..;
+    terms.retain(|_| at.next().is_some_and(|at| by_rarity.contains(&at)));
+    Ok(terms)
+}
+
+/// Gives the words that no text holds the terms that are near to them.
+fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) -> rusqlite::Result<()> {
+    let Some(vocabulary) = of.vocabulary else { return Ok(()) };
+    let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
+    let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
+    let near = near::near(c, vocabulary, &words)?;
+    for (term, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
+        term.query = near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ");
+        term.asked.texts = count(c, of, &term.query, total)?;
+        term.asked.near = near;
+        term.worth = NEAR;
+    }
+    Ok(())
+}
+
+/// The number of texts, counted up to `most`.
+fn count(c: &Connection, of: &FullText, query: &str, most: usize) -> rusqlite::Result<usize> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {0} WHERE {0} MATCH ?1 LIMIT ?2)", of.table);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, most], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// A word as FTS5 takes it for one, whatever it is made of.
+fn quoted(word: &str) -> String {
+    format!("\"{}\"", word.replace('"', "\"\""))
+}

@@ -1,0 +1,83 @@
+//! Trigrams: each three letters of a text, by which parts of words are found, and misspelt ones.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use rusqlite::{Connection, params};
+
+use super::{COMMON_SHARE, MIN_TEXTS, Words, quoted};
+
+/// Letters of a text after its title that are indexed: each costs eight times what a stem does.
+const HEAD_CHARS: usize = 500;
+/// Most trigrams that are looked for.
+const MAX_GRAMS: usize = 60;
+
+/// What a table of trigrams holds of a text: the title, and the first 500 characters after it.
+///
+/// ```
+/// use nudge_storage::search::head;
+///
+/// assert_eq!(head("Uploads", "are refused"), "Uploads\nare refused");
+/// assert_eq!(head("", &"ä".repeat(600)).chars().count(), 501);
+/// ```
+pub fn head(title: &str, body: &str) -> String {
+    let end = body.char_indices().nth(HEAD_CHARS).map_or(body.len(), |(at, _)| at);
+    format!("{title}\n{}", &body[..end])
+}
+
+/// Returns the weight of each text that shares trigrams with the words, in a table that was made with
+/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out.
+///
+/// # Errors
+/// What SQLite says.
+///
+/// ```
+/// use nudge_storage::rusqlite::Connection;
+/// use nudge_storage::search::{Words, trigrams};
+///
+/// let c = Connection::open_in_memory()?;
+/// c.execute_batch(
+///     "CREATE VIRTUAL TABLE note USING fts5(head, tokenize='trigram');
+///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
+/// )?;
+/// assert!(trigrams(&c, "note", &Words::of("httpproxi"))?[&1] > 0.0);
+/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"))?.keys().collect::<Vec<_>>(), [&3]);
+/// # Ok::<(), nudge_storage::rusqlite::Error>(())
+/// ```
+pub fn trigrams(c: &Connection, table: &str, words: &Words) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
+    let mut grams: Vec<String> = Vec::new();
+    for word in words.iter() {
+        let letters: Vec<char> = word.to_lowercase().chars().collect();
+        for gram in letters.windows(3).map(|gram| gram.iter().collect::<String>()) {
+            if grams.len() < MAX_GRAMS && !grams.contains(&gram) {
+                grams.push(gram);
+            }
+        }
+    }
+    let total: i64 = c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |r| r.get(0))?;
+    let total = usize::try_from(total).unwrap_or_default();
+    if total >= MIN_TEXTS {
+        let most = i64::try_from(total / COMMON_SHARE).unwrap_or(i64::MAX);
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
+        let mut count = c.prepare_cached(&sql)?;
+        let mut rare = Vec::new();
+        for gram in grams {
+            if count.query_row(params![quoted(&gram), most + 1], |row| row.get::<_, i64>(0))? <= most {
+                rare.push(gram);
+            }
+        }
+        grams = rare;
+    }
+    let mut found = HashMap::default();
+    if grams.is_empty() {
+        return Ok(found);
+    }
+    let query = grams.iter().map(|gram| quoted(gram)).collect::<Vec<_>>().join(" OR ");
+    let mut statement =
+        c.prepare_cached(&format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1"))?;
+    let mut rows = statement.query([query])?;
+    while let Some(row) = rows.next()? {
+        found.insert(row.get(0)?, row.get::<_, f64>(1)?.max(0.0));
+    }
+    Ok(found)
+}

@@ -1,0 +1,108 @@
+//! The words of a question that say something.
+
+use std::collections::HashSet;
+
+use nudge_core::words::{Weight, words};
+
+/// Most words that are weighed: the first ones and the last ones, which say what is wanted of what stands between.
+const MAX_WEIGHED: usize = 32;
+/// What is longer is a hash or no word.
+const MAX_WORD_BYTES: usize = 100;
+
+/// The words of a question, each once, without those that only hold sentences together.
+///
+/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each.
+///
+/// ```
+/// use nudge_storage::search::Words;
+///
+/// let words = Words::of("Why does tokio::spawn panic in foo.rs? (E0502) AND \"NOT near\"*");
+/// assert_eq!(words.iter().collect::<Vec<_>>(), ["tokio", "spawn", "panic", "foo.rs", "E0502", "near"]);
+/// assert!(Words::of("what is this about?").is_empty());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words(Vec<String>);
+
+impl Words {
+    /// The words of what somebody says to an agent. It may have none; then nothing is asked.
+    pub fn of(text: &str) -> Self {
+        Self::new(text, Weight::Little)
+    }
+
+    /// The words of what somebody searches for on purpose: where there are no others, those that only hold sentences
+    /// together.
+    ///
+    /// ```
+    /// use nudge_storage::search::Words;
+    ///
+    /// assert_eq!(Words::of_query("how to").iter().collect::<Vec<_>>(), ["how", "to"]);
+    /// ```
+    pub fn of_query(text: &str) -> Self {
+        let words = Self::of(text);
+        if words.is_empty() { Self::new(text, Weight::Nothing) } else { words }
+    }
+
+    fn new(text: &str, least: Weight) -> Self {
+        let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let pieces = text.split(|c| !is_inside(c)).map(|piece| piece.trim_matches(|c: char| !c.is_alphanumeric()));
+        let (mut known, mut found) = (HashSet::new(), Vec::new());
+        for piece in pieces.filter(|piece| !piece.is_empty() && piece.len() <= MAX_WORD_BYTES) {
+            let parts = words(piece);
+            // Forms of one word are one.
+            let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
+            if parts.iter().any(|part| part.weight() >= least) && known.insert(stems) {
+                found.push(piece.to_owned());
+            }
+        }
+        if found.len() > MAX_WEIGHED {
+            found.drain(MAX_WEIGHED / 2..found.len() - MAX_WEIGHED / 2);
+        }
+        Self(found)
+    }
+
+    /// The words, in the order of the question.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// The number of words.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_word() {
+        for (text, expected) in [
+            ("", ""),
+            ("a - . _ \" * ^ : + { } ( )", ""),
+            ("body:secret title:* NEAR(a b, 2)", "body secret title NEAR"),
+            ("-foo_bar- ..foo.rs..", "foo_bar foo.rs"),
+            ("nudge/core/src/words.rs:42", "nudge core src words.rs 42"),
+            ("migrate migrations MIGRATING", "migrate"),
+            ("don't panic", "don panic"),
+            ("把数据库迁移一下", "把数据库迁移一下"),
+            ("null\0byte", "null byte"),
+        ] {
+            assert_eq!(Words::of(text).iter().collect::<Vec<_>>().join(" "), expected, "{text:?}");
+        }
+        assert!(Words::of(&"x".repeat(MAX_WORD_BYTES + 1)).is_empty());
+    }
+
+    #[test]
+    fn of_a_long_text_the_ends_count() {
+        let text: Vec<_> = (0..500).map(|at| format!("w{at}x")).collect();
+        let words = Words::of(&text.join(" "));
+        let all: Vec<_> = words.iter().collect();
+        assert_eq!((all.len(), all[0], all[15], all[16], all[31]), (32, "w0x", "w15x", "w484x", "w499x"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Vectors: as bytes in a database, and together in memory, where the nearest ones are found by comparing all.
+//!
+//! That is exact, so a filter costs nothing and hides nothing, and another model needs no other table. Of 10,000
+//! vectors with 384 numbers it takes about a millisecond.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+/// The numbers that are summed side by side, so that a compiler makes one instruction of them.
+const LANES: usize = 16;
+
+/// Scales a vector to length 1. `None` for one without a direction, or with a number that is none.
+///
+/// ```
+/// use nudge_storage::vectors::unit;
+///
+/// assert_eq!(unit(&[3.0, 4.0]), Some(vec![0.6, 0.8]));
+/// assert_eq!(unit(&[0.0, 0.0]), None);
+/// assert_eq!(unit(&[f32::NAN, 1.0]), None);
+/// ```
+pub fn unit(vector: &[f32]) -> Option<Vec<f32>> {
+    let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    // What is stored has the precision of `f32` anyway.
+    #[allow(clippy::cast_possible_truncation)]
+    let scaled = || vector.iter().map(|x| (f64::from(*x) / length) as f32).collect();
+    (length.is_normal()).then(scaled)
+}
+
+/// A vector as bytes: each number as `f32`, little-endian.
+///
+/// ```
+/// use nudge_storage::vectors::{decode, encode};
+///
+/// let bytes = encode(&[0.6, 0.8]);
+/// assert_eq!(bytes.len(), 8);
+/// assert_eq!(decode(&bytes), Some(vec![0.6, 0.8]));
+/// assert_eq!(decode(&bytes[1..]), None);
+/// ```
+pub fn encode(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Reads what [`encode`] wrote. `None` for bytes that it never writes of a vector with a direction.
+pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    let vector: Vec<_> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    (rest.is_empty() && !vector.is_empty() && vector.iter().all(|x| x.is_finite())).then_some(vector)
+}
+
+/// The vectors of one model, each of one part of a text.
+///
+/// ```
+/// use nudge_storage::vectors::Vectors;
+///
+/// let mut vectors = Vectors::new("tiny@1", 2);
+/// vectors.upsert(7, 0, &[1.0, 0.0]);
+/// vectors.upsert(7, 1, &[0.0, 1.0]);
+/// vectors.upsert(8, 0, &[0.6, 0.8]);
+/// // Of each text its best part counts.
+/// assert_eq!(vectors.top(&[0.0, 1.0], 10, |_| true), [(7, 1.0), (8, 0.8)]);
+/// assert_eq!(vectors.top(&[0.0, 1.0], 1, |id| id != 7), [(8, 0.8)]);
+/// vectors.remove(7);
+/// assert_eq!(vectors.len(), 1);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Vectors {
+    model: Box<str>,
+    dims: usize,
+    /// Whose each vector is.
+    owners: Vec<(i64, u32)>,
+    /// The numbers of all, one vector after the other.
+    numbers: Vec<f32>,
+    /// Where the vectors of a text are.
+    rows: HashMap<i64, Vec<usize>, RandomState>,
+}
+
+impl Vectors {
+    /// No vectors, of a model and so many dimensions. Those of two models say nothing of each other.
+    pub fn new(model: &str, dims: usize) -> Self {
+        let (owners, numbers, rows) = (Vec::new(), Vec::new(), HashMap::default());
+        Self { model: model.into(), dims, owners, numbers, rows }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The number of vectors.
+    pub fn len(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    /// Whether a text has any vector.
+    pub fn contains(&self, id: i64) -> bool {
+        self.rows.contains_key(&id)
+    }
+
+    /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions or
+    /// with a number that is none.
+    pub fn upsert(&mut self, id: i64, part: u32, vector: &[f32]) -> bool {
+        if vector.len() != self.dims || !vector.iter().all(|x| x.is_finite()) {
+            return false;
+        }
+        let rows = self.rows.entry(id).or_default();
+        if let Some(row) = rows.iter().copied().find(|row| self.owners[*row].1 == part) {
+            self.numbers[row * self.dims..][..self.dims].copy_from_slice(vector);
+        } else {
+            rows.push(self.owners.len());
+            self.owners.push((id, part));
+            self.numbers.extend_from_slice(vector);
+        }
+        true
+    }
+
+    /// Removes all vectors of a text.
+    pub fn remove(&mut self, id: i64) {
+        let mut rows = self.rows.remove(&id).unwrap_or_default();
+        // From the end, so that the last row, which takes the place, is never one of these.
+        rows.sort_unstable();
+        for row in rows.into_iter().rev() {
+            let last = self.owners.len() - 1;
+            self.owners.swap_remove(row);
+            self.numbers.copy_within(last * self.dims.., row * self.dims);
+            self.numbers.truncate(last * self.dims);
+            if row < last
+                && let Some(moved) = self.rows.get_mut(&self.owners[row].0)
+            {
+                moved.iter_mut().filter(|at| **at == last).for_each(|at| *at = row);
+            }
+        }
+    }
+
+    /// The `k` texts most like a vector of length 1, with their cosines, best first; of equals, the one with the higher
+    /// id, which is the newer. `keep` is asked only of texts that would be among them.
+    pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
+        if vector.len() != self.dims || self.dims == 0 || k == 0 {
+            return Vec::new();
+        }
+        let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.len()) + 1);
+        for (row, (id, _)) in self.numbers.chunks_exact(self.dims).zip(&self.owners) {
+            let found = (*id, dot(row, vector));
+            // Another part of a text that is there already may be better. One that was left out for `k` others that are
+            // better still is never needed again.
+            if best.len() == k && !is_better(found, best[k - 1]) {
+                continue;
+            }
+            if let Some(known) = best.iter().position(|(known, _)| known == id) {
+                if !is_better(found, best[known]) {
+                    continue;
+                }
+                best.remove(known);
+            } else if !keep(*id) {
+                continue;
+            }
+            let place = best.partition_point(|other| is_better(*other, found));
+            best.insert(place, found);
+            best.truncate(k);
+        }
+        best
+    }
+
+    /// The cosine of a text's best part. `None` for one without vectors, or another vector's dimensions.
+    pub fn similarity(&self, vector: &[f32], id: i64) -> Option<f32> {
+        let rows = self.rows.get(&id).filter(|_| vector.len() == self.dims)?;
+        rows.iter().map(|row| dot(&self.numbers[row * self.dims..][..self.dims], vector)).max_by(f32::total_cmp)
+    }
+}
+
+fn is_better(a: (i64, f32), b: (i64, f32)) -> bool {
+    b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)).is_lt()
+}
+
+/// The sum of the products, in the same order on every machine.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}

@@ -1,0 +1,401 @@
+//! The file: whose it is, who may read it, what a version finds, damage.
+
+mod kit;
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
+
+use kit::{CACHE, Desk, NEW, OLD, add, app, count, names, raw, titles};
+use nudge_core::error::ErrorKind;
+use nudge_core::source::DataDir;
+use nudge_storage::rusqlite;
+use nudge_storage::search::{FullText, Words, search};
+use nudge_storage::{APPLICATION_ID, App, Db, KEYS, Kept, Opening, restore};
+
+/// Versions before have a bug that damages files in WAL mode.
+#[test]
+fn sqlite_is_new_enough() {
+    assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+}
+
+#[cfg(unix)]
+#[test]
+fn all_files_are_this_users_alone() {
+    use std::os::unix::fs::MetadataExt as _;
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "one").unwrap();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "two").unwrap();
+    db.backup(&desk.folder.path().join("mine.db")).unwrap();
+    let mode = |name: &str| desk.folder.path().join(name).metadata().unwrap().mode() & 0o777;
+    assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db", "notes.db-shm", "notes.db-wal"]);
+    assert_eq!([mode(""), mode("backups")], [0o700, 0o700]);
+    for file in ["mine.db", "notes.db", "notes.db-shm", "notes.db-wal", "backups/notes-2026-11-24.db"] {
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+    db.close().unwrap();
+    assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db"], "the log was copied back");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_put_in_its_place_is_refused() {
+    let desk = Desk::new();
+    let folder = desk.folder.create().unwrap();
+    let elsewhere = folder.join("elsewhere.db");
+    raw(&elsewhere).execute_batch("CREATE TABLE t(x)").unwrap();
+    let before = fs::read(&elsewhere).unwrap();
+    let refused = |what: &str| {
+        let refused = desk.try_open(&OLD).err().expect(what);
+        assert!(refused.message().ends_with("is not a regular file of this user's alone; move it away."), "{refused}");
+        fs::remove_file(desk.path()).or_else(|_| fs::remove_dir(desk.path())).unwrap();
+    };
+    std::os::unix::fs::symlink(&elsewhere, desk.path()).unwrap();
+    refused("a link");
+    fs::hard_link(&elsewhere, desk.path()).unwrap();
+    refused("a second name");
+    fs::create_dir(desk.path()).unwrap();
+    refused("a folder");
+    assert!(std::process::Command::new("mkfifo").arg(desk.path()).status().unwrap().success());
+    refused("a pipe");
+    assert_eq!(fs::read(&elsewhere).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let desk = Desk::new();
+    desk.folder.create().unwrap();
+    let text = "These are my notes, and no database.\n".repeat(200);
+    fs::write(desk.path(), &text).unwrap();
+    let refused = desk.try_open(&OLD).err().unwrap();
+    assert_eq!((refused.kind(), &refused.data()["damaged"]), (ErrorKind::Unavailable, &true.into()));
+    assert!(
+        refused.message().ends_with("is damaged and has no backup; move it away when no nudge runs, to begin anew.")
+    );
+    assert_eq!(fs::read_to_string(desk.path()).unwrap(), text);
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    for id in [0, 0x0f05_5111, APPLICATION_ID + 1] {
+        let desk = Desk::new();
+        desk.folder.create().unwrap();
+        let theirs = raw(&desk.path());
+        theirs.pragma_update(None, "application_id", id).unwrap();
+        theirs.pragma_update(None, "journal_mode", "wal").unwrap();
+        theirs.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE t(x); INSERT INTO t VALUES(1)").unwrap();
+        let both = || ["notes.db", "notes.db-wal"].map(|name| fs::read(desk.folder.path().join(name)).unwrap());
+        let before = both();
+        assert!(before[1].len() > 1000, "what they have not copied back yet stays in the log");
+        let refused = desk.try_open(&OLD).err().unwrap();
+        assert!(refused.message().ends_with("is another program's and is left alone; move it away."), "{refused}");
+        assert_eq!(both(), before);
+    }
+}
+
+#[test]
+fn a_newer_schema_is_left_alone() {
+    let desk = Desk::new();
+    add(&desk.open(&NEW), "new").unwrap();
+    let before = fs::read(desk.path()).unwrap();
+    let refused = desk.try_open(&OLD).err().unwrap();
+    assert!(refused.message().ends_with("was written by a newer nudge; update this one."), "{refused}");
+    assert_eq!((refused.code(), &refused.data()["newer"]), (50301, &true.into()));
+    assert_eq!(fs::read(desk.path()).unwrap(), before);
+}
+
+#[test]
+fn a_migration_makes_a_copy_and_all_of_it_or_nothing() {
+    static BROKEN: App = app(&[KEYS, "CREATE TABLE a(x); CREATE TABLE a(x);"], Kept::Data);
+    let desk = Desk::new();
+    desk.try_open(&BROKEN).err().expect("a script that fails");
+    add(&desk.open(&OLD), "one").unwrap();
+    let db = desk.open(&NEW);
+    let kind = |db: &Db| db.read(|c| Ok(c.query_row("SELECT kind FROM note", [], |row| row.get::<_, String>(0))?));
+    assert_eq!(kind(&db).unwrap(), "issue");
+    assert_eq!(desk.backups(), ["notes-2026-11-23.v2.db"]);
+    let copy = raw(&db.newest_backup().unwrap());
+    let version: i64 = copy.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, OLD.version());
+    let columns = copy.query_row("SELECT count(*) FROM pragma_table_info('note')", [], |row| row.get::<_, i64>(0));
+    assert_eq!(columns.unwrap(), 3, "as it was before");
+}
+
+#[test]
+fn a_copy_for_each_day_on_which_something_changed() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    for day in 0..6 {
+        add(&db, &format!("day {day}")).unwrap();
+        add(&db, &format!("day {day}, later")).unwrap();
+        desk.clock.advance(24 * kit::HOUR);
+    }
+    let three = ["notes-2026-11-26.db", "notes-2026-11-27.db", "notes-2026-11-28.db"];
+    assert_eq!(desk.backups(), three, "three are kept, and there is none of the day on which it was made");
+    count(&db);
+    assert_eq!(desk.backups(), three, "a look makes none");
+    assert_eq!(count_in(&db.newest_backup().unwrap()), 10, "what was there before the first change of the day");
+    // Another process finds the copy of the day.
+    let other = desk.open(&OLD);
+    let copies = desk.folder.path().join("backups");
+    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.7-0.part"));
+    fs::write(&mine, "mine").unwrap();
+    fs::write(&part, "of a process that died").unwrap();
+    add(&db, "day 6").unwrap();
+    add(&other, "day 6 as well").unwrap();
+    assert_eq!(desk.backups()[1..], ["notes-2026-11-28.db", "notes-2026-11-29.db", "notes-mine.db"]);
+    assert_eq!(count_in(&db.newest_backup().unwrap()), 12);
+}
+
+fn count_in(path: &std::path::Path) -> i64 {
+    raw(path).query_row("SELECT count(*) FROM note", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_copy_that_fails_holds_up_no_change() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    fs::write(desk.folder.path().join("backups"), "a file").unwrap();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "one").unwrap();
+    let failed = db.backup_failed().unwrap();
+    assert!(failed.message().starts_with("A backup in ") && failed.reason() == "E_UNAVAILABLE", "{failed}");
+    fs::remove_file(desk.folder.path().join("backups")).unwrap();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "two").unwrap();
+    assert!(db.backup_failed().is_none() && desk.backups() == ["notes-2026-11-25.db"]);
+}
+
+#[test]
+fn a_copy_never_takes_a_files_place() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "one").unwrap();
+    let to = desk.folder.path().join("mine.db");
+    assert_eq!(db.backup(&to).unwrap(), to.metadata().unwrap().len());
+    assert_eq!(db.backup(&to).unwrap_err().reason(), "E_INVALID");
+    assert_eq!(db.backup(&desk.path()).unwrap_err().reason(), "E_INVALID");
+    assert_eq!(db.backup(&desk.folder.path().join("no/such/folder.db")).unwrap_err().reason(), "E_UNAVAILABLE");
+    assert_eq!((count_in(&to), count(&db)), (1, 1));
+}
+
+/// Writes over the middle of the first page that a table uses.
+fn damage(desk: &Desk, table: &str) {
+    let page: u64 = raw(&desk.path())
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| row.get::<_, i64>(0))
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(desk.path()).unwrap();
+    let mut page_bytes = [0; 2];
+    file.seek(SeekFrom::Start(16)).unwrap();
+    file.read_exact(&mut page_bytes).unwrap();
+    file.seek(SeekFrom::Start((page - 1) * u64::from(u16::from_be_bytes(page_bytes)))).unwrap();
+    file.write_all(&[0xa5; 600]).unwrap();
+}
+
+#[test]
+fn damage_is_told_and_nothing_is_moved() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    for number in 0..50 {
+        add(&db, &number.to_string()).unwrap();
+    }
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "the next day").unwrap();
+    db.close().unwrap();
+    damage(&desk, "vector");
+    let before = fs::read(desk.path()).unwrap();
+
+    let db = desk.open(&OLD);
+    let backup = desk.folder.path().join("backups/notes-2026-11-24.db");
+    let damaged = |refused: nudge_core::error::Error| {
+        let rest = format!("notes.db is damaged; restore its newest backup, {}.", backup.display());
+        assert!(refused.message().ends_with(&rest), "{refused}");
+        assert_eq!((refused.code(), refused.data()["backup"].as_str()), (50301, backup.to_str()));
+    };
+    damaged(db.read(|c| Ok(c.execute("SELECT sum(length(bytes)) FROM vector", [])?)).unwrap_err());
+    damaged(add(&db, "it has a vector").unwrap_err());
+    assert_eq!(count(&db), 51, "what can be read is read");
+    assert!(!db.check().unwrap().is_sound());
+    // A copy of what is damaged does not take the place of a good one.
+    desk.clock.advance(24 * kit::HOUR);
+    damaged(add(&db, "it has a vector").unwrap_err());
+    damaged(db.backup_failed().unwrap());
+    assert_eq!(desk.backups(), ["notes-2026-11-24.db"]);
+    db.close().unwrap();
+    assert!(fs::read(desk.path()).unwrap() == before, "as it was");
+
+    // While another has it open, too.
+    let other = desk.open(&OLD);
+    restore(&desk.opening(&OLD), &backup).unwrap();
+    assert_eq!(count(&other), 50);
+    add(&other, "goes on").unwrap();
+    let db = desk.open(&OLD);
+    assert!(db.check().unwrap().is_sound() && count(&db) == 51);
+}
+
+#[test]
+fn a_copy_is_put_back_over_whatever_is_there() {
+    let desk = Desk::new();
+    add(&desk.open(&OLD), "one").unwrap();
+    let copy = desk.folder.path().join("copy.db");
+    desk.open(&OLD).backup(&copy).unwrap();
+    fs::write(desk.path(), "no database".repeat(1000)).unwrap();
+    restore(&desk.opening(&OLD), &copy).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+    // Over none, and brought up to date when it is opened.
+    let new = Desk::new();
+    restore(&new.opening(&NEW), &copy).unwrap();
+    assert_eq!(titles(&new.open(&NEW)), ["one"]);
+    // What it was opened as is there no more: the next process finds its way.
+    let db = new.open(&NEW);
+    restore(&new.opening(&NEW), &copy).unwrap();
+    let refused = add(&db, "two").unwrap_err();
+    assert!(refused.message().ends_with("was replaced by one of an earlier version; start nudge again."), "{refused}");
+}
+
+#[test]
+fn only_a_sound_copy_of_the_same_kind_is_put_back() {
+    let desk = Desk::new();
+    add(&desk.open(&OLD), "one").unwrap();
+    let refused = |path: &std::path::Path| {
+        let refused = restore(&desk.opening(&OLD), path).unwrap_err();
+        assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+        refused.message().rsplit_once(".db ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+    };
+    let at = |name: &str| desk.folder.path().join(name);
+    assert!(refused(&at("missing.db")).starts_with("cannot be opened ("));
+    fs::write(at("text.db"), "text".repeat(1000)).unwrap();
+    assert_eq!(refused(&at("text.db")), "is not a database, or is damaged; give another backup.");
+    raw(&at("theirs.db")).execute_batch("CREATE TABLE t(x)").unwrap();
+    assert_eq!(refused(&at("theirs.db")), "is not a database of Nudge's; give one of its backups.");
+    assert_eq!(refused(&desk.path()), "is the database itself; give one of its backups.");
+    let newer = Desk::new();
+    newer.open(&NEW).backup(&at("newer.db")).unwrap();
+    assert_eq!(refused(&at("newer.db")), "was written by a newer nudge; update this one.");
+}
+
+static NOTES: FullText = FullText { table: "note_fts", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
+
+/// An index knows no more than the table does, so it is made anew, and the search goes on.
+#[test]
+fn a_damaged_index_mends_itself() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "one").unwrap();
+    raw(&desk.path()).execute_batch("UPDATE note_fts_data SET block = x'0000' WHERE id > 10").unwrap();
+    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"))?)).unwrap();
+    assert!(found.rows[&1].coverage > 0.99, "{found:?}");
+    assert_eq!(db.check().unwrap(), nudge_storage::Health::default());
+    // What can still be read, but is wrong, a check finds.
+    raw(&desk.path()).execute_batch("INSERT INTO note_fts(note_fts) VALUES('delete-all')").unwrap();
+    let health = db.check().unwrap();
+    assert!(health.is_sound() && health.rebuilt == ["note_fts"], "{health:?}");
+    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"))?)).unwrap();
+    assert_eq!(found.rows.len(), 1);
+}
+
+#[test]
+fn a_damaged_cache_is_emptied() {
+    let desk = Desk::new();
+    desk.folder.create().unwrap();
+    fs::write(desk.path(), "no database".repeat(1000)).unwrap();
+    let db = desk.open(&CACHE);
+    add(&db, "one").unwrap();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "two").unwrap();
+    assert!(desk.backups().is_empty());
+    // One that its source finds useless is emptied while it is open, whoever else has it open.
+    let other = desk.open(&CACHE);
+    db.begin_anew().unwrap();
+    assert_eq!((count(&db), count(&other)), (0, 0));
+    add(&other, "three").unwrap();
+    assert_eq!(titles(&db), ["three"]);
+    let data = Desk::new();
+    let data = data.open(&OLD);
+    assert!(data.begin_anew().unwrap_err().message().contains("never emptied"));
+}
+
+/// No file but a log is made beside it, and the log does not grow for ever.
+#[test]
+fn the_log_is_cut_at_the_end_and_daily() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    let log = || desk.folder.path().join("notes.db-wal").metadata().map_or(0, |meta| meta.len());
+    for number in 0..20 {
+        add(&db, &number.to_string()).unwrap();
+    }
+    let before = log();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "the next day").unwrap();
+    assert!(0 < log() && log() < before, "{} < {before}", log());
+    let reading = raw(&desk.path());
+    reading.execute_batch("BEGIN; SELECT count(*) FROM note").unwrap();
+    db.close().unwrap();
+    assert!(log() > 0, "somebody still reads in it");
+    reading.execute_batch("COMMIT").unwrap();
+    desk.open(&OLD).close().unwrap();
+    assert_eq!(log(), 0);
+}
+
+/// `/proc` lists the descriptors; elsewhere the same code runs.
+#[cfg(target_os = "linux")]
+#[test]
+fn sqlite_alone_opens_the_file() {
+    let desk = Desk::new();
+    let open = || {
+        let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        links.filter(|link| fs::read_link(link.path()).is_ok_and(|to| to == desk.path())).count()
+    };
+    let db = desk.open(&OLD);
+    assert_eq!(open(), 1, "the connection that writes");
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "one").unwrap();
+    assert_eq!(open(), 1);
+    db.read(|_| {
+        db.read(|_| {
+            db.changes().unwrap();
+            assert_eq!(open(), 4, "two that read, and one that looks");
+            Ok(())
+        })?;
+        Ok(())
+    })
+    .unwrap();
+    db.backup(&desk.folder.path().join("mine.db")).unwrap();
+    db.newest_backup().unwrap();
+    assert_eq!(open(), 4);
+    // What ends earlier than the others, SQLite keeps until no lock can be lost, and uses again.
+    let after = || {
+        db.check().unwrap();
+        desk.try_open(&OLD).unwrap();
+        open()
+    };
+    let once = after();
+    assert!(once <= 6 && (0..5).all(|_| after() == once), "{once}");
+    db.close().unwrap();
+    assert_eq!(open(), 0);
+}
+
+/// A folder below one that takes no files: nothing is half made.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_without_room_for_a_folder_is_refused() {
+    let folder = DataDir::new("/proc/self/nudge");
+    let refused = Db::open(&Opening::new(&folder, &OLD)).err().unwrap();
+    assert!(refused.message().starts_with("The folder /proc/self/nudge cannot be made ("), "{refused}");
+}
+
+/// A path is no URI, whatever stands in it.
+#[test]
+fn names_are_no_addresses() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = DataDir::new(place.path().join("file:x?mode=memory&cache=shared#%41"));
+    let db = Db::open(&Opening { wait: Duration::ZERO, ..Opening::new(&folder, &OLD) }).unwrap();
+    add(&db, "one").unwrap();
+    db.backup(&folder.path().join("file:mine?mode=memory.db")).unwrap();
+    assert_eq!(names(folder.path())[..2], ["file:mine?mode=memory.db", "notes.db"]);
+    assert_eq!(count_in(&folder.path().join("file:mine?mode=memory.db")), 1);
+}

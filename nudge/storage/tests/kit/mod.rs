@@ -1,0 +1,112 @@
+//! A database of notes, in two versions, and what the tests do with it.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nudge_core::clock::ManualClock;
+use nudge_core::error::Result;
+use nudge_core::source::DataDir;
+use nudge_storage::{App, Db, KEYS, Kept, Opening};
+
+const FIRST: &str = "
+CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
+CREATE TABLE vector(note INTEGER PRIMARY KEY REFERENCES note(id) ON DELETE CASCADE, bytes BLOB NOT NULL) STRICT;
+CREATE VIRTUAL TABLE note_fts USING fts5(title, body, content='note', content_rowid='id', tokenize='porter unicode61');
+CREATE VIRTUAL TABLE note_words USING fts5vocab(note_fts, 'row');
+CREATE TRIGGER note_ai AFTER INSERT ON note BEGIN
+  INSERT INTO note_fts(rowid, title, body) VALUES(new.id, new.title, new.body); END;
+CREATE TRIGGER note_ad AFTER DELETE ON note BEGIN
+  INSERT INTO note_fts(note_fts, rowid, title, body) VALUES('delete', old.id, old.title, old.body); END;";
+
+/// The first version.
+pub static OLD: App = app(&[KEYS, FIRST], Kept::Data);
+/// The second one.
+pub static NEW: App =
+    app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], Kept::Data);
+/// As the first, but it can be made again.
+pub static CACHE: App = app(&[KEYS, FIRST], Kept::Cache);
+
+pub const fn app(migrations: &'static [&'static str], kept: Kept) -> App {
+    App { name: "notes", migrations, full_text: &["note_fts"], kept }
+}
+
+/// 23 November 2026, noon.
+pub const NOON: i64 = 1_795_435_200_000;
+pub const HOUR: i64 = 60 * 60 * 1000;
+
+/// A folder for a database, and a clock that stands still.
+pub struct Desk {
+    pub folder: DataDir,
+    pub clock: Arc<ManualClock>,
+    place: tempfile::TempDir,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let folder = DataDir::new(place.path().canonicalize().unwrap().join("nudge"));
+        Self { folder, clock: Arc::new(ManualClock::new(NOON)), place }
+    }
+
+    pub fn opening(&self, app: &'static App) -> Opening<'_> {
+        Opening { clock: self.clock.clone(), ..Opening::new(&self.folder, app) }
+    }
+
+    pub fn try_open(&self, app: &'static App) -> Result<Db> {
+        Db::open(&self.opening(app))
+    }
+
+    pub fn open(&self, app: &'static App) -> Db {
+        self.try_open(app).unwrap()
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("notes.db")
+    }
+
+    /// The backups, by name.
+    pub fn backups(&self) -> Vec<String> {
+        names(&self.folder.path().join("backups"))
+    }
+}
+
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Writes a note and its vector.
+pub fn add(db: &Db, title: &str) -> Result<i64> {
+    db.write(|tx| {
+        tx.prepare_cached("INSERT INTO note(title, body) VALUES(?1, ?2)")?.execute([title, BODY])?;
+        let id = tx.last_insert_rowid();
+        tx.prepare_cached("INSERT INTO vector VALUES(?1, zeroblob(1536))")?.execute([id])?;
+        Ok(id)
+    })
+}
+
+pub const BODY: &str = "The retry counter was reset when a worker crashed; it moved into the payload of the job, \
+which is written before the worker answers and read again by the one that takes its place.";
+
+pub fn count(db: &Db) -> i64 {
+    db.read(|c| Ok(c.query_row("SELECT count(*) FROM note", [], |row| row.get(0))?)).unwrap()
+}
+
+pub fn titles(db: &Db) -> Vec<String> {
+    db.read(|c| {
+        let mut statement = c.prepare("SELECT title FROM note ORDER BY title")?;
+        let titles = statement.query_map([], |row| row.get(0))?;
+        Ok(titles.collect::<Result<_, _>>()?)
+    })
+    .unwrap()
+}
+
+/// A connection that knows nothing of ours.
+pub fn raw(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
+}
+
+use nudge_storage::rusqlite;

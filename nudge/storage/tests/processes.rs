@@ -1,0 +1,377 @@
+//! Many processes on one file: killed, of two versions, without room. Each is this program, started anew with a role.
+//!
+//! `NUDGE_STORAGE_KILLS=480 cargo test -p nudge-storage --test processes kills` kills as many.
+
+mod kit;
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use kit::{CACHE, Desk, NEW, OLD, add, count, titles};
+use libtest_mimic::{Arguments, Trial};
+use nudge_core::error::Error;
+use nudge_core::service::{Call, Caller};
+use nudge_core::source::DataDir;
+use nudge_storage::{App, Db, Opening};
+
+/// In the environment of a process that plays a role.
+const ROLE: &str = "NUDGE_STORAGE_ROLE";
+/// Processes that are killed in each run of a mode.
+const KILLS: usize = 48;
+
+fn main() -> ExitCode {
+    if let Ok(role) = std::env::var(ROLE) {
+        let args: Vec<_> = std::env::args().skip(1).collect();
+        play(&role, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        return ExitCode::SUCCESS;
+    }
+    let trial = |name: &str, run: fn()| {
+        Trial::test(name, move || {
+            run();
+            Ok(())
+        })
+    };
+    let trials = vec![
+        trial("kills_lose_nothing_that_was_flushed", kills_lose_nothing_that_was_flushed),
+        trial("kills_lose_nothing_that_was_not_flushed", kills_lose_nothing_that_was_not_flushed),
+        trial("first_opens_at_once", first_opens_at_once),
+        trial("migrations_at_once", migrations_at_once),
+        trial("two_versions_at_once", two_versions_at_once),
+        trial("a_key_sent_again_after_a_kill", a_key_sent_again_after_a_kill),
+        trial("locks_outlast_all_that_is_done_to_the_file", locks_outlast_all_that_is_done_to_the_file),
+        #[cfg(unix)]
+        trial("a_full_disk_changes_nothing", a_full_disk_changes_nothing),
+        #[cfg(unix)]
+        trial("a_folder_that_cannot_be_written", a_folder_that_cannot_be_written),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// What a started process does. It prints a line for each thing that it has done.
+fn play(role: &str, args: &[&str]) {
+    let folder = DataDir::new(args[0]);
+    let open = |app: &'static App| Db::open(&Opening::new(&folder, app));
+    match (role, &args[1..]) {
+        ("write", [mode, tag]) => {
+            let db = open(if *mode == "full" { &OLD } else { &CACHE }).unwrap();
+            for number in 0.. {
+                let title = format!("{tag}-{number}");
+                add(&db, &title).unwrap();
+                say(&title);
+            }
+        }
+        ("add", [version, title]) => {
+            let app = if *version == "old" { &OLD } else { &NEW };
+            told(open(app).and_then(|db| add(&db, title)).map(|_| ()));
+        }
+        ("add at once", [title]) => {
+            let opening = Opening { wait: Duration::ZERO, ..Opening::new(&folder, &OLD) };
+            told(Db::open(&opening).and_then(|db| add(&db, title)).map(|_| ()));
+        }
+        ("old", []) => {
+            let db = open(&OLD).unwrap();
+            add(&db, "of the old one").unwrap();
+            say("open");
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+            told(add(&db, "too late").map(|_| ()));
+            told(db.read(|_| Ok(())));
+        }
+        ("key", [key]) => {
+            let db = open(&OLD).unwrap();
+            say("begin");
+            say(&once(&db, key));
+            // Until it is killed.
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+        }
+        ("fill", []) => {
+            let db = open(&OLD).unwrap();
+            let mut number = 0;
+            let refused = loop {
+                match add(&db, &number.to_string()) {
+                    Ok(_) => number += 1,
+                    Err(refused) => break refused,
+                }
+            };
+            assert_eq!(count(&db), number, "what was refused is not there, all else is");
+            told(Err(refused));
+            say(&number.to_string());
+        }
+        _ => panic!("{role}: {args:?}"),
+    }
+}
+
+/// A line that is whole when its reader sees it.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
+}
+
+fn told(done: Result<(), Error>) {
+    say(&done.map_or_else(|refused| format!("{refused:?}"), |()| "done".into()));
+}
+
+/// Adds a note on behalf of a key, and returns the answer.
+fn once(db: &Db, key: &str) -> String {
+    let mut by = Caller::named("test").with_key(Some(key));
+    by.call = Some(Call::new("nudge.notes.add", key));
+    let add = |tx: &nudge_storage::rusqlite::Transaction<'_>| {
+        tx.execute("INSERT INTO note(title, body) VALUES(?1 || ':' || random(), '')", [key])?;
+        Ok(tx.query_row("SELECT title FROM note WHERE id = last_insert_rowid()", [], |row| row.get::<_, String>(0))?)
+    };
+    db.write_once(by, add).unwrap().result.get().to_owned()
+}
+
+/// A process that was started.
+struct Actor {
+    child: Child,
+    /// `None` when somebody else reads them.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    stdin: Option<ChildStdin>,
+}
+
+impl Actor {
+    fn start(role: &str, args: &[&str]) -> Self {
+        Self::start_by(Command::new(std::env::current_exe().unwrap()), role, args)
+    }
+
+    fn start_by(mut command: Command, role: &str, args: &[&str]) -> Self {
+        command.args(args).env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
+        let stdin = child.stdin.take();
+        Self { child, lines, stdin }
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.as_mut().unwrap().next().expect("a line").unwrap()
+    }
+
+    /// What it still says, when it has ended well.
+    fn rest(mut self) -> Vec<String> {
+        drop(self.stdin.take());
+        let lines = self.lines.take().into_iter().flatten().map(Result::unwrap).collect();
+        assert!(self.child.wait().unwrap().success());
+        lines
+    }
+
+    fn kill(mut self) {
+        assert!(self.child.try_wait().unwrap().is_none(), "it failed before");
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn folder(desk: &Desk) -> &str {
+    desk.folder.path().to_str().unwrap()
+}
+
+fn kills_lose_nothing_that_was_flushed() {
+    kills("full", &OLD);
+}
+
+fn kills_lose_nothing_that_was_not_flushed() {
+    kills("normal", &CACHE);
+}
+
+/// Four writers, of which one after the other is killed in the midst of it.
+fn kills(mode: &str, app: &'static App) {
+    let kills = std::env::var("NUDGE_STORAGE_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let desk = Desk::new();
+    let (sender, acks) = channel();
+    let mut readers = Vec::new();
+    let mut start = |number: usize| {
+        let mut actor = Actor::start("write", &[folder(&desk), mode, &format!("w{number}")]);
+        let (lines, sender) = (actor.lines.take().unwrap(), sender.clone());
+        readers.push(std::thread::spawn(move || {
+            // The last line may be cut off: then nobody was told.
+            lines.map_while(Result::ok).for_each(|line| sender.send(line).unwrap());
+        }));
+        actor
+    };
+    let mut actors: Vec<_> = (0..4).map(&mut start).collect();
+    let (mut told, mut random) = (HashSet::new(), Random(42));
+    for number in 4..kills + 4 {
+        for _ in 0..1 + random.below(40) {
+            told.insert(acks.recv().unwrap());
+        }
+        actors.swap_remove(random.below(4)).kill();
+        actors.push(start(number));
+    }
+    actors.into_iter().for_each(Actor::kill);
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    drop(sender);
+    told.extend(acks.try_iter());
+
+    let db = desk.open(app);
+    let there: HashSet<_> = titles(&db).into_iter().collect();
+    let lost: Vec<_> = told.difference(&there).collect();
+    assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), told.len());
+    let halves = "SELECT count(*) FROM note WHERE id NOT IN (SELECT note FROM vector)";
+    assert_eq!(db.read(|c| Ok(c.query_row(halves, [], |row| row.get::<_, i64>(0))?)).unwrap(), 0);
+    let health = db.check().unwrap();
+    assert!(health.is_sound() && health.rebuilt.is_empty(), "{health:?}");
+    println!("{mode}: {kills} kills, {} acknowledged, 0 lost, {} there", told.len(), there.len());
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % end as u64).unwrap()
+    }
+}
+
+/// Ten processes open what is not there yet, twenty times.
+fn first_opens_at_once() {
+    for _ in 0..20 {
+        let desk = Desk::new();
+        at_once(&desk, "old");
+        let db = desk.open(&OLD);
+        assert_eq!(count(&db), 10);
+        assert!(db.check().unwrap().is_sound());
+    }
+}
+
+/// Ten processes of a new version find a file of the old one.
+fn migrations_at_once() {
+    for _ in 0..5 {
+        let desk = Desk::new();
+        add(&desk.open(&OLD), "old").unwrap();
+        at_once(&desk, "new");
+        let db = desk.open(&NEW);
+        assert_eq!(count(&db), 11);
+        assert!(db.check().unwrap().is_sound());
+        assert!(db.newest_backup().unwrap().to_str().unwrap().ends_with(".v2.db"));
+        assert!(desk.backups().len() <= 3, "{:?}", desk.backups());
+    }
+}
+
+fn at_once(desk: &Desk, version: &str) {
+    let actors: Vec<_> =
+        (0..10).map(|number| Actor::start("add", &[folder(desk), version, &format!("n{number}")])).collect();
+    for actor in actors {
+        assert_eq!(actor.rest(), ["done"]);
+    }
+}
+
+/// A process goes on with the version that it was started with, when another one has brought the file further.
+fn two_versions_at_once() {
+    let desk = Desk::new();
+    let mut old = Actor::start("old", &[folder(&desk)]);
+    assert_eq!(old.line(), "open");
+    let new = desk.open(&NEW);
+    add(&new, "of the new one").unwrap();
+    let refused = format!(
+        "E_UNAVAILABLE (50301): The database {} was written by a newer nudge; update this one.",
+        desk.path().display()
+    );
+    assert_eq!(old.rest(), [refused.as_str(), &refused], "neither a change nor a look");
+    new.close().unwrap();
+    let before = std::fs::read(desk.path()).unwrap();
+    assert_eq!(Actor::start("add", &[folder(&desk), "old", "too late"]).rest(), [refused]);
+    assert_eq!(std::fs::read(desk.path()).unwrap(), before);
+    assert_eq!(titles(&desk.open(&NEW)), ["of the new one", "of the old one"]);
+}
+
+/// A process dies between a change and its answer, or before; the next one gets the call again.
+fn a_key_sent_again_after_a_kill() {
+    let desk = Desk::new();
+    let mut answers = Vec::new();
+    for number in 0..24 {
+        let key = format!("key{number}");
+        let mut first = Actor::start("key", &[folder(&desk), &key]);
+        assert_eq!(first.line(), "begin");
+        // Half of them die while they write.
+        let answer = (number % 2 == 0).then(|| first.line());
+        first.kill();
+        let db = desk.open(&OLD);
+        let again = once(&db, &key);
+        assert!(answer.is_none_or(|answer| answer == again), "{again}");
+        assert_eq!(once(&db, &key), again);
+        answers.push(again.trim_matches('"').to_owned());
+    }
+    answers.sort();
+    assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
+}
+
+/// Whatever this process does with the file while it changes it, no other gets in between.
+fn locks_outlast_all_that_is_done_to_the_file() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "before").unwrap();
+    // The first copy of a new day is made within the change.
+    desk.clock.advance(24 * kit::HOUR);
+    db.write(|tx| {
+        tx.execute("INSERT INTO note(title, body) VALUES('within', '')", [])?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(count(&db), 1);
+                db.changes().unwrap();
+                db.backup(&desk.folder.path().join("mine.db")).unwrap();
+                assert_eq!((db.newest_backup().is_some(), db.journal()), (true, "wal"));
+                assert!(desk.path().metadata().unwrap().len() > 0);
+                // A second one in the same process, which also ends.
+                assert_eq!(count(&desk.open(&OLD)), 1);
+            });
+        });
+        let other = Actor::start("add at once", &[folder(&desk), "in between"]).rest();
+        assert!(other[0].contains("is in use by another call or process; try again."), "{other:?}");
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(Actor::start("add at once", &[folder(&desk), "after"]).rest(), ["done"]);
+    assert_eq!(titles(&db), ["after", "before", "within"]);
+}
+
+/// Files may not grow beyond a megabyte or two here; that is what a full disk looks like to a process.
+#[cfg(unix)]
+fn a_full_disk_changes_nothing() {
+    let desk = Desk::new();
+    let mut shell = Command::new("sh");
+    let limited = r#"trap '' XFSZ; ulimit -f 2000; exec "$0" "$@""#;
+    shell.args(["-c", limited]).arg(std::env::current_exe().unwrap());
+    let said = Actor::start_by(shell, "fill", &[folder(&desk)]).rest();
+    let refused = ["cannot grow, so nothing was changed", "cannot be read or written, so nothing was changed"];
+    assert!(refused.iter().any(|refused| said[0].contains(refused)), "{said:?}");
+    let db = desk.open(&OLD);
+    assert_eq!(count(&db).to_string(), said[1]);
+    assert!(count(&db) > 10 && db.check().unwrap().is_sound());
+    add(&db, "there is room again").unwrap();
+}
+
+/// For root nothing is read-only by its mode, so another user is asked where we are root and may.
+#[cfg(unix)]
+fn a_folder_that_cannot_be_written() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    let desk = Desk::new();
+    add(&desk.open(&OLD), "there").unwrap();
+    let path = desk.folder.path();
+    let of_root = chown(path, Some(65_534), Some(65_534)).is_ok();
+    let files: Vec<_> = [path.join("notes.db"), path.to_owned(), path.parent().unwrap().to_owned()].into();
+    for (file, mode) in files.iter().zip([0o400, 0o500, 0o755]) {
+        if of_root {
+            chown(file, Some(65_534), Some(65_534)).unwrap();
+        }
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let exe = std::env::current_exe().unwrap();
+    let command = if of_root {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(exe);
+        command
+    } else {
+        Command::new(exe)
+    };
+    let said = Actor::start_by(command, "add", &[folder(&desk), "old", "more"]).rest();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let rest = "cannot be opened for writing; make it and its folder writable.";
+    assert!(said[0].starts_with("E_UNAVAILABLE") && said[0].ends_with(rest), "{said:?}");
+    assert_eq!(kit::names(path), ["notes.db"], "nothing was left");
+}

@@ -1,0 +1,267 @@
+//! Full-text search and vectors, over texts that people did not write to be kind.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use nudge_storage::rusqlite::Connection;
+use nudge_storage::search::{Found, FullText, Words, head, search, trigrams};
+use nudge_storage::vectors::{Vectors, decode, encode, unit};
+use proptest::prelude::*;
+
+static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
+
+/// Texts whose titles stand before the colon; their rows count from 1.
+fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE note USING fts5(title, body, tokenize='porter unicode61 remove_diacritics 2');
+         CREATE VIRTUAL TABLE note_words USING fts5vocab(note, 'row');
+         CREATE VIRTUAL TABLE note_grams USING fts5(head, tokenize='trigram');
+         BEGIN",
+    )
+    .unwrap();
+    for text in texts {
+        let (title, body) = text.as_ref().split_once(':').unwrap_or((text.as_ref(), ""));
+        c.prepare_cached("INSERT INTO note(title, body) VALUES(?1, ?2)").unwrap().execute([title, body]).unwrap();
+        c.prepare_cached("INSERT INTO note_grams(head) VALUES(?1)").unwrap().execute([head(title, body)]).unwrap();
+    }
+    c.execute_batch("COMMIT").unwrap();
+    c
+}
+
+fn found(c: &Connection, text: &str) -> Found {
+    search(c, &NOTES, &Words::of(text)).unwrap()
+}
+
+/// The rows that hold most of the question, best first.
+fn best(found: &Found) -> Vec<i64> {
+    let mut rows: Vec<_> = found.rows.iter().collect();
+    rows.sort_by(|a, b| (b.1.coverage, b.1.bm25, b.0).partial_cmp(&(a.1.coverage, a.1.bm25, a.0)).unwrap());
+    rows.into_iter().map(|(row, _)| *row).collect()
+}
+
+const TEXTS: [&str; 6] = [
+    "Uploads above 1 MB are refused: nginx has client_max_body_size 1m; the body is larger",
+    "Error E0502 in the scheduler: a mutable borrow lived across an await",
+    "Migrations: each migration runs in a transaction and is tried again",
+    "Größe des Puffers: die Warteschlange läuft über",
+    "数据库迁移",
+    "Sizes: the maximum size of a body, and the client",
+];
+
+#[test]
+fn what_is_found() {
+    let c = notes(TEXTS);
+    for (question, rows) in [
+        ("E0502", vec![2]),
+        ("why is `client_max_body_size` there?", vec![1]),
+        ("was anything migrated lately", vec![3]),
+        ("grosse groesse größe", vec![4]),
+        ("数据库迁移", vec![5]),
+        ("what about this and that", vec![]),
+        ("title:migrations NOT body:again", vec![3]),
+        ("await*", vec![2]),
+        ("kubernetes", vec![]),
+    ] {
+        let found = found(&c, question);
+        let mut best = best(&found);
+        best.truncate(rows.len().max(1));
+        assert_eq!(best, rows, "{question}: {found:?}");
+    }
+}
+
+#[test]
+fn a_rare_word_counts_more_than_a_common_one() {
+    let c = notes(["proxy: it times out", "proxy: it is slow", "proxy: E0502"]);
+    let found = found(&c, "E0502 proxy");
+    let held = &found.rows[&3];
+    assert_eq!((best(&found)[0], found.words_of(held).collect::<Vec<_>>()), (3, vec!["E0502", "proxy"]));
+    assert!((held.coverage - 1.0).abs() < 1e-9);
+    let rarity = |texts: f64| (4.0_f64 / (texts + 0.5)).ln();
+    let share = rarity(3.0) / (rarity(3.0) + rarity(1.0));
+    assert!((found.rows[&1].coverage - share).abs() < 1e-9, "{found:?}");
+    assert_eq!(found.words.iter().map(|asked| asked.texts).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
+fn misspelt_words_find_what_is_meant() {
+    let c = notes(TEXTS);
+    for (misspelt, row, worth) in [
+        ("migratoin", 3, 0.75),
+        ("trasnaction", 3, 0.75),
+        ("uplaods", 1, 0.75),
+        ("schedluer", 2, 0.75),
+        ("client_max_bdoy_size", 6, 0.75),
+    ] {
+        let found = found(&c, misspelt);
+        assert!(found.rows.contains_key(&row), "{misspelt}: {found:?}");
+        assert!((found.rows[&row].coverage - worth).abs() < 1e-9 && !found.words[0].near.is_empty(), "{misspelt}");
+    }
+    for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
+        assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
+    }
+    // A word that texts hold is not stretched.
+    assert!(found(&c, "size").words[0].near.is_empty());
+    let grams = trigrams(&c, "note_grams", &Words::of("migratoin")).unwrap();
+    let best = grams.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    assert_eq!(*best.0, 3);
+}
+
+/// Of a hundred texts, words that more than 25 of them hold are left out, but never all.
+#[test]
+fn words_that_nearly_all_hold_are_left_out() {
+    let texts: Vec<_> = (0..100)
+        .map(|number| {
+            let word = |held: bool, word: &'static str| if held { word } else { "" };
+            let (all, half, third) =
+                (word(true, "alpha"), word(number % 2 == 0, "beta"), word(number % 3 == 0, "gamma"));
+            format!("t{number}x: {all} {half} {third} {}", word(number < 25, "delta"))
+        })
+        .collect();
+    let c = notes(&texts);
+    let words = |question: &str| {
+        let words = found(&c, question).words;
+        words.into_iter().map(|asked| format!("{} {}", asked.word, asked.texts)).collect::<Vec<_>>()
+    };
+    assert_eq!(words("alpha beta gamma delta t7x"), ["delta 25", "t7x 1"]);
+    assert_eq!(words("alpha beta gamma t7x"), ["gamma 34", "t7x 1"], "the rarest of the common ones");
+    assert_eq!(words("alpha beta gamma"), ["beta 50", "gamma 34"]);
+    assert_eq!(words("alpha"), ["alpha 100"]);
+    assert_eq!(words("alpha beta unheard"), ["beta 50", "unheard 0"]);
+    let sixteen: Vec<_> = (0..20).map(|number| format!("t{number}x")).collect();
+    assert_eq!(words(&sixteen.join(" ")).len(), 16);
+    let grams = trigrams(&c, "note_grams", &Words::of("alpha t7x")).unwrap();
+    assert_eq!(grams.keys().collect::<Vec<_>>(), [&8]);
+}
+
+/// Whatever is asked is never read as the syntax of a query, or of SQL.
+#[test]
+fn nothing_that_is_asked_is_syntax() {
+    let c = notes(TEXTS);
+    for hostile in [
+        "\"",
+        "\"\"\"",
+        "a\"b",
+        "' OR 1=1 --",
+        "'; DROP TABLE note; --",
+        "NEAR(",
+        "NEAR(a b",
+        "AND",
+        "OR OR",
+        "NOT NOT x",
+        "-x",
+        "^x",
+        "x*",
+        "*",
+        "a AND (b OR",
+        "{title}:",
+        "note:",
+        "rank:x",
+        "col : x",
+        "\0",
+        "a\0b",
+        "\u{feff}",
+        "\\",
+        "\u{200d}",
+        "٣٤",
+        "x²",
+        "ﷺ",
+        "\u{301}",
+        "a\u{301}\u{301}",
+        "(((((((((((((((((",
+        "+ + +",
+        "match",
+        "\"a\" + \"b\" *",
+    ] {
+        found(&c, hostile);
+        search(&c, &NOTES, &Words::of_query(hostile)).unwrap();
+        trigrams(&c, "note_grams", &Words::of_query(hostile)).unwrap();
+    }
+    assert_eq!(found(&c, "migration").rows.len(), 1, "the table is there");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// No text is syntax, a text is found by its own words, and what it holds of itself is all.
+    #[test]
+    fn any_text_is_found_by_its_own_words(
+        texts in prop::collection::vec("[ -~]{0,80}|\\PC{0,40}|[\"*(){}^:+\\-ANDORTNE ]{0,30}", 1..5),
+    ) {
+        let c = notes(texts.iter().map(|text| text.replace(':', " ")));
+        for (row, text) in (1..).zip(&texts) {
+            let words = Words::of_query(text);
+            let found = search(&c, &NOTES, &words).unwrap();
+            let all = found.rows.values().all(|held| (0.0..=1.0 + 1e-9).contains(&held.coverage) && held.bm25 >= 0.0);
+            prop_assert!(all, "{:?}", found);
+            trigrams(&c, "note_grams", &words).unwrap();
+            if text.is_ascii() && !words.is_empty() {
+                let held = found.rows.get(&row);
+                // A word that is left out for others is not held, but not asked for either.
+                prop_assert!(held.is_some_and(|held| held.coverage > 1.0 - 1e-6), "{:?}: {:?}", text, found);
+                prop_assert_eq!(found.words_of(held.unwrap()).count(), found.words.len());
+            }
+        }
+    }
+
+    /// The same as sorting all cosines, whatever was added, replaced and removed before.
+    #[test]
+    fn the_nearest_vectors_are_the_nearest(
+        steps in prop::collection::vec((0..12_i64, 0..3_u32, prop::array::uniform4(-1.0_f32..1.0), 0..4), 1..60),
+        asked in prop::array::uniform4(0.1_f32..1.0),
+        k in 0..8_usize,
+    ) {
+        let mut vectors = Vectors::new("tiny@1", 4);
+        let mut all = HashMap::new();
+        for (id, part, vector, what) in steps {
+            if what == 0 {
+                vectors.remove(id);
+                all.retain(|(other, _), _| *other != id);
+            } else if let Some(vector) = unit(&vector) {
+                let vector = decode(&encode(&vector)).unwrap();
+                prop_assert!(vectors.upsert(id, part, &vector));
+                all.insert((id, part), vector);
+            }
+        }
+        prop_assert_eq!(vectors.len(), all.len());
+        let asked = unit(&asked).unwrap();
+        let mut by_id: HashMap<i64, f32> = HashMap::new();
+        for ((id, _), vector) in &all {
+            let cosine: f32 = vector.iter().zip(&asked).map(|(a, b)| a * b).sum();
+            let best = by_id.entry(*id).or_insert(f32::MIN);
+            *best = best.max(cosine);
+        }
+        let mut sorted: Vec<_> = by_id.iter().map(|(id, cosine)| (*id, *cosine)).filter(|(id, _)| id % 3 != 0).collect();
+        sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        sorted.truncate(k);
+        prop_assert_eq!(vectors.top(&asked, k, |id| id % 3 != 0), sorted);
+        for id in 0..12 {
+            prop_assert_eq!(vectors.similarity(&asked, id), by_id.get(&id).copied());
+        }
+    }
+}
+
+/// Two hundred of another kind are nearer: each of the kind that was asked for is found all the same.
+#[test]
+fn what_is_filtered_out_hides_nothing() {
+    let mut vectors = Vectors::new("tiny@1", 384);
+    let near = |distance: f32| {
+        let mut vector = vec![0.0; 384];
+        (vector[0], vector[1]) = (1.0, distance);
+        unit(&vector).unwrap()
+    };
+    let mut at = 0.0;
+    for id in 0..210 {
+        at += 0.01;
+        // Ten of one kind are the farthest.
+        assert!(vectors.upsert(id, 0, &near(at)));
+    }
+    let top = vectors.top(&near(0.0), 10, |id| id >= 200);
+    assert_eq!(top.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (200..210).collect::<Vec<_>>());
+    assert!(top.is_sorted_by_key(|(_, cosine)| Reverse(cosine.to_bits())) && top[9].1 > 0.4, "{top:?}");
+    assert_eq!(vectors.top(&near(0.0), 300, |_| true).len(), 210);
+    // Vectors of another model say nothing.
+    assert!(!vectors.upsert(1, 0, &[1.0, 0.0]) && !vectors.upsert(1, 0, &[f32::NAN; 384]));
+    assert_eq!(vectors.top(&[1.0, 0.0], 10, |_| true), []);
+    assert_eq!((vectors.model(), vectors.similarity(&[1.0], 1)), ("tiny@1", None));
+}
