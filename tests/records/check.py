@@ -315,7 +315,7 @@ def check_credentials(faults):
             for pattern in CREDENTIALS:
                 found = re.search(pattern, line)
                 if found:
-                    faults.say(f"{path.name}:{number}", f"looks like a credential: {found.group()[:12]}...")
+                    faults.say(f"{path.name}:{number}", f"looks like a credential: {found.group()[:6]}...")
 
 
 def check_set(folder, faults, wants_list):
