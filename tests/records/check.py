@@ -43,7 +43,7 @@ EMPTY = set(
 
 # Function words by which a text's language is told; no word stands in two rows.
 LANGUAGES = {
-    "de": "der das und wir nicht wie wurde wird bei ist auf eine einem einen kennen nutzer läuft gehört darf ihre warum",
+    "de": "der das und wir nicht wie wurde wird bei ist auf eine einem einen kennen nutzer läuft gehört darf warum",
     "fr": "les est dans une pourquoi après avec sont fait comment mais seulement pas dix aux être",
     "es": "por los las qué cómo una con cuando desde hay está salen tenemos fotos",
     "pl": "przy się jest nie każdym czy między skąd podczas oraz jeśli przed",
@@ -359,9 +359,11 @@ def tell(name, rows, questions, near, idle, pairs, records):
     print(f"  in {counted(language(text_of(row)) for row in rows)}")
     print(f"  {len(questions)} questions: {counted(row['group'] for row in questions)}")
     print(f"  {sum(map(is_odd, questions))} to tune with, {sum(not is_odd(row) for row in questions)} held out")
-    print(f"  {elsewhere} want a record of another project, {sum(len(row['wanted']) > 1 for row in questions)} more than one")
+    several = sum(len(row["wanted"]) > 1 for row in questions)
+    print(f"  {elsewhere} want a record of another project, {several} more than one")
     if shares:
-        print(f"  paraphrases share {sum(shares) / len(shares):.0%} of their words with their record, {max(shares):.0%} at most")
+        mean = sum(shares) / len(shares)
+        print(f"  paraphrases share {mean:.0%} of their words with their record, {max(shares):.0%} at most")
     print(f"  {len(near)} topics of near records, {len(idle)} idle prompts, {len(pairs)} pairs")
 
 
