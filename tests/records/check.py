@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Checks the evaluation sets beside it: shapes, ids, counts, and that each question is of the kind its group says.
 
-    tests/records/check.py            # says what is there; exits 1 and names every fault
-    tests/records/check.py --list     # each paraphrase with the share of words it takes from its record, worst first
+    tests/records/check.py    # says what is there; exits 1 and names every fault
 """
 
-import argparse
 import json
 import re
 import sys
@@ -16,30 +14,13 @@ HERE = Path(__file__).parent
 
 KINDS = {"issue", "spec", "arch", "update"}
 STATES = {"open", "resolved", "archived"}
-GROUPS = {"paraphrase": 90, "exact": 45, "misspelt": 25, "language": 40}
+GROUPS = {"paraphrase": 110, "exact": 45, "misspelt": 20, "language": 25}
+HARD = 22
 RECORDS, IDLE, SAME, DIFFERENT = 100, 60, 35, 35
 PROJECTS = 12
 MAX_TITLE, MAX_SENTENCES, MAX_WANTED = 300, 12, 3
-# A paraphrase may take this share of its content words from the record it wants.
-MAX_SHARED = 1 / 3
-
-# Words that say nothing of the subject, those of asking among them: they count neither as shared nor as own.
-EMPTY = set(
-    """
-    a about above after again against ago all alone already also although always am an and another any anybody anyone
-    anything are aren as at away back be because been before behave being below between both but by came can cannot
-    come could couldn day days did didn do does doesn doing don done down during each else ever every everyone
-    everything few file fine first for found from get gets give given go goes going got had has have haven having he
-    help helped her here him his how i idea ideas if in into is isn it its itself just keep keeps kept know known last
-    like little long look lot made make makes many may me might more most much must my need never new next no nobody
-    none nor not nothing now of off ok on once one only or other others our out over own part people place please put
-    quite rather re really right said same say says see seem seems seen several shall she should since so some somebody
-    someone something somewhere soon still such sure take takes tell than that the their them then there these they
-    thing things think this those though thought through till to today together too two under until up us use used uses
-    using very want wants was wasn way we well went were what when where whether which while who whole whose why will
-    with within without won would yes yesterday yet you your
-    """.split()
-)
+# A question of at most so many words is a search, a longer one a prompt.
+MAX_SEARCH = 8
 
 # Function words by which a text's language is told; no word stands in two rows.
 LANGUAGES = {
@@ -76,8 +57,8 @@ class Faults(list):
         self.append(f"{where}: {what}")
 
 
-def read(path, fields, faults):
-    """The rows of a file of JSON lines; a row that has not exactly these fields is a fault and left out."""
+def read(path, fields, faults, may=()):
+    """The rows of a file of JSON lines; one that lacks a field, or has one it may not have, is a fault and left out."""
     rows = []
     if not path.is_file():
         faults.say(path.name, "is missing")
@@ -89,7 +70,7 @@ def read(path, fields, faults):
         except ValueError as error:
             faults.say(where, f"is no JSON ({error})")
             continue
-        if not isinstance(row, dict) or set(row) != set(fields):
+        if not isinstance(row, dict) or set(row) - set(may) != set(fields):
             faults.say(where, f"must have the fields {', '.join(fields)} and no other")
             continue
         wrong = [name for name, kind in fields.items() if not isinstance(row[name], kind) or row[name] in ("", [])]
@@ -106,6 +87,12 @@ def check_ids(name, rows, letter, digits, faults):
         wanted = f"{letter}{number:0{digits}}"
         if row["id"] != wanted:
             faults.say(name, f"{row['id']} stands where {wanted} must be")
+
+
+def check_halves(name, what, rows, faults):
+    odd = sum(map(is_odd, rows))
+    if abs(2 * odd - len(rows)) > 1:
+        faults.say(name, f"{what}: {odd} odd and {len(rows) - odd} even")
 
 
 def check_distinct(name, texts, faults):
@@ -140,17 +127,6 @@ def stem(word):
     if len(word) > 3 and word[-1] == word[-2]:
         word = word[:-1]
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word
-
-
-def content(text):
-    return {stem(word) for word in words(text) if len(word) > 1 and word not in EMPTY}
-
-
-def shared(query, record):
-    """The share of the query's content words that the record has too, and these words."""
-    own = content(query)
-    both = own & content(text_of(record))
-    return len(both) / max(len(own), 1), sorted(both)
 
 
 def identifiers(query):
@@ -232,27 +208,30 @@ def check_questions(rows, records, faults):
         check_group(row, [records[name] for name in wanted], faults)
     for group, count in GROUPS.items():
         of_group = [row for row in rows if row["group"] == group]
-        odd = sum(map(is_odd, of_group))
         if len(of_group) != count:
             faults.say("questions.jsonl", f"{len(of_group)} of the group {group}, {count} are wanted")
-        if abs(2 * odd - len(of_group)) > 1:
-            faults.say("questions.jsonl", f"{group}: {odd} odd and {len(of_group) - odd} even")
+        check_halves("questions.jsonl", group, of_group, faults)
+    hard = [row for row in rows if "hard" in row]
+    if len(hard) != HARD:
+        faults.say("questions.jsonl", f"{len(hard)} hard ones, {HARD} are wanted")
+    check_halves("questions.jsonl", "hard ones", hard, faults)
+    check_halves("questions.jsonl", "all", rows, faults)
 
 
 def check_group(row, wanted, faults):
     """That the question is of the kind that its group says."""
     query = row["query"]
+    if "hard" in row and (row["hard"] is not True or row["group"] != "paraphrase"):
+        faults.say(row["id"], "only a paraphrase is hard, and says so by true or not at all")
     if row["group"] == "paraphrase":
-        for record in wanted:
-            share, both = shared(query, record)
-            if share > MAX_SHARED:
-                faults.say(row["id"], f"shares {share:.0%} of its words with {record['id']}: {', '.join(both)}")
+        # How much it shares with its record is no matter: people ask as they ask.
+        if len(query.split()) < 3:
+            faults.say(row["id"], f"fewer than three words: {query}")
     elif row["group"] == "exact":
-        for record in wanted:
-            if not any(token in text_of(record) for token in identifiers(query)):
-                faults.say(row["id"], f"no identifier of it stands in {record['id']}: {query}")
+        if not any(token in text_of(record) for record in wanted for token in identifiers(query)):
+            faults.say(row["id"], f"no identifier of it stands in a record it wants: {query}")
     elif row["group"] == "misspelt":
-        if not all(misspelt(query, record) for record in wanted):
+        if not any(misspelt(query, record) for record in wanted):
             faults.say(row["id"], f"no word of it is a misspelt one of its record: {query}")
     elif row["group"] == "language":
         spoken = language(query)
@@ -298,11 +277,9 @@ def check_pairs(rows, faults):
     check_distinct("pairs.jsonl", [json.dumps([row["a"], row["b"]]) for row in rows], faults)
     for same, count in ((True, SAME), (False, DIFFERENT)):
         of_kind = [row for row in rows if row["same"] is same]
-        odd = sum(map(is_odd, of_kind))
         if len(of_kind) != count:
             faults.say("pairs.jsonl", f"{len(of_kind)} with same={same}, {count} are wanted")
-        if abs(2 * odd - len(of_kind)) > 1:
-            faults.say("pairs.jsonl", f"same={same}: {odd} odd and {len(of_kind) - odd} even")
+        check_halves("pairs.jsonl", f"same={same}", of_kind, faults)
 
 
 def check_credentials(faults):
@@ -318,12 +295,12 @@ def check_credentials(faults):
                     faults.say(f"{path.name}:{number}", f"looks like a credential: {found.group()[:6]}...")
 
 
-def check_set(folder, faults, wants_list):
+def check_set(folder, faults):
     record_fields = dict.fromkeys(("id", "project", "kind", "title", "body", "status"), str)
     question_fields = {**dict.fromkeys(("id", "group", "project", "query"), str), "wanted": list}
     pair_fields = {"id": str, "a": dict, "b": dict, "same": bool, "why": str}
     rows = read(folder / "records.jsonl", record_fields, faults)
-    questions = read(folder / "questions.jsonl", question_fields, faults)
+    questions = read(folder / "questions.jsonl", question_fields, faults, may=["hard"])
     near = read(folder / "near.jsonl", {"topic": str, "records": list}, faults)
     idle = read(folder / "idle.jsonl", dict.fromkeys(("id", "project", "query"), str), faults)
     pairs = read(folder / "pairs.jsonl", pair_fields, faults)
@@ -335,12 +312,6 @@ def check_set(folder, faults, wants_list):
     check_idle(idle, questions, faults)
     check_pairs(pairs, faults)
 
-    if wants_list:
-        paraphrases = [row for row in questions if row["group"] == "paraphrase"]
-        listed = [(*shared(row["query"], records[name]), row) for row in paraphrases for name in row["wanted"]]
-        for share, both, row in sorted(listed, key=lambda entry: -entry[0]):
-            print(f"{share:4.0%} {row['id']} {row['query']}  [{', '.join(both)}]")
-        return
     tell(folder.name, rows, questions, near, idle, pairs, records)
 
 
@@ -349,11 +320,9 @@ def tell(name, rows, questions, near, idle, pairs, records):
         return ", ".join(f"{count} {value}" for value, count in Counter(values).most_common())
 
     elsewhere = sum(all(records[name]["project"] != row["project"] for name in row["wanted"]) for row in questions)
-    shares = [
-        shared(row["query"], records[name])[0]
-        for row in questions if row["group"] == "paraphrase"
-        for name in row["wanted"]
-    ]
+    paraphrases = [row for row in questions if row["group"] == "paraphrase"]
+    searches = sum(len(row["query"].split()) <= MAX_SEARCH for row in paraphrases)
+    hard = sum("hard" in row for row in paraphrases)
     print(f"{name}: {len(rows)} records ({counted(row['kind'] for row in rows)})")
     print(f"  of {len({row['project'] for row in rows})} projects; {counted(row['status'] for row in rows)}")
     print(f"  in {counted(language(text_of(row)) for row in rows)}")
@@ -361,23 +330,18 @@ def tell(name, rows, questions, near, idle, pairs, records):
     print(f"  {sum(map(is_odd, questions))} to tune with, {sum(not is_odd(row) for row in questions)} held out")
     several = sum(len(row["wanted"]) > 1 for row in questions)
     print(f"  {elsewhere} want a record of another project, {several} more than one")
-    if shares:
-        mean = sum(shares) / len(shares)
-        print(f"  paraphrases share {mean:.0%} of their words with their record, {max(shares):.0%} at most")
+    print(f"  paraphrases: {searches} searches, {len(paraphrases) - searches} prompts; {hard} hard ones among them")
     print(f"  {len(near)} topics of near records, {len(idle)} idle prompts, {len(pairs)} pairs")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="the words each paraphrase takes from its record")
-    asked = parser.parse_args()
     faults = Faults()
     folders = sorted(path for path in HERE.glob("set-*") if path.is_dir())
     if not folders:
         faults.say(HERE.name, "no set is there")
     for folder in folders:
         try:
-            check_set(folder, faults, asked.list)
+            check_set(folder, faults)
         except KeyError as error:
             faults.say(folder.name, f"a row names {error}, which is not there")
     check_credentials(faults)
