@@ -8,7 +8,7 @@ use nudge_core::source::{Resources, SourceSpec};
 /// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
 /// before there were others: its records, methods, settings and words on the command line bear no name, and a server
 /// does not start without it.
-static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_signals::SOURCE];
+static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_signals::SOURCE, &nudge_records::SOURCE];
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 
