@@ -194,14 +194,16 @@ fn kills(mode: &str, app: &'static App) {
     let mut actors: Vec<_> = (0..4).map(&mut start).collect();
     let (mut told, mut random) = (HashSet::new(), Random(42));
     for number in 4..kills + 4 {
-        for _ in 0..1 + random.below(40) {
+        for _ in 0..=random.below(40) {
             told.insert(acks.recv().unwrap());
         }
         actors.swap_remove(random.below(4)).kill();
         actors.push(start(number));
     }
     actors.into_iter().for_each(Actor::kill);
-    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    for reader in readers {
+        reader.join().unwrap();
+    }
     drop(sender);
     told.extend(acks.try_iter());
 
