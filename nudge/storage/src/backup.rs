@@ -119,8 +119,8 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     let place = Place { folder: opening.folder.create()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
-    let real = copy.canonicalize().map_err(|error| bad(&format!("cannot be opened ({error})")))?;
-    if Some(&real) == place.path().canonicalize().ok().as_ref() {
+    let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
+    if real_path(&place.path()).is_ok_and(|path| path == real) {
         return Err(bad("is the database itself; give one of its backups"));
     }
     let from = Connection::open_with_flags(&real, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX);
@@ -155,6 +155,12 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
         }
         Ok(())
     }))
+}
+
+/// The path of a file that is there, without links where such a path is usual.
+fn real_path(path: &Path) -> std::io::Result<PathBuf> {
+    path.metadata()?;
+    if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }
 }
 
 fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {

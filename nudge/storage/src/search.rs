@@ -141,8 +141,7 @@ pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<
         let mut rows = statement.query([&term.query])?;
         while let Some(row) = rows.next()? {
             let held = found.rows.entry(row.get(0)?).or_default();
-            // A word that nearly all texts have weighs less than nothing there.
-            held.bm25 += term.worth * row.get::<_, f64>(1)?.max(0.0);
+            held.bm25 += term.worth * row.get::<_, f64>(1)?;
             held.coverage += share;
             held.words |= 1 << at;
         }

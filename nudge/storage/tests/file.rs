@@ -13,6 +13,24 @@ use nudge_storage::rusqlite::{self, config::DbConfig};
 use nudge_storage::search::{FullText, Words, search};
 use nudge_storage::{APPLICATION_ID, App, Db, KEYS, Kept, Opening, restore};
 
+#[test]
+fn each_connection_is_set_up() {
+    for (app, synchronous) in [(&OLD, 2), (&CACHE, 1)] {
+        let desk = Desk::new();
+        let db = desk.open(app);
+        let ask = |name: &str, c: &rusqlite::Connection| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let written = db.write(|tx| {
+            let names = ["synchronous", "foreign_keys", "journal_size_limit", "application_id", "user_version"];
+            Ok(names.map(|name| ask(name, tx).unwrap()))
+        });
+        assert_eq!(written.unwrap(), [synchronous, 1, 16 << 20, 0x4E55_4447, app.version()]);
+        let read = db.read(|c| Ok(["busy_timeout", "temp_store"].map(|name| ask(name, c).unwrap())));
+        let [busy, temp] = read.unwrap();
+        assert!((4_000..=5_000).contains(&busy) && temp == 2, "{busy} {temp}");
+        assert_eq!(db.journal(), "wal");
+    }
+}
+
 /// Versions before have a bug that damages files in WAL mode.
 #[test]
 fn sqlite_is_new_enough() {
@@ -394,6 +412,7 @@ fn a_place_without_room_for_a_folder_is_refused() {
 }
 
 /// A path is no URI, whatever stands in it.
+#[cfg(unix)]
 #[test]
 fn names_are_no_addresses() {
     let place = tempfile::tempdir().unwrap();

@@ -303,7 +303,7 @@ fn a_key_sent_again_after_a_kill() {
     assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
 }
 
-/// Whether this process has a lock of a file, which SQLite keeps as long as it has the file open.
+/// Whether this process has a lock of a file, as it has of each database that is open.
 #[cfg(target_os = "linux")]
 fn is_locked(path: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

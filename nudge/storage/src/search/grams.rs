@@ -77,7 +77,7 @@ pub fn trigrams(c: &Connection, table: &str, words: &Words) -> rusqlite::Result<
         c.prepare_cached(&format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1"))?;
     let mut rows = statement.query([query])?;
     while let Some(row) = rows.next()? {
-        found.insert(row.get(0)?, row.get::<_, f64>(1)?.max(0.0));
+        found.insert(row.get(0)?, row.get(1)?);
     }
     Ok(found)
 }
