@@ -163,7 +163,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
     // Another process finds the copy of the day.
     let other = desk.open(&OLD);
     let copies = desk.folder.path().join("backups");
-    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.7-0.part"));
+    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.db.7-0.part"));
     fs::write(&mine, "mine").unwrap();
     fs::write(&part, "of a process that died").unwrap();
     add(&db, "day 6").unwrap();
@@ -254,7 +254,7 @@ fn damage_is_told_and_nothing_is_moved() {
     // While another has it open, too.
     let other = desk.open(&OLD);
     restore(&desk.opening(&OLD), &backup).unwrap();
-    assert_eq!(count(&other), 50);
+    assert_eq!((count(&other), desk.backups().len()), (50, 1), "what is damaged has no copy");
     add(&other, "goes on").unwrap();
     let db = desk.open(&OLD);
     assert!(db.check().unwrap().is_sound() && count(&db) == 51);
@@ -269,6 +269,12 @@ fn a_copy_is_put_back_over_whatever_is_there() {
     fs::write(desk.path(), "no database".repeat(1000)).unwrap();
     restore(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+    add(&desk.open(&OLD), "two").unwrap();
+    restore(&desk.opening(&OLD), &copy).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+    assert!(desk.backups().contains(&"notes-replaced.db".to_owned()), "a mistake can be taken back");
+    restore(&desk.opening(&OLD), &desk.folder.path().join("backups/notes-replaced.db")).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one", "two"]);
     // Over none, and brought up to date when it is opened.
     let new = Desk::new();
     restore(&new.opening(&NEW), &copy).unwrap();

@@ -26,7 +26,8 @@ pub fn head(title: &str, body: &str) -> String {
 }
 
 /// Returns the weight of each text that shares trigrams with the words, in a table that was made with
-/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out.
+/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out. It takes several times as long
+/// as [`search`](super::search): most texts share a trigram with most others.
 ///
 /// # Errors
 /// What SQLite says.
