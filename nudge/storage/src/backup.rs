@@ -17,6 +17,8 @@ use crate::open;
 
 /// The folder of the copies, beside the database.
 const FOLDER: &str = "backups";
+/// The end of the name of a copy that is not whole yet.
+const PART: &str = ".part";
 /// How many are kept.
 const KEPT: usize = 3;
 /// Between two tries to put one back.
@@ -42,32 +44,39 @@ pub(crate) fn newest(place: &Place) -> Option<PathBuf> {
 
 /// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
 pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i64>) -> Result<(), Failure> {
+    let name = name(place, date, version);
+    put(c, place, &name)?;
     let path = place.folder.join(FOLDER);
-    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
-    // Others may be at the same copy: each writes a file of its own, and the last one stays.
-    let part = format!(".{}{}.part", part_prefix(place, date), unique());
-    let made = copy_into(c, &folder, &path, &part).and_then(|()| {
-        let renamed = folder.rename(&part, &name(place, date, version));
-        renamed.map_err(|error| refusal(&path, error).into())
-    });
-    if made.is_err() {
-        // The rest of a copy that failed is of no use.
-        let _ = folder.remove(&part);
-        return made;
-    }
+    let Ok(folder) = Dir::open(&path, false) else { return Ok(()) };
     let copies = list(place);
     let old = copies.iter().take(copies.len().saturating_sub(KEPT)).cloned();
-    // Left by a process that died; another may be writing those of today.
-    let parts = names(&path).filter(|name| {
-        name.starts_with(&format!(".{}-", place.name))
-            && Path::new(name).extension().is_some_and(|end| end == "part")
-            && !name[1..].starts_with(&part_prefix(place, date))
+    // Left by a process that died; another may be writing that of today.
+    let parts = names(&path).filter(|part| {
+        let whole = part.strip_prefix('.').and_then(|part| part.strip_suffix(PART)).unwrap_or_default();
+        whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
     for name in old.chain(parts) {
         // One too many is no reason to refuse a change.
         let _ = folder.remove(&name);
     }
     Ok(())
+}
+
+/// Makes a copy of this name, in the place of one that has it.
+fn put(c: &Connection, place: &Place, name: &str) -> Result<(), Failure> {
+    let path = place.folder.join(FOLDER);
+    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+    // Others may be at the same copy: each writes a file of its own, and the last one stays.
+    let part = format!(".{name}.{}{PART}", unique());
+    let made = copy_into(c, &folder, &path, &part).and_then(|()| {
+        let renamed = folder.rename(&part, name);
+        renamed.map_err(|error| refusal(&path, error).into())
+    });
+    if made.is_err() {
+        // The rest of a copy that failed is of no use.
+        let _ = folder.remove(&part);
+    }
+    made
 }
 
 /// Copies the database into a new file, of this user alone.
@@ -111,7 +120,7 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 }
 
 /// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
-/// the new contents; no file is moved or removed.
+/// the new contents; no file is moved or removed. What was there, if it can be read, is `backups/NAME-replaced.db` then.
 ///
 /// # Errors
 /// `E_INVALID` when the copy is not one of this kind of database; `E_UNAVAILABLE` when it is damaged or newer, or the
@@ -119,8 +128,8 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     let place = Place { folder: opening.folder.create()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
-    let real = copy.canonicalize().map_err(|error| bad(&format!("cannot be opened ({error})")))?;
-    if Some(&real) == place.path().canonicalize().ok().as_ref() {
+    let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
+    if real_path(&place.path()).is_ok_and(|path| path == real) {
         return Err(bad("is the database itself; give one of its backups"));
     }
     let from = Connection::open_with_flags(&real, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX);
@@ -144,6 +153,7 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     }
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
+        keep_replaced(&into, &place)?;
         open::empty(&into)?;
         let deadline = Instant::now() + opening.wait;
         let backup = Backup::new(&from, &mut into)?;
@@ -157,6 +167,23 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     }))
 }
 
+/// Copies what is about to be replaced, unless there is nothing, or nothing that can be read.
+fn keep_replaced(c: &Connection, place: &Place) -> Result<(), Failure> {
+    let kept = open::look(c).and_then(|seen| {
+        if seen.is_empty {
+            return Ok(());
+        }
+        put(c, place, &format!("{}-replaced.db", place.name))
+    });
+    kept.or_else(|failure| if failure.is_damage() { Ok(()) } else { Err(failure) })
+}
+
+/// The path of a file that is there, without links where such a path is usual.
+fn real_path(path: &Path) -> std::io::Result<PathBuf> {
+    path.metadata()?;
+    if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }
+}
+
 fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
 }
@@ -164,10 +191,6 @@ fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
 fn name(place: &Place, date: &str, version: Option<i64>) -> String {
     let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
     format!("{}-{date}{version}.db", place.name)
-}
-
-fn part_prefix(place: &Place, date: &str) -> String {
-    format!("{}-{date}.", place.name)
 }
 
 /// The copies, oldest first. What else lies there is somebody's own.

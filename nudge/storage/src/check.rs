@@ -28,8 +28,8 @@ impl Health {
 }
 
 impl Db {
-    /// Reads every page, compares tables with their indexes, and makes full-text indexes anew that are damaged. It takes
-    /// about a second for each 100 MB.
+    /// Reads every page, compares tables with their indexes, and makes full-text indexes anew that are damaged. It
+    /// takes as long as reading the whole file.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when that cannot be found out.

@@ -201,10 +201,11 @@ impl Db {
         &self.journal
     }
 
-    /// Empties a [`Kept::Cache`] and makes its schema again, also when it is damaged or a later version wrote it.
+    /// Empties a [`Kept::Cache`] and makes its schema again, also when it is damaged.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when others use it until the wait is over, and for anything but a cache.
+    /// `E_UNAVAILABLE` when others use it until the wait is over, when a later version wrote it, and for anything but a
+    /// cache.
     pub fn begin_anew(&self) -> Result<()> {
         if self.app.kept != Kept::Cache {
             return Err(self.place.refusal("is not a cache and is never emptied; report this"));
@@ -214,6 +215,9 @@ impl Db {
             let mut writer = self.writer(deadline)?;
             let c = writer.as_ref().ok_or_else(|| self.closed())?;
             c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+            if open::version(c).is_ok_and(|version| version > self.app.version()) {
+                return Err(self.place.newer().into());
+            }
             open::empty(c)?;
             let date = backup::date(self.clock.now());
             *writer = Some(open::open(&self.place, self.app, &date, deadline)?.connection);

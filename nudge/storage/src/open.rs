@@ -63,7 +63,10 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opene
     // It is ours: what it logged may be copied back when the last connection ends.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    c.pragma_update(None, "synchronous", if app.kept == Kept::Data { "FULL" } else { "NORMAL" })?;
+    let is_data = app.kept == Kept::Data;
+    c.pragma_update(None, "synchronous", if is_data { "FULL" } else { "NORMAL" })?;
+    // On macOS a flush ends in the disk's own memory else.
+    c.pragma_update(None, "fullfsync", is_data)?;
     c.pragma_update(None, "foreign_keys", true)?;
     c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
     migrate(&mut c, place, app, date, seen.version)?;
@@ -114,6 +117,8 @@ fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Conne
     let c = Connection::open_with_flags(place.path(), flags)?;
     c.busy_timeout(wait)?;
     c.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Nothing of it is written to a folder of everybody's.
+    c.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(c)
 }
 

@@ -114,8 +114,8 @@ struct Term {
 
 /// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
 ///
-/// It takes as long as going once through the texts of each word: of 10,000 texts about a millisecond for a rare word
-/// and ten for a common one.
+/// It takes as long as going once through the texts of each word: half a microsecond for each of them, and a few
+/// milliseconds among 20,000 terms for words that no text holds.
 ///
 /// # Errors
 /// What SQLite says.
@@ -141,8 +141,7 @@ pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<
         let mut rows = statement.query([&term.query])?;
         while let Some(row) = rows.next()? {
             let held = found.rows.entry(row.get(0)?).or_default();
-            // A word that nearly all texts have weighs less than nothing there.
-            held.bm25 += term.worth * row.get::<_, f64>(1)?.max(0.0);
+            held.bm25 += term.worth * row.get::<_, f64>(1)?;
             held.coverage += share;
             held.words |= 1 << at;
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use kit::{Desk, HOUR, OLD, add, count, raw, titles};
+use kit::{CACHE, Desk, HOUR, OLD, add, count, raw, titles};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method, Service as _};
@@ -297,7 +297,7 @@ fn the_same_key_at_once_is_one_call() {
 #[test]
 fn a_key_is_known_for_an_hour_and_among_1024() {
     let desk = Desk::new();
-    let notes = Notes(desk.open(&OLD));
+    let notes = Notes(desk.open(&CACHE));
     let add = |key: &str| call(&notes, Some(key), "nudge.notes.add", &json!({})).unwrap();
     let keys = || notes.0.read(|c| Ok(c.query_row("SELECT count(*) FROM made", [], |row| row.get::<_, i64>(0))?));
     let first = add("first");

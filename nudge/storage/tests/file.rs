@@ -9,9 +9,27 @@ use std::time::Duration;
 use kit::{CACHE, Desk, NEW, OLD, add, app, count, names, raw, titles};
 use nudge_core::error::ErrorKind;
 use nudge_core::source::DataDir;
-use nudge_storage::rusqlite;
+use nudge_storage::rusqlite::{self, config::DbConfig};
 use nudge_storage::search::{FullText, Words, search};
 use nudge_storage::{APPLICATION_ID, App, Db, KEYS, Kept, Opening, restore};
+
+#[test]
+fn each_connection_is_set_up() {
+    for (app, synchronous) in [(&OLD, 2), (&CACHE, 1)] {
+        let desk = Desk::new();
+        let db = desk.open(app);
+        let ask = |name: &str, c: &rusqlite::Connection| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let written = db.write(|tx| {
+            let names = ["synchronous", "foreign_keys", "journal_size_limit", "application_id", "user_version"];
+            Ok(names.map(|name| ask(name, tx).unwrap()))
+        });
+        assert_eq!(written.unwrap(), [synchronous, 1, 16 << 20, 0x4E55_4447, app.version()]);
+        let read = db.read(|c| Ok(["busy_timeout", "temp_store"].map(|name| ask(name, c).unwrap())));
+        let [busy, temp] = read.unwrap();
+        assert!((4_000..=5_000).contains(&busy) && temp == 2, "{busy} {temp}");
+        assert_eq!(db.journal(), "wal");
+    }
+}
 
 /// Versions before have a bug that damages files in WAL mode.
 #[test]
@@ -86,6 +104,9 @@ fn a_database_of_another_program_is_left_alone() {
         theirs.pragma_update(None, "application_id", id).unwrap();
         theirs.pragma_update(None, "journal_mode", "wal").unwrap();
         theirs.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE t(x); INSERT INTO t VALUES(1)").unwrap();
+        // As a process that was killed leaves it.
+        theirs.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        drop(theirs);
         let both = || ["notes.db", "notes.db-wal"].map(|name| fs::read(desk.folder.path().join(name)).unwrap());
         let before = both();
         assert!(before[1].len() > 1000, "what they have not copied back yet stays in the log");
@@ -98,12 +119,14 @@ fn a_database_of_another_program_is_left_alone() {
 #[test]
 fn a_newer_schema_is_left_alone() {
     let desk = Desk::new();
-    add(&desk.open(&NEW), "new").unwrap();
-    let before = fs::read(desk.path()).unwrap();
+    let db = desk.open(&NEW);
+    add(&db, "new").unwrap();
+    let both = || ["notes.db", "notes.db-wal"].map(|name| fs::read(desk.folder.path().join(name)).unwrap());
+    let before = both();
     let refused = desk.try_open(&OLD).err().unwrap();
     assert!(refused.message().ends_with("was written by a newer nudge; update this one."), "{refused}");
     assert_eq!((refused.code(), &refused.data()["newer"]), (50301, &true.into()));
-    assert_eq!(fs::read(desk.path()).unwrap(), before);
+    assert!(both() == before, "not even what is in its log was moved");
 }
 
 #[test]
@@ -140,7 +163,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
     // Another process finds the copy of the day.
     let other = desk.open(&OLD);
     let copies = desk.folder.path().join("backups");
-    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.7-0.part"));
+    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.db.7-0.part"));
     fs::write(&mine, "mine").unwrap();
     fs::write(&part, "of a process that died").unwrap();
     add(&db, "day 6").unwrap();
@@ -231,7 +254,7 @@ fn damage_is_told_and_nothing_is_moved() {
     // While another has it open, too.
     let other = desk.open(&OLD);
     restore(&desk.opening(&OLD), &backup).unwrap();
-    assert_eq!(count(&other), 50);
+    assert_eq!((count(&other), desk.backups().len()), (50, 1), "what is damaged has no copy");
     add(&other, "goes on").unwrap();
     let db = desk.open(&OLD);
     assert!(db.check().unwrap().is_sound() && count(&db) == 51);
@@ -246,6 +269,12 @@ fn a_copy_is_put_back_over_whatever_is_there() {
     fs::write(desk.path(), "no database".repeat(1000)).unwrap();
     restore(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+    add(&desk.open(&OLD), "two").unwrap();
+    restore(&desk.opening(&OLD), &copy).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+    assert!(desk.backups().contains(&"notes-replaced.db".to_owned()), "a mistake can be taken back");
+    restore(&desk.opening(&OLD), &desk.folder.path().join("backups/notes-replaced.db")).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one", "two"]);
     // Over none, and brought up to date when it is opened.
     let new = Desk::new();
     restore(&new.opening(&NEW), &copy).unwrap();
@@ -389,6 +418,7 @@ fn a_place_without_room_for_a_folder_is_refused() {
 }
 
 /// A path is no URI, whatever stands in it.
+#[cfg(unix)]
 #[test]
 fn names_are_no_addresses() {
     let place = tempfile::tempdir().unwrap();

@@ -194,14 +194,16 @@ fn kills(mode: &str, app: &'static App) {
     let mut actors: Vec<_> = (0..4).map(&mut start).collect();
     let (mut told, mut random) = (HashSet::new(), Random(42));
     for number in 4..kills + 4 {
-        for _ in 0..1 + random.below(40) {
+        for _ in 0..=random.below(40) {
             told.insert(acks.recv().unwrap());
         }
         actors.swap_remove(random.below(4)).kill();
         actors.push(start(number));
     }
     actors.into_iter().for_each(Actor::kill);
-    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    for reader in readers {
+        reader.join().unwrap();
+    }
     drop(sender);
     told.extend(acks.try_iter());
 
@@ -301,6 +303,17 @@ fn a_key_sent_again_after_a_kill() {
     assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
 }
 
+/// Whether this process has a lock of a file, as it has of each database that is open.
+#[cfg(target_os = "linux")]
+fn is_locked(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let ours = [std::process::id().to_string(), format!(":{}", path.metadata().unwrap().ino())];
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|lock| {
+        lock.get(1) == Some(&"POSIX") && lock.get(4) == Some(&&*ours[0]) && lock.iter().any(|at| at.ends_with(&ours[1]))
+    })
+}
+
 /// Whatever this process does with the file while it changes it, no other gets in between.
 fn locks_outlast_all_that_is_done_to_the_file() {
     let desk = Desk::new();
@@ -326,6 +339,8 @@ fn locks_outlast_all_that_is_done_to_the_file() {
         Ok(())
     })
     .unwrap();
+    #[cfg(target_os = "linux")]
+    assert!(is_locked(&desk.path()), "whoever ends as the last one removes the log");
     assert_eq!(Actor::start("add at once", &[folder(&desk), "after"]).rest(), ["done"]);
     assert_eq!(titles(&db), ["after", "before", "within"]);
 }

@@ -107,6 +107,21 @@ fn misspelt_words_find_what_is_meant() {
     assert_eq!(*best.0, 3);
 }
 
+/// Word by word, the sum is what FTS5 says of all of them together.
+#[test]
+fn the_weight_is_that_of_one_statement() {
+    let c = notes(TEXTS);
+    let found = found(&c, "body size client scheduler migration");
+    let sql = "SELECT rowid, -bm25(note, 2.0, 1.0) FROM note WHERE note MATCH 'body OR size OR client OR scheduler OR migration'";
+    let mut statement = c.prepare(sql).unwrap();
+    let together = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, f64>(1)?))).unwrap();
+    let together: Vec<_> = together.map(Result::unwrap).collect();
+    assert_eq!((together.len(), found.rows.len()), (4, 4));
+    for (row, weight) in together {
+        assert!((found.rows[&row].bm25 - weight).abs() < 1e-9, "{row}: {weight} {found:?}");
+    }
+}
+
 /// Of a hundred texts, words that more than 25 of them hold are left out, but never all.
 #[test]
 fn words_that_nearly_all_hold_are_left_out() {

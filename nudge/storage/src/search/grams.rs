@@ -26,7 +26,8 @@ pub fn head(title: &str, body: &str) -> String {
 }
 
 /// Returns the weight of each text that shares trigrams with the words, in a table that was made with
-/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out.
+/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out. It takes several times as long
+/// as [`search`](super::search): most texts share a trigram with most others.
 ///
 /// # Errors
 /// What SQLite says.
@@ -77,7 +78,7 @@ pub fn trigrams(c: &Connection, table: &str, words: &Words) -> rusqlite::Result<
         c.prepare_cached(&format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1"))?;
     let mut rows = statement.query([query])?;
     while let Some(row) = rows.next()? {
-        found.insert(row.get(0)?, row.get::<_, f64>(1)?.max(0.0));
+        found.insert(row.get(0)?, row.get(1)?);
     }
     Ok(found)
 }
