@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Error, Result};
+use nudge_core::dir::{Dir, FileId, FileKind};
 
-use crate::dir::{Dir, FileId, FileKind};
 use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
 
 const NAME: &str = "journal";

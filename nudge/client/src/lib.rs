@@ -18,7 +18,6 @@
 
 mod client;
 mod connection;
-mod dir;
 mod env;
 mod found;
 mod here;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nudge::{Error, Result};
+use nudge_core::dir::{Dir, FileId, Unfit};
 use serde::{Deserialize, Serialize};
-
-use crate::dir::{Dir, FileId, Unfit};
 
 /// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
 /// file. When somebody else does, the holder of the nameless file is PRIMARY no more.
@@ -279,8 +278,7 @@ fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<Runtim
     let because = match opened {
         Ok(dir) => return Ok(Some(dir)),
         Err(Unfit::Missing) => return Ok(None),
-        Err(Unfit::Foreign) => "belongs to another user".into(),
-        Err(Unfit::Because(because)) => because,
+        Err(unfit) => unfit,
     };
     let message = format!(
         "The runtime directory {} {because}; set NUDGE_RUNTIME_DIR to a directory of yours with mode 0700.",

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 
 use nudge::Result;
+use nudge_core::dir::FileKind;
 use serde::{Deserialize, Serialize};
 
-use crate::dir::FileKind;
 use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 const NAME: &str = "session";

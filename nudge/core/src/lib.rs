@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
-//! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
+//! | [`safety`], [`foreign`], [`dir`] | the secret guard and the rules for paths; the reader of files of others; a directory of this user's |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
@@ -17,11 +17,12 @@
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
 //!
-//! **Architecture invariant:** this crate knows no hint, no process, no socket, and opens no file but by [`foreign`]. It
-//! depends on no other crate of Nudge.
+//! **Architecture invariant:** this crate knows no hint, no process, no socket, and opens no file but by [`foreign`] and [`dir`].
+//! It depends on no other crate of Nudge.
 
 pub mod clock;
 pub mod context;
+pub mod dir;
 pub mod error;
 pub mod explain;
 pub mod foreign;

@@ -190,9 +190,8 @@ impl Once for Calls {
     ) -> Result<Box<RawValue>> {
         let _turn = self.in_flight.enter(key);
         let known = self.keys.lock().get(key).cloned();
-        if known.as_ref().and_then(|known| known.call.as_deref()).is_some_and(|made| !call.is(made)) {
-            let message = "This Idempotency-Key was used for another call; use a new key for each call.";
-            return Err(Error::invalid(message));
+        if let Some(made) = known.as_ref().and_then(|known| known.call.as_deref()) {
+            call.check(made)?;
         }
         match known {
             Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),

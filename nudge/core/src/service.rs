@@ -370,14 +370,20 @@ impl Call {
     }
 
     /// As a record holds it: the method, and the fingerprint unless it is about secrets.
-    pub(crate) fn text(self, secrets: bool) -> String {
+    pub fn text(self, secrets: bool) -> String {
         let Self { method, params, open } = self;
         if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
     }
 
-    /// Whether this is the call that a record tells of, as far as it tells.
-    pub(crate) fn is(self, recorded: &str) -> bool {
-        recorded == self.method || recorded == self.text(false)
+    /// Refuses a key that was used for another call than this one, as far as its record tells.
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn check(self, recorded: &str) -> Result<()> {
+        if recorded == self.method || recorded == self.text(false) {
+            return Ok(());
+        }
+        Err(Error::invalid("This Idempotency-Key was used for another call; use a new key for each call."))
     }
 }
 

@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
+use crate::dir::{Dir, Unfit};
 use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service};
 use crate::settings::{Setting, Values};
@@ -272,11 +273,13 @@ impl DataDir {
         &self.0
     }
 
-    /// Makes it, with mode 0700 where there are modes.
+    /// Makes it, with mode 0700 where there are modes, and returns its path without links. A link to a folder of
+    /// the user's own is followed.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be made.
-    pub fn create(&self) -> Result<&Path> {
+    /// `E_UNAVAILABLE` when it cannot be made, belongs to another user, or is open to others.
+    pub fn create(&self) -> Result<PathBuf> {
+        let unfit = |unfit: Unfit| Error::unavailable(format!("The folder {} {unfit}.", self.0.display()));
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -284,7 +287,11 @@ impl DataDir {
         builder.create(&self.0).map_err(|error| {
             Error::unavailable(format!("The folder {} cannot be made ({error}); make it writable.", self.0.display()))
         })?;
-        Ok(&self.0)
+        // Elsewhere a path without links has a form that not every program takes.
+        let real = if cfg!(unix) { self.0.canonicalize() } else { std::path::absolute(&self.0) };
+        let real = real.map_err(|error| unfit(error.into()))?;
+        Dir::open(&real, false).map_err(unfit)?;
+        Ok(real)
     }
 }
 
@@ -326,6 +333,25 @@ impl StopFlag {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_data_folder_is_this_users_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (folder, link) = (place.join("a/b"), place.join("link"));
+        assert_eq!(DataDir::new(&folder).create().unwrap(), folder);
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert_eq!(DataDir::new(&link).create().unwrap(), folder, "moved to another disk by its user");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let open = DataDir::new(&folder).create().unwrap_err();
+        assert_eq!(open.reason(), "E_UNAVAILABLE");
+        assert!(open.message().ends_with("a/b is open to other users; run `chmod 700` on it."), "{open}");
+        std::fs::write(place.join("file"), "").unwrap();
+        assert!(DataDir::new(place.join("file")).create().is_err());
+    }
 
     #[test]
     fn who_waits_for_the_end_hears_of_it() {

@@ -4,6 +4,7 @@
 //! On Unix everything is relative to the opened directory: renaming or replacing its path later
 //! changes nothing. On Windows the user's own profile folder is the protection.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -23,6 +24,17 @@ pub enum Unfit {
     Missing,
     /// Any other reason: the rest of a sentence that begins with the path.
     Because(String),
+}
+
+/// The rest of a sentence that begins with the path.
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "belongs to another user",
+            Self::Missing => "is not there",
+            Self::Because(because) => because,
+        })
+    }
 }
 
 impl From<io::Error> for Unfit {
