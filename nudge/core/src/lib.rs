@@ -12,6 +12,7 @@
 //! | [`safety`], [`foreign`], [`dir`] | the secret guard and the rules for paths; the reader of files of others; a directory of this user's |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
+//! | [`embed`] | texts as vectors: what a model is, to those who ask one |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
@@ -23,6 +24,7 @@
 pub mod clock;
 pub mod context;
 pub mod dir;
+pub mod embed;
 pub mod error;
 pub mod explain;
 pub mod foreign;

@@ -1,0 +1,111 @@
+//! Texts as vectors, so that a question finds what means the same in other words.
+//!
+//! Sources know an [`Embedder`] and nothing of models: which there is, whether it is loaded and what it costs is for
+//! the crate that has it. There may be none, and everything works without one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// A model that turns texts into vectors. Two vectors of the same [`id`](Self::id) are compared by their dot product,
+/// which is the cosine of their angle: 1 for texts that say the same. Vectors of two ids have nothing to do with each
+/// other.
+///
+/// ```
+/// use nudge_core::embed::Embedder;
+///
+/// /// Counts letters: of use in tests alone.
+/// struct Letters;
+///
+/// impl Embedder for Letters {
+///     fn id(&self) -> &str {
+///         "letters"
+///     }
+///     fn dims(&self) -> usize {
+///         26
+///     }
+///     fn max_tokens(&self) -> usize {
+///         256
+///     }
+///     fn count(&self, text: &str) -> usize {
+///         text.split_whitespace().count()
+///     }
+///     fn embed(&self, texts: &[&str]) -> nudge_core::error::Result<Vec<Vec<f32>>> {
+///         let of = |text: &str| {
+///             let mut counts = [0.0; 26];
+///             for byte in text.bytes().filter(u8::is_ascii_lowercase) {
+///                 counts[usize::from(byte - b'a')] += 1.0;
+///             }
+///             let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
+///             counts.map(|count| count / length).to_vec()
+///         };
+///         Ok(texts.iter().map(|text| of(text)).collect())
+///     }
+/// }
+///
+/// let model: &dyn Embedder = &Letters;
+/// let vectors = model.embed(&["listen", "silent", "cargo"])?;
+/// let cosine = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).map(|(x, y)| x * y).sum::<f32>();
+/// assert!(cosine(0, 1) > 0.99 && cosine(0, 2) < 0.1);
+/// # Ok::<(), nudge_core::error::Error>(())
+/// ```
+pub trait Embedder: Send + Sync {
+    /// Which model with which weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. It is kept with every vector, and
+    /// is another one wherever the same text would give another vector.
+    fn id(&self) -> &str;
+
+    /// Numbers in a vector.
+    fn dims(&self) -> usize;
+
+    /// Tokens of a text that count; what comes after them changes nothing. Marks that the model puts around a text
+    /// are not among them.
+    fn max_tokens(&self) -> usize;
+
+    /// Tokens of a text, all of them, for whoever cuts texts into pieces that fit. It takes time in proportion to the
+    /// text, and needs none of the model's large parts.
+    fn count(&self, text: &str) -> usize;
+
+    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It may take seconds: 10 to
+    /// 300 ms for each text, as long as it is.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the model cannot compute, such as for want of memory.
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
+}
+
+/// The model that there is now.
+#[derive(Clone)]
+pub enum Meaning {
+    /// There is none: everything is found by words, and says so.
+    Absent,
+    /// It is being loaded, in the background.
+    Loading,
+    /// It is there.
+    Ready(Arc<dyn Embedder>),
+    /// It cannot be loaded, and why.
+    Failed(Error),
+}
+
+/// Whoever has a model, loads it when it is first asked for, and drops it when nobody asks for long.
+pub trait Models: Send + Sync {
+    /// Returns the model; when it has to be loaded first, waits at most so long.
+    fn model(&self, wait: Duration) -> Meaning;
+
+    /// Returns what is known without loading anything.
+    fn look(&self) -> Meaning;
+}
+
+/// No model, ever.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoModels;
+
+impl Models for NoModels {
+    fn model(&self, _: Duration) -> Meaning {
+        Meaning::Absent
+    }
+
+    fn look(&self) -> Meaning {
+        Meaning::Absent
+    }
+}

@@ -1,0 +1,75 @@
+//! What a model costs: the time to load it and to make vectors, the memory it takes, and what is lost by rounding.
+//!
+//! ```sh
+//! cargo run --release -p nudge-embed --example measure FOLDER [rounded|full]
+//! ```
+//!
+//! One thread; the median of the runs, and the quickest. Memory is that of the process, where the system tells.
+
+use std::path::Path;
+use std::time::Instant;
+
+use nudge_core::embed::Embedder as _;
+use nudge_embed::{Precision, SentenceModel};
+
+/// Prose with a name and a number here and there, as records have it.
+const WORDS: &str = "the mutable borrow from entry lived through the callback so clone the handle first and drop the \
+                     guard before it is called again because SQLite answers busy after 5000 milliseconds when two \
+                     servers open the same file and one of them migrates the schema under the lock ";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = arguments.next().ok_or("name the folder of a model")?;
+    let precision = match arguments.next().as_deref().and_then(|word| word.to_str()) {
+        None | Some("rounded") => Precision::Rounded,
+        Some("full") => Precision::Full,
+        Some(_) => return Err("the precision is `rounded` or `full`".into()),
+    };
+    let before = resident_kib();
+    let begun = Instant::now();
+    let model = SentenceModel::load(Path::new(&folder), precision)?;
+    println!("{}: {} numbers, loaded in {:.0} ms", model.id(), model.dims(), begun.elapsed().as_secs_f64() * 1e3);
+    let long = WORDS.repeat(12);
+    for tokens in [5, 75, model.max_tokens()] {
+        let text = text_of(&model, &long, tokens);
+        let mut times: Vec<f64> = (0..40)
+            .map(|_| {
+                let begun = Instant::now();
+                model.embed(&[text]).map(|_| begun.elapsed().as_secs_f64() * 1e3)
+            })
+            .collect::<Result<_, _>>()?;
+        times.sort_by(f64::total_cmp);
+        println!("{:>4} tokens: {:.1} ms, at best {:.1} ms", tokens + 2, times[times.len() / 2], times[0]);
+    }
+    if let (Some(before), Some(loaded)) = (before, resident_kib()) {
+        print!("memory: {:.1} MiB before, {:.1} with the model", mebibytes(before), mebibytes(loaded));
+        drop(model);
+        println!(", {:.1} after it", mebibytes(resident_kib().unwrap_or_default()));
+    }
+    Ok(())
+}
+
+/// The beginning of `text` that has so many tokens.
+fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
+    let ends = text.match_indices(' ').map(|(at, _)| &text[..at]);
+    let mut fits = text;
+    for part in ends {
+        if model.count(part) > tokens {
+            break;
+        }
+        fits = part;
+    }
+    fits
+}
+
+/// Resident memory of this process, on Linux.
+fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "it is printed with one decimal")]
+fn mebibytes(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}

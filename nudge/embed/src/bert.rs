@@ -1,0 +1,100 @@
+//! A BERT model that is loaded: from the tokens of a text to its vector.
+
+use std::sync::Arc;
+
+use rten::{RunOptions, ThreadPool, Value};
+use rten_tensor::prelude::*;
+use rten_tensor::{NdTensor, NdTensorView};
+
+use crate::config::{Config, Pooling};
+use crate::network;
+use crate::weights::{Rows, Weights};
+use crate::{Precision, Result, broken, unusable};
+
+/// Shortest sum of the vectors of tokens that has a direction.
+const SHORTEST: f32 = 1e-6;
+
+/// The network and the tables before it.
+pub struct Bert {
+    config: Config,
+    /// The embedding of each token of the vocabulary.
+    words: Rows,
+    /// The embedding of each position, with that of the first kind of token, which is the only one here.
+    positions: Vec<f32>,
+    network: rten::Model,
+    /// One thread of its own: whoever embeds many texts shares the machine with whoever it is for.
+    threads: Arc<ThreadPool>,
+}
+
+impl Bert {
+    /// Takes the weights over.
+    ///
+    /// # Errors
+    /// `E_INVALID` when any is missing or of another shape than `config` says.
+    pub fn load(config: Config, weights: &Weights<'_>, precision: Precision) -> Result<Self> {
+        let hidden = config.hidden;
+        let words = "embeddings.word_embeddings.weight";
+        let words = weights.rows(words, [config.vocabulary, hidden], precision)?;
+        let table = |name: &str, rows: usize| weights.floats(&format!("embeddings.{name}.weight"), &[rows, hidden]);
+        let mut positions = table("position_embeddings", config.positions)?;
+        positions.truncate(config.tokens * hidden);
+        positions.shrink_to_fit();
+        let kinds = table("token_type_embeddings", config.token_kinds)?;
+        for position in positions.chunks_exact_mut(hidden) {
+            position.iter_mut().zip(&kinds).for_each(|(sum, kind)| *sum += kind);
+        }
+        let network = network::load(&config, weights, precision)?;
+        Ok(Self { config, words, positions, network, threads: Arc::new(ThreadPool::with_num_threads(1)) })
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the vector of these tokens, of which the first and the last are marks.
+    ///
+    /// # Errors
+    /// `E_INVALID` when a token is none of this model's, or no direction comes out; `E_UNAVAILABLE` when the engine
+    /// fails.
+    pub fn vector(&self, tokens: &[u32]) -> Result<Vec<f32>> {
+        let hidden = self.config.hidden;
+        let tokens = &tokens[..tokens.len().min(self.config.tokens)];
+        let mut sums = self.positions[..tokens.len() * hidden].to_vec();
+        for (&token, sum) in tokens.iter().zip(sums.chunks_exact_mut(hidden)) {
+            let token = token as usize;
+            if token >= self.config.vocabulary {
+                return Err(broken("has a tokenizer.json with tokens that its weights do not have"));
+            }
+            self.words.add(token, sum);
+        }
+        let sums = NdTensor::from_data([tokens.len(), hidden], sums);
+        let options = RunOptions::default().with_thread_pool(Some(self.threads.clone()));
+        let result = self.network.run_one(sums.view().into(), Some(options));
+        let result: Value = result.map_err(|error| unusable(format!("could not compute a vector ({error})")))?;
+        let vectors: NdTensor<f32, 2> =
+            result.try_into().map_err(|_| unusable("computed something else than vectors"))?;
+        self.pool(vectors.view())
+    }
+
+    /// Makes one vector of length 1 of those of the tokens.
+    fn pool(&self, vectors: NdTensorView<f32, 2>) -> Result<Vec<f32>> {
+        let rows = match self.config.pooling {
+            Pooling::Mean => vectors.size(0),
+            Pooling::First => 1,
+        };
+        let mut sum = vec![0.0_f32; self.config.hidden];
+        for row in 0..rows {
+            let vector = vectors.slice(row);
+            sum.iter_mut().zip(vector.iter()).for_each(|(sum, value)| *sum += value);
+        }
+        // As a mean: a limit on its length means the same for a text of any length.
+        #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
+        sum.iter_mut().for_each(|value| *value /= rows as f32);
+        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+        if !length.is_finite() || length < SHORTEST {
+            return Err(broken("makes vectors that have no direction"));
+        }
+        sum.iter_mut().for_each(|value| *value /= length);
+        Ok(sum)
+    }
+}

@@ -1,0 +1,165 @@
+//! The description of a model that lies beside its weights: `config.json`, and what sentence-transformers writes of
+//! how vectors of tokens become one.
+
+use serde::Deserialize;
+
+use crate::{Result, broken};
+
+/// Longest text of any model, in tokens. Attention takes memory by the square of it.
+const MAX_TOKENS: usize = 512;
+/// Longest text of a model that does not say.
+const USUAL_TOKENS: usize = 256;
+
+/// The shape of a BERT network, and how it is used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Numbers in a vector, of a token or a text.
+    pub hidden: usize,
+    pub layers: usize,
+    pub heads: usize,
+    /// Numbers between the two dense maps of a layer.
+    pub intermediate: usize,
+    pub vocabulary: usize,
+    /// Positions that have an embedding: tokens of the longest text, with the marks around it.
+    pub positions: usize,
+    /// Kinds of token that the weights tell apart: those of a first and of a second text.
+    pub token_kinds: usize,
+    pub epsilon: f32,
+    pub pooling: Pooling,
+    /// Tokens that are looked at, with the marks around a text.
+    pub tokens: usize,
+}
+
+/// How the vectors of tokens become the vector of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The mean of all of them.
+    Mean,
+    /// That of the first, the mark before the text.
+    First,
+}
+
+impl Pooling {
+    /// As it stands in the id of a model.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::First => "cls",
+        }
+    }
+}
+
+/// What of `config.json` matters.
+#[derive(Deserialize)]
+struct Bert {
+    model_type: Option<String>,
+    hidden_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    intermediate_size: usize,
+    vocab_size: usize,
+    max_position_embeddings: usize,
+    type_vocab_size: usize,
+    layer_norm_eps: f32,
+    hidden_act: Option<String>,
+    position_embedding_type: Option<String>,
+}
+
+/// `1_Pooling/config.json`.
+#[derive(Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "the file has them")]
+struct Pools {
+    #[serde(default)]
+    pooling_mode_cls_token: bool,
+    #[serde(default)]
+    pooling_mode_mean_tokens: bool,
+    #[serde(default)]
+    pooling_mode_max_tokens: bool,
+    #[serde(default)]
+    pooling_mode_mean_sqrt_len_tokens: bool,
+}
+
+/// `sentence_bert_config.json`.
+#[derive(Deserialize)]
+struct Sentences {
+    max_seq_length: Option<usize>,
+}
+
+impl Config {
+    /// Reads the texts of `config.json`, `1_Pooling/config.json` and `sentence_bert_config.json`; the last two may be
+    /// missing.
+    ///
+    /// # Errors
+    /// `E_INVALID`: not JSON, another architecture, or sizes that no model has.
+    pub fn read(config: &[u8], pooling: Option<&[u8]>, sentences: Option<&[u8]>) -> Result<Self> {
+        let unreadable = |name: &str| {
+            let name = name.to_owned();
+            move |error: serde_json::Error| broken(format!("has a {name} that cannot be read ({error})"))
+        };
+        let bert: Bert = serde_json::from_slice(config).map_err(unreadable("config.json"))?;
+        let only = |field: &str, value: &Option<String>, known: &str| match value {
+            Some(value) if value != known => {
+                let value = nudge_core::text::one_line(value, 40);
+                Err(broken(format!("has {field} {value:?} in its config.json; only {known:?} can be run")))
+            }
+            _ => Ok(()),
+        };
+        only("model_type", &Some(bert.model_type.unwrap_or_default()), "bert")?;
+        only("hidden_act", &bert.hidden_act, "gelu")?;
+        only("position_embedding_type", &bert.position_embedding_type, "absolute")?;
+        let pooling = pooling.map(serde_json::from_slice::<Pools>).transpose();
+        let pooling = match pooling.map_err(unreadable("1_Pooling/config.json"))? {
+            None => Pooling::Mean,
+            Some(pools) if pools.pooling_mode_max_tokens || pools.pooling_mode_mean_sqrt_len_tokens => {
+                return Err(broken("makes one vector of many in a way that is neither the mean nor the first"));
+            }
+            Some(pools) => match (pools.pooling_mode_mean_tokens, pools.pooling_mode_cls_token) {
+                (true, false) => Pooling::Mean,
+                (false, true) => Pooling::First,
+                _ => return Err(broken("does not say in 1_Pooling/config.json which one way of pooling is its own")),
+            },
+        };
+        let sentences = sentences.map(serde_json::from_slice::<Sentences>).transpose();
+        let tokens = sentences.map_err(unreadable("sentence_bert_config.json"))?.and_then(|it| it.max_seq_length);
+        let config = Self {
+            hidden: bert.hidden_size,
+            layers: bert.num_hidden_layers,
+            heads: bert.num_attention_heads,
+            intermediate: bert.intermediate_size,
+            vocabulary: bert.vocab_size,
+            positions: bert.max_position_embeddings,
+            token_kinds: bert.type_vocab_size,
+            epsilon: bert.layer_norm_eps,
+            pooling,
+            tokens: tokens.unwrap_or(USUAL_TOKENS).min(bert.max_position_embeddings).min(MAX_TOKENS),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses sizes that would end in a division by zero or in all memory.
+    fn check(&self) -> Result<()> {
+        let sizes = [
+            ("hidden_size", self.hidden, 4096),
+            ("num_hidden_layers", self.layers, 64),
+            ("num_attention_heads", self.heads, self.hidden),
+            ("intermediate_size", self.intermediate, 16_384),
+            ("vocab_size", self.vocabulary, 1_000_000),
+            ("max_position_embeddings", self.positions, 16_384),
+            ("type_vocab_size", self.token_kinds, 16),
+            ("max_seq_length", self.tokens, MAX_TOKENS),
+        ];
+        for (name, size, max) in sizes {
+            if size == 0 || size > max {
+                return Err(broken(format!("has {name} {size} in its config; 1 to {max} can be run")));
+            }
+        }
+        if !self.hidden.is_multiple_of(self.heads) {
+            return Err(broken("has a hidden_size in its config.json that its heads do not divide"));
+        }
+        if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
+            return Err(broken("has a layer_norm_eps in its config.json that is not above 0"));
+        }
+        Ok(())
+    }
+}

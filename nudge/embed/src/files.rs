@@ -1,0 +1,137 @@
+//! The files of a model, in memory, and the id that they make.
+
+use std::io;
+use std::path::Path;
+
+use nudge_core::foreign::{self, Links};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Config;
+use crate::known::KNOWN;
+use crate::{Known, Precision, Result, broken};
+
+/// The weights.
+pub const WEIGHTS: &str = "model.safetensors";
+/// The tokenizer.
+pub const TOKENIZER: &str = "tokenizer.json";
+/// The shape of the network.
+pub const CONFIG: &str = "config.json";
+/// How vectors of tokens become one; a model need not say.
+pub const POOLING: &str = "1_Pooling/config.json";
+/// How long texts are; a model need not say.
+pub const SENTENCES: &str = "sentence_bert_config.json";
+
+/// The files of which a model consists, and whether it can do without.
+pub const FILES: [(&str, Need); 5] = [
+    (CONFIG, Need::Must),
+    (TOKENIZER, Need::Must),
+    (WEIGHTS, Need::Must),
+    (POOLING, Need::May),
+    (SENTENCES, Need::May),
+];
+
+/// Most bytes of a model that is not known, of its weights or of all files together.
+pub const MAX_BYTES: u64 = 1 << 30;
+/// Most bytes of a file that describes; vocabularies of a hundred languages take 17 MB.
+const MAX_DESCRIPTION_BYTES: u64 = 64 << 20;
+
+/// Whether a model has a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Must,
+    May,
+}
+
+/// Most bytes of the file of this name.
+pub fn max_bytes(name: &str) -> u64 {
+    if name == WEIGHTS { MAX_BYTES } else { MAX_DESCRIPTION_BYTES }
+}
+
+/// The bytes of a model's files.
+pub struct Files {
+    /// In the order of [`FILES`].
+    bytes: [Option<Vec<u8>>; 5],
+    known: Option<&'static Known>,
+    /// SHA-256 over the names and hashes of all files, in hex.
+    hash: String,
+}
+
+impl Files {
+    /// Reads them. What else lies in the folder does not matter.
+    ///
+    /// # Errors
+    /// `E_INVALID` when one is missing, is a link, or is too large.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let mut bytes: [Option<Vec<u8>>; 5] = Default::default();
+        for ((name, need), bytes) in FILES.iter().zip(&mut bytes) {
+            *bytes = match foreign::read(&folder.join(name), Links::Refused, max_bytes(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && *need == Need::May => None,
+                read => Some(read.map_err(|error| unreadable(name, &error))?),
+            };
+        }
+        let hashes = bytes.each_ref().map(|bytes| bytes.as_ref().map(|bytes| hex(&Sha256::digest(bytes))));
+        let named = || FILES.iter().zip(&hashes).filter_map(|((name, _), hash)| Some((*name, hash.as_deref()?)));
+        let is = |known: &&Known| known.files.iter().all(|file| named().any(|it| it == (file.name, file.sha256)));
+        let lines: String = named().map(|(name, hash)| format!("{hash} {name}\n")).collect();
+        let hash = hex(&Sha256::digest(lines));
+        Ok(Self { bytes, known: KNOWN.iter().find(is), hash })
+    }
+
+    /// The model of the table that these files are, byte by byte.
+    pub fn known(&self) -> Option<&'static Known> {
+        self.known
+    }
+
+    pub fn weights(&self) -> &[u8] {
+        self.get(WEIGHTS)
+    }
+
+    pub fn tokenizer(&self) -> &[u8] {
+        self.get(TOKENIZER)
+    }
+
+    /// Reads what they say of the network. Of a known model the table says how it is used.
+    ///
+    /// # Errors
+    /// Those of [`Config::read`].
+    pub fn config(&self) -> Result<Config> {
+        let config = self.get(CONFIG);
+        match self.known {
+            None => Config::read(config, self.bytes[3].as_deref(), self.bytes[4].as_deref()),
+            Some(known) => Ok(Config { tokens: known.tokens, ..Config::read(config, None, None)? }),
+        }
+    }
+
+    /// The id of the model: by its name and revision where it is known, else by the hash of its files, and how it is
+    /// used. Folders can be renamed; vectors stay what they are.
+    pub fn id(&self, config: &Config, precision: Precision) -> String {
+        let model = match self.known {
+            Some(known) => format!("{}@{}", known.name, known.short_revision()),
+            None => format!("bert@{}", &self.hash[..16]),
+        };
+        let rounded = if precision == Precision::Rounded { "/int8" } else { "" };
+        format!("{model}/{}/{}{rounded}", config.pooling.name(), config.tokens)
+    }
+
+    fn get(&self, name: &str) -> &[u8] {
+        let at = FILES.iter().position(|(file, _)| *file == name);
+        at.and_then(|at| self.bytes[at].as_deref()).unwrap_or_default()
+    }
+}
+
+/// The fault of a file that cannot be read.
+pub fn unreadable(name: &str, error: &io::Error) -> crate::Fault {
+    match error.kind() {
+        io::ErrorKind::NotFound => broken(format!("has no {name}")),
+        _ => broken(format!("has a {name} that cannot be read ({error})")),
+    }
+}
+
+/// Bytes in hex.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,81 @@
+//! The models that are known: where their publisher has them, and what they are, byte by byte.
+
+/// A model that can be fetched by its name.
+#[derive(Debug)]
+pub struct Known {
+    /// Its name, by which it is added and in which folder it lies.
+    pub name: &'static str,
+    /// The publisher's version.
+    pub revision: &'static str,
+    /// Its licence, as the publisher says.
+    pub licence: &'static str,
+    /// The folder of its files at the publisher's; the name of a file follows.
+    pub address: &'static str,
+    /// Its files.
+    pub files: [Pinned; 3],
+    /// Tokens that it looks at, with the marks around a text.
+    pub tokens: usize,
+}
+
+/// A file that must have these bytes.
+#[derive(Debug)]
+pub struct Pinned {
+    /// Its name.
+    pub name: &'static str,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hex.
+    pub sha256: &'static str,
+}
+
+/// The models that are known; the first is the one for those who do not choose.
+pub static KNOWN: [Known; 1] = [Known {
+    name: "all-MiniLM-L6-v2",
+    revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
+    licence: "Apache-2.0",
+    address: concat!(
+        "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/",
+        "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+    ),
+    files: [
+        Pinned {
+            name: "config.json",
+            bytes: 612,
+            sha256: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+        },
+        Pinned {
+            name: "tokenizer.json",
+            bytes: 466_247,
+            sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        },
+        Pinned {
+            name: "model.safetensors",
+            bytes: 90_868_376,
+            sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        },
+    ],
+    tokens: 256,
+}];
+
+impl Known {
+    /// Returns the model of this name.
+    ///
+    /// ```
+    /// let model = nudge_embed::Known::find("all-MiniLM-L6-v2").expect("it is known");
+    /// assert_eq!((model.bytes() / 1_000_000, model.licence), (91, "Apache-2.0"));
+    /// assert!(nudge_embed::Known::find("GPT").is_none());
+    /// ```
+    pub fn find(name: &str) -> Option<&'static Self> {
+        KNOWN.iter().find(|known| known.name == name)
+    }
+
+    /// Bytes of its files together.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Returns the beginning of its revision, as it stands in the model's id.
+    pub(crate) fn short_revision(&self) -> &'static str {
+        &self.revision[..8]
+    }
+}

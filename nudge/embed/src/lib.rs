@@ -1,0 +1,84 @@
+//! Texts as vectors: a sentence model that runs on this machine, in this process, and implements
+//! [`Embedder`](nudge_core::embed::Embedder).
+//!
+//! Nothing is shipped and nothing is fetched unasked. A user adds a model: one that is [known](KNOWN) from its
+//! publisher, checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar
+//! ([`ModelFolder`]). Until then, and wherever it cannot be loaded, everything works by words.
+//!
+//! [`Models`] lends the model: it is loaded on a thread of its own when it is first asked for, and given back when
+//! nobody has asked for some minutes.
+//!
+//! | module | what |
+//! |---|---|
+//! | `known`, `files` | the models that are known; the files of a model, and the id that they make |
+//! | `config`, `tokens`, `weights`, `network`, `bert`, `model` | a model in memory, from its files to a vector |
+//! | `models` | when it is loaded, and when dropped |
+//! | `folder`, `fetch`, `archive` | models on disk: added, listed, removed; from their publisher, from an archive |
+//!
+//! **Architecture invariant:** this crate opens no connection; a download is made by the system's `curl`, which has
+//! the user's proxy and certificates.
+
+mod bert;
+mod config;
+mod files;
+mod known;
+mod model;
+mod network;
+mod tokens;
+mod weights;
+
+use std::fmt;
+use std::path::Path;
+
+use nudge_core::error::Error;
+
+pub use known::{KNOWN, Known, Pinned};
+pub use model::SentenceModel;
+
+/// How exactly the weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As whole numbers of 8 bits, with a scale for each row: a quarter of the memory, and quicker where the processor
+    /// has instructions for it.
+    #[default]
+    Rounded,
+    /// As they are.
+    Full,
+}
+
+/// What is wrong with a model, as the rest of a sentence that begins with "The model in PATH".
+#[derive(Debug)]
+enum Fault {
+    /// Its files are not what they should be.
+    Broken(String),
+    /// It does not work here and now.
+    Unusable(String),
+}
+
+type Result<T, E = Fault> = std::result::Result<T, E>;
+
+fn broken(because: impl Into<String>) -> Fault {
+    Fault::Broken(because.into())
+}
+
+fn unusable(because: impl Into<String>) -> Fault {
+    Fault::Unusable(because.into())
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Broken(because) | Self::Unusable(because)) = self;
+        f.write_str(because)
+    }
+}
+
+impl Fault {
+    /// The error to show for the model in this folder.
+    fn of(self, folder: &Path) -> Error {
+        let folder = folder.display();
+        match self {
+            Self::Broken(because) => Error::invalid(format!("The model in {folder} {because}; take another one.")),
+            Self::Unusable(because) => Error::unavailable(format!("The model in {folder} {because}; try again.")),
+        }
+    }
+}

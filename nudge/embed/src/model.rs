@@ -1,0 +1,98 @@
+//! A model that is loaded.
+
+use std::path::{Path, PathBuf};
+
+use nudge_core::error::Error;
+use nudge_core::embed::Embedder;
+
+use crate::bert::Bert;
+use crate::files::Files;
+use crate::tokens::Tokens;
+use crate::weights::Weights;
+use crate::{Precision, Result, broken};
+
+/// Two texts that no model takes for the same.
+const UNLIKE: [&str; 2] = ["The build fails because a header is missing.", "two eggs, a cup of milk and some flour"];
+/// Cosine from which two texts are the same.
+const SAME: f32 = 0.9999;
+
+/// A BERT sentence model in memory.
+///
+/// It computes on one thread of its own, one text after the other, whoever asks: what is done in the background
+/// leaves the other processors to the user.
+///
+/// ```no_run
+/// use nudge_core::embed::Embedder as _;
+/// use nudge_embed::{Precision, SentenceModel};
+///
+/// let model = SentenceModel::load("/opt/models/all-MiniLM-L6-v2".as_ref(), Precision::default())?;
+/// assert_eq!((model.id(), model.dims()), ("all-MiniLM-L6-v2@1110a243/mean/256/int8", 384));
+/// let vectors = model.embed(&["the tests hang", "pytest never comes back", "a new logo"])?;
+/// let cosine = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).map(|(x, y)| x * y).sum::<f32>();
+/// assert!(cosine(0, 1) > cosine(0, 2));
+/// # Ok::<(), nudge_core::error::Error>(())
+/// ```
+pub struct SentenceModel {
+    folder: PathBuf,
+    id: String,
+    bert: Bert,
+    tokens: Tokens,
+}
+
+impl SentenceModel {
+    /// Loads the model in this folder, and tries it out.
+    ///
+    /// # Errors
+    /// `E_INVALID` when a file is missing or is not what it should be: another architecture, weights of another shape,
+    /// a tokenizer of another model, vectors without a direction. `E_UNAVAILABLE` when the engine fails.
+    pub fn load(folder: &Path, precision: Precision) -> Result<Self, Error> {
+        Self::load_here(folder, precision).map_err(|fault| fault.of(folder))
+    }
+
+    fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
+        let files = Files::read(folder)?;
+        let config = files.config()?;
+        let id = files.id(&config, precision);
+        let tokens = Tokens::read(files.tokenizer())?;
+        if tokens.marks() >= config.tokens {
+            return Err(broken("leaves no room for a text between the marks of its tokenizer.json"));
+        }
+        let bert = Bert::load(config, &Weights::read(files.weights())?, precision)?;
+        let model = Self { folder: folder.to_owned(), id, bert, tokens };
+        model.try_out()?;
+        Ok(model)
+    }
+
+    /// Weights of the right shape need not be those of a model.
+    fn try_out(&self) -> Result<()> {
+        let [one, other] = UNLIKE.map(|text| self.vector(text));
+        let cosine: f32 = one?.iter().zip(&other?).map(|(x, y)| x * y).sum();
+        if cosine > SAME { Err(broken("makes the same vector of unlike texts")) } else { Ok(()) }
+    }
+
+    fn vector(&self, text: &str) -> Result<Vec<f32>> {
+        self.bert.vector(&self.tokens.encode(text, self.bert.config().tokens)?)
+    }
+}
+
+impl Embedder for SentenceModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn dims(&self) -> usize {
+        self.bert.config().hidden
+    }
+
+    fn max_tokens(&self) -> usize {
+        self.bert.config().tokens - self.tokens.marks()
+    }
+
+    fn count(&self, text: &str) -> usize {
+        self.tokens.count(text)
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        texts.iter().map(|text| self.vector(text)).collect::<Result<_>>().map_err(|fault| fault.of(&self.folder))
+    }
+}
