@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
 use crate::dir::{Dir, Unfit};
+use crate::embed::Models;
 use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service};
 use crate::settings::{Setting, Values};
@@ -205,6 +206,8 @@ pub struct Host<'a> {
     pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
     /// Takes its changes, to tell of them.
     pub changes: Arc<dyn ChangeSink>,
+    /// The model, if there is one.
+    pub models: Arc<dyn Models>,
     /// The values of its own settings.
     pub settings: Arc<Values>,
 }

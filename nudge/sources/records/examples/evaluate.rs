@@ -78,7 +78,11 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
 
 /// The repository of a project of the set; a bare name is a folder.
 fn place(project: &str) -> Value {
-    if project.contains('/') { json!({"repo": format!("github.com/{project}")}) } else { json!({"cwd": format!("/work/{project}")}) }
+    if project.contains('/') {
+        json!({"repo": format!("github.com/{project}")})
+    } else {
+        json!({"cwd": format!("/work/{project}")})
+    }
 }
 
 fn main() {
@@ -96,6 +100,7 @@ fn main() {
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(Alone),
+        models: Arc::new(nudge_core::embed::NoModels),
         settings: Arc::new(values),
     })
     .unwrap();
@@ -113,12 +118,21 @@ fn main() {
     for question in rows(&set.join("questions.jsonl")) {
         let text = |name: &str| question[name].as_str().unwrap().to_owned();
         let is_even = text("id").trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap() % 2 == 0;
-        let found = call(&*source, "search", &json!({"query": text("query"), "limit": 10, "context": place(&text("project"))}));
-        let found: Vec<_> = found["results"].as_array().unwrap().iter().map(|hit| ids[&hit["id"].as_i64().unwrap()].clone()).collect();
-        let wanted: Vec<_> = question["wanted"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+        let found =
+            call(&*source, "search", &json!({"query": text("query"), "limit": 10, "context": place(&text("project"))}));
+        let found: Vec<_> =
+            found["results"].as_array().unwrap().iter().map(|hit| ids[&hit["id"].as_i64().unwrap()].clone()).collect();
+        let wanted: Vec<_> =
+            question["wanted"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
         let rank = found.iter().position(|id| wanted.contains(id));
         if show.as_deref() == Some("--misses") && rank != Some(0) && !is_even {
-            println!("{} {:?} {}: wanted {wanted:?}, got {:?}", text("group"), rank, text("query"), &found[..found.len().min(3)]);
+            println!(
+                "{} {:?} {}: wanted {wanted:?}, got {:?}",
+                text("group"),
+                rank,
+                text("query"),
+                &found[..found.len().min(3)]
+            );
         }
         for group in [text("group"), "all".to_owned()] {
             scores.entry((is_even, group)).or_default().add(rank);
@@ -128,7 +142,12 @@ fn main() {
     for ((is_even, group), score) in &scores {
         let half = if *is_even { "even" } else { "odd" };
         let Score { count, reciprocal, first, fifth } = score;
-        println!("{half:<5} {group:<12} {count:>9} {:>5.3}  {:>5.3}  {:>5.3}", reciprocal / count, first / count, fifth / count);
+        println!(
+            "{half:<5} {group:<12} {count:>9} {:>5.3}  {:>5.3}  {:>5.3}",
+            reciprocal / count,
+            first / count,
+            fifth / count
+        );
     }
     idle(&*source, set);
 }
@@ -146,7 +165,9 @@ fn idle(source: &dyn Source, set: &Path) {
                 let text = prompt.get("prompt").or(prompt.get("query")).and_then(Value::as_str).unwrap();
                 let mut event = Suggest::at(SuggestEvent::Prompt);
                 event.prompt = Some(text.to_owned());
-                event.context = serde_json::from_value::<ContextSpec>(place(prompt["project"].as_str().unwrap_or("acme/shop"))).unwrap();
+                event.context =
+                    serde_json::from_value::<ContextSpec>(place(prompt["project"].as_str().unwrap_or("acme/shop")))
+                        .unwrap();
                 let offer = |request: &Arc<_>| (vec![("records", source.offers(request))], Vec::new());
                 let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
                 let told: Value = serde_json::to_value(&told).unwrap();

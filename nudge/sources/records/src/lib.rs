@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `record`, `project` | a record and its fields; which project a place belongs to |
 //! | `schema`, `rows` | the database, and reading and writing its rows |
+//! | `meaning` | vectors: made in the background, kept, searched in memory |
 //! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 
+mod meaning;
 mod method;
 mod offer;
 mod project;

@@ -1,5 +1,7 @@
 //! The rows, and what they take and tell.
 
+use std::time::Duration;
+
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Method;
@@ -13,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::project::{self, Asked, Here, Project};
 use crate::record::{Kind, Record, Revision, Status};
 use crate::rows::{self, Entry, Filter};
-use crate::search::{self, CUT, Hit, Query};
+use crate::search::{self, CUT, Hit, Meaning, Query};
 use crate::source::Records;
 use crate::write::{Delete, Merge, Restore, Upsert};
 
@@ -28,6 +30,8 @@ const MAX_LIMIT: usize = 50;
 /// Entries of a list, when the caller does not say, and the most.
 const LISTED: usize = 100;
 const MAX_LISTED: usize = 1_000;
+/// How long a search waits for the model to be loaded; then it goes by words.
+const MODEL_WAIT: Duration = Duration::from_secs(2);
 /// Longest question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
@@ -60,14 +64,24 @@ pub static TABLE: Table<Records> = Table(&[
         run: |records, _, params| answer(params, |params: Get| records.get(&params)),
     },
     &Row {
-        method: Method::new("nudge.records.list", "List records", "Records without their bodies, newest first.", schema::<List>)
-            .reads()
-            .inferred(),
+        method: Method::new(
+            "nudge.records.list",
+            "List records",
+            "Records without their bodies, newest first.",
+            schema::<List>,
+        )
+        .reads()
+        .inferred(),
         run: |records, _, params| answer(params, |params: List| records.list(params)),
     },
     &Row {
-        method: Method::new("nudge.records.delete", "Delete a record", "It can be restored for 30 days.", schema::<Delete>)
-            .destructive(),
+        method: Method::new(
+            "nudge.records.delete",
+            "Delete a record",
+            "It can be restored for 30 days.",
+            schema::<Delete>,
+        )
+        .destructive(),
         run: |records, by, params| records.delete(by, wire::params(params)?),
     },
     &Row {
@@ -90,8 +104,13 @@ pub static TABLE: Table<Records> = Table(&[
         run: |records, by, params| records.merge(by, wire::params(params)?),
     },
     &Row {
-        method: Method::new("nudge.records.projects", "List projects", "Every project with records.", schema::<NoParams>)
-            .reads(),
+        method: Method::new(
+            "nudge.records.projects",
+            "List projects",
+            "Every project with records.",
+            schema::<NoParams>,
+        )
+        .reads(),
         run: |records, _, params| answer(params, |NoParams {}| records.projects()),
     },
 ]);
@@ -138,10 +157,10 @@ pub struct Search {
 /// Result of `nudge.records.search`.
 #[derive(Debug, Serialize)]
 pub struct Searched {
-    /// How it was searched: `lexical`.
+    /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
     pub mode: &'static str,
     /// What would make it better, for people.
-    pub degraded: Vec<&'static str>,
+    pub degraded: Vec<String>,
     /// Best first.
     pub results: Vec<Hit>,
     /// How many more are as relevant as these have to be.
@@ -240,22 +259,31 @@ impl Records {
         let here = Here::of(&context.build()?);
         let words = Words::of_query(&query);
         let Some(db) = self.existing()? else { return Ok(Searched::none()) };
-        db.read(|c| {
-            let asked = project::asked(c, project.as_deref(), here.as_ref())?;
-            let projects_like = match &asked {
-                Asked::None(Some(name)) => project::like(c, name)?,
-                _ => Vec::new(),
-            };
-            if matches!(asked, Asked::None(Some(_))) {
-                return Ok(Searched { projects_like, ..Searched::none() });
-            }
-            let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
-            let (mut results, omitted) = search::find(c, &query)?;
-            if !explain {
-                results.iter_mut().for_each(|hit| hit.explain = None);
-            }
-            Ok(Searched { results, omitted, projects_like, ..Searched::none() })
-        })
+        let look = |by: Option<Meaning<'_>>| {
+            db.read(|c| {
+                let asked = project::asked(c, project.as_deref(), here.as_ref())?;
+                if let Asked::None(Some(name)) = &asked {
+                    return Ok(Searched { projects_like: project::like(c, name)?, ..Searched::none() });
+                }
+                let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
+                let (mut results, omitted) = search::find(c, &query, by)?;
+                if !explain {
+                    results.iter_mut().for_each(|hit| hit.explain = None);
+                }
+                Ok(Searched { results, omitted, ..Searched::none() })
+            })
+        };
+        let (meaning, degraded) = self.meaning_of(&query, MODEL_WAIT);
+        let Some((model, vector)) = meaning else { return Ok(Searched { degraded, ..look(None)? }) };
+        let (searched, is_partial) = self
+            .meanings()
+            .with(db, &*model, |memory| (look(Some(Meaning { vector: &vector, memory })), memory.is_partial()))?;
+        if !is_partial {
+            return Ok(Searched { mode: "semantic", degraded, ..searched? });
+        }
+        self.work_on();
+        let degraded = vec!["some records have no vector yet; they are found by words".to_owned()];
+        Ok(Searched { mode: "mixed", degraded, ..searched? })
     }
 
     fn get(&self, params: &Get) -> Result<Got> {
@@ -305,7 +333,6 @@ fn place(next: &str) -> Result<(&str, i64)> {
 
 impl Searched {
     fn none() -> Self {
-        let degraded = vec!["no embedding model: nudge model add"];
-        Self { mode: "lexical", degraded, results: Vec::new(), omitted: 0, projects_like: Vec::new() }
+        Self { mode: "lexical", degraded: Vec::new(), results: Vec::new(), omitted: 0, projects_like: Vec::new() }
     }
 }

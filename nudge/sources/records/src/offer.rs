@@ -53,7 +53,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     let found = db.read(|c| {
         let project = project::asked(c, None, here.as_ref())?;
         let query = Query { words: &words, project, kind: None, status: None, limit, cut };
-        search::find(c, &query)
+        search::find(c, &query, None)
     });
     let (hits, omitted) = found.ok()?;
     let says_enough = |hit: &Hit| request.moment == Moment::Recall || hit.explain.as_ref().is_some_and(is_worth_a_word);
@@ -72,7 +72,9 @@ fn is_worth_a_word(why: &Explain) -> bool {
 fn offer(hit: Hit, now: i64) -> Offer {
     let Hit { record, relevance, explain, elsewhere, .. } = hit;
     let parts = explain.as_ref().map(|why| why.parts.clone()).unwrap_or_default();
-    let why = explain.map_or_else(String::new, |why| format!("holds {} of {} words: {}", why.words.len(), why.of, why.words.join(", ")));
+    let why = explain.map_or_else(String::new, |why| {
+        format!("holds {} of {} words: {}", why.words.len(), why.of, why.words.join(", "))
+    });
     let at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };

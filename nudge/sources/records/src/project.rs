@@ -164,9 +164,10 @@ pub fn for_write(
 
 fn checked(name: &str) -> Result<&str> {
     let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
-    is_fine.then_some(name).filter(|name| *name != "*").ok_or_else(|| {
-        Error::invalid("`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`.")
-    })
+    is_fine
+        .then_some(name)
+        .filter(|name| *name != "*")
+        .ok_or_else(|| Error::invalid("`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`."))
 }
 
 /// Every project, those with the newest records first, and how many more there are.
@@ -199,7 +200,9 @@ pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
     let near = nearest(name, names.iter().map(String::as_str));
     let own = base(near.unwrap_or(name));
     let mut like: Vec<_> = near.map(str::to_owned).into_iter().collect();
-    like.extend(names.iter().filter(|other| base(other) == own && !like.contains(other)).take(4).cloned().collect::<Vec<_>>());
+    like.extend(
+        names.iter().filter(|other| base(other) == own && !like.contains(other)).take(4).cloned().collect::<Vec<_>>(),
+    );
     Ok(like)
 }
 

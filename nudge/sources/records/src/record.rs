@@ -2,8 +2,8 @@
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
-use nudge_storage::rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use nudge_storage::rusqlite;
+use nudge_storage::rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,9 @@ pub fn check(title: &str, body: &str) -> Result<()> {
         refusal::check(None, text, field).map_err(|error| {
             // The other ways that the guard names are not there for a record.
             let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
-            let message = format!("`{field}` looks like it holds a credential, which no record may; say where to find it instead.");
+            let message = format!(
+                "`{field}` looks like it holds a credential, which no record may; say where to find it instead."
+            );
             Error::new(error.kind(), message).with("rule", rule).with("path", field)
         })?;
     }

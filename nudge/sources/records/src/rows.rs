@@ -5,6 +5,7 @@ use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use serde::Serialize;
 
+use crate::meaning;
 use crate::record::{Kind, Origin, Record, Revision, Status};
 use crate::same;
 
@@ -51,12 +52,11 @@ pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
     let mut statement = c.prepare_cached("SELECT into_id FROM gone WHERE record_id = ?1")?;
     let gone: Option<Option<i64>> = statement.query_row([id], |row| row.get(0)).optional()?;
     let error = match gone {
-        Some(Some(into)) => {
-            Error::not_found(format!("Record {id} was merged into record {into}; read that one.")).with("merged_into", into)
-        }
-        Some(None) => {
-            Error::not_found(format!("Record {id} was deleted; `nudge.records.restore` brings it back for {KEPT_DAYS} days."))
-        }
+        Some(Some(into)) => Error::not_found(format!("Record {id} was merged into record {into}; read that one."))
+            .with("merged_into", into),
+        Some(None) => Error::not_found(format!(
+            "Record {id} was deleted; `nudge.records.restore` brings it back for {KEPT_DAYS} days."
+        )),
         None => Error::not_found("There is no record of this number; `nudge.records.search` finds by words."),
     };
     Err(error.into())
@@ -212,6 +212,9 @@ pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &A
            by = ?8, updated_at = ?9, seq = ?10 WHERE id = ?1",
     )?
     .execute(params![old.id, project, kind, title, body, same, status, author.by, author.now, next_seq(c)?])?;
+    if old.title != *title || old.body != *body {
+        meaning::drop_of(c, old.id)?;
+    }
     Ok(())
 }
 

@@ -10,7 +10,8 @@ pub fn folded(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut out = String::with_capacity(lower.len());
     for word in lower.split_whitespace() {
-        let quoted = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '“' | '”' | '‘' | '’' | '„' | '«' | '»');
+        let quoted =
+            |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '“' | '”' | '‘' | '’' | '„' | '«' | '»');
         let ends = |c: char| quoted(c) || matches!(c, '.' | ',' | ';' | ':' | '…' | '。' | '、');
         let word = word.trim_start_matches(quoted).trim_end_matches(ends);
         if word.is_empty() || word.chars().all(|c| matches!(c, '-' | '–' | '—')) {

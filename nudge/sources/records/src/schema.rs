@@ -6,7 +6,7 @@ use nudge_storage::{App, KEYS, Kept};
 /// The tables, and the triggers that keep the full-text indexes in step with them.
 ///
 /// `seq` grows with every change of any record; `gone` has those that are no more. By both, another process learns what
-/// changed since it looked. `AUTOINCREMENT`: the number of a deleted record is never another's.
+/// changed since it looked; by the `seq` of `embedding`, which vectors are new. `AUTOINCREMENT`: the number of a deleted record is never another's.
 const TABLES: &str = "\
 CREATE TABLE project(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT;
@@ -30,8 +30,8 @@ CREATE TABLE revision(
 CREATE TABLE gone(
   seq INTEGER PRIMARY KEY, record_id INTEGER NOT NULL UNIQUE, into_id INTEGER, at TEXT NOT NULL) STRICT;
 CREATE TABLE embedding(
-  record_id INTEGER NOT NULL REFERENCES record(id) ON DELETE CASCADE, part INTEGER NOT NULL, model TEXT NOT NULL,
-  text_hash INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(record_id, part, model)) STRICT, WITHOUT ROWID;
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, record_id INTEGER NOT NULL REFERENCES record(id) ON DELETE CASCADE,
+  part INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE(record_id, part, model)) STRICT;
 CREATE VIRTUAL TABLE record_fts USING fts5(
   title, body, content='record', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE record_words USING fts5vocab(record_fts, 'row');
@@ -56,9 +56,11 @@ CREATE TRIGGER record_update AFTER UPDATE OF title, body ON record BEGIN
 END;";
 
 /// The database of records.
-pub static APP: App = App { name: "records", migrations: &[KEYS, TABLES], full_text: &["record_fts", "record_tri"], kept: Kept::Data };
+pub static APP: App =
+    App { name: "records", migrations: &[KEYS, TABLES], full_text: &["record_fts", "record_tri"], kept: Kept::Data };
 
 /// Its index of stems. A word in a title counts twice.
-pub static FULL_TEXT: FullText = FullText { table: "record_fts", weights: &[2.0, 1.0], vocabulary: Some("record_words") };
+pub static FULL_TEXT: FullText =
+    FullText { table: "record_fts", weights: &[2.0, 1.0], vocabulary: Some("record_words") };
 /// Its index of trigrams.
 pub const TRIGRAMS: &str = "record_tri";

@@ -1,21 +1,30 @@
 //! Finding the records that are most relevant to a question.
 
-use nudge_core::explain::Parts;
+use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
-use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use nudge_storage::search::{Found, Words, search, trigrams};
 use serde::Serialize;
 
+use crate::meaning::Memory;
 use crate::project::Asked;
-use crate::rank::{Evidence, Relevance, lexical};
+use crate::rank::{Evidence, Relevance, lexical, with_meaning};
 use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
 /// The least relevance of what a search answers.
 pub const CUT: f64 = 0.3;
-/// Records of which more is looked at than their words.
+/// Most results, and records that are looked at because of their meaning.
 const MAX_LOOKED_AT: usize = 400;
+/// The meaning of a question, and the vectors to compare it with.
+#[derive(Clone, Copy)]
+pub struct Meaning<'a> {
+    /// The question's, of length 1.
+    pub vector: &'a [f32],
+    /// Those of the records.
+    pub memory: &'a Memory,
+}
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -68,19 +77,33 @@ struct Candidate {
     id: i64,
     status: Status,
     is_here: bool,
+    cosine: Option<f64>,
     relevance: Relevance,
+}
+
+impl Query<'_> {
+    /// Whether it asks for records of this kind that stand here.
+    fn admits(&self, kind: Kind, status: Status) -> bool {
+        self.kind.is_none_or(|wanted| wanted == kind) && self.status.is_none_or(|wanted| wanted == status)
+    }
 }
 
 /// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
 /// more there are over the cut.
-pub fn find(c: &Connection, query: &Query<'_>) -> Result<(Vec<Hit>, usize), Failure> {
+pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
     let found = search(c, &FULL_TEXT, query.words)?;
     let grams = trigrams(c, TRIGRAMS, query.words)?;
     let here = match query.project {
         Asked::One(id) => Some(id),
         Asked::All | Asked::None(_) => None,
     };
-    let ids = found.rows.keys().chain(grams.keys().filter(|id| !found.rows.contains_key(id))).copied();
+    let mut ids: Vec<i64> = found.rows.keys().chain(grams.keys()).copied().collect();
+    if let Some(Meaning { vector, memory }) = by {
+        let fits = |id: i64| memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
+        ids.extend(memory.vectors.top(vector, MAX_LOOKED_AT, fits).iter().map(|(id, _)| id));
+    }
+    ids.sort_unstable();
+    ids.dedup();
     let mut look = c.prepare_cached("SELECT project_id, kind, status FROM record WHERE id = ?1")?;
     let mut candidates = Vec::new();
     for id in ids {
@@ -91,19 +114,22 @@ pub fn find(c: &Connection, query: &Query<'_>) -> Result<(Vec<Hit>, usize), Fail
             trigrams: grams.get(&id).copied().unwrap_or_default(),
             is_here: false,
         };
+        let cosine = by.and_then(|by| by.memory.vectors.similarity(by.vector, id)).map(f64::from);
+        let relevance = |of| cosine.map_or_else(|| lexical(of), |cosine| with_meaning(cosine, of));
         // What the project adds at most does not lift it over the cut.
-        if lexical(Evidence { is_here: true, ..of }).score < query.cut {
+        if relevance(Evidence { is_here: true, ..of }).score < query.cut {
             continue;
         }
-        let (project, kind, status): (i64, Kind, Status) =
-            look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        if query.kind.is_some_and(|wanted| wanted != kind) || query.status.is_some_and(|wanted| wanted != status) {
+        let row = look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        // The memory may know of one that was deleted a moment ago.
+        let Some((project, kind, status)): Option<(i64, Kind, Status)> = row.optional()? else { continue };
+        if !query.admits(kind, status) {
             continue;
         }
         of.is_here = here == Some(project);
-        let relevance = lexical(of);
+        let relevance = relevance(of);
         if relevance.score >= query.cut {
-            candidates.push(Candidate { id, status, is_here: of.is_here, relevance });
+            candidates.push(Candidate { id, status, is_here: of.is_here, cosine, relevance });
         }
     }
     let more = candidates.len().saturating_sub(query.limit);
@@ -117,7 +143,7 @@ pub fn find(c: &Connection, query: &Query<'_>) -> Result<(Vec<Hit>, usize), Fail
         let explain = Explain { parts: one.relevance.parts, words: words_of(&found, one.id), of: found.words.len() };
         Ok(Hit {
             record: rows::get(c, one.id)?,
-            similarity: None,
+            similarity: one.cosine.map(rounded),
             relevance: one.relevance.score,
             elsewhere: !one.is_here && query.project != Asked::All,
             explain: Some(explain),

@@ -2,47 +2,71 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
+use nudge_core::embed::{Embedder, Meaning, Models};
 use nudge_core::error::Result;
+use nudge_core::explain::rounded;
 use nudge_core::once::Once;
 use nudge_core::service::Caller;
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag};
 use nudge_core::suggest::{Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService};
-use nudge_storage::{Db, Failure, Opening};
+use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
+use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::meaning::{self, Meanings};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
+use crate::project::{self, Asked};
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
-use crate::write::{Delete, Merge, Restore, Upsert, author};
+use crate::write::{ALIKE, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author};
 
 /// The records, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "records",
     methods: || TABLE.methods(),
     guide: "What was fixed, decided or planned before: nudge_records_search before you solve it again; nudge_records_upsert when you have.",
-    settings: &[Setting {
-        name: "records.on",
-        kind: Kind::Switch,
-        default: "0",
-        flag: Flag::On,
-        about: "List the tools of records before there is one",
-    }],
+    settings: &[
+        Setting {
+            name: "records.on",
+            kind: Kind::Switch,
+            default: "0",
+            flag: Flag::On,
+            about: "List the tools of records before there is one",
+        },
+        Setting {
+            name: "records.dedup",
+            kind: Kind::OneOf(&["ask", "merge"]),
+            default: "ask",
+            flag: Flag::Value("HOW"),
+            about: "What becomes of a record nearly the same as another: the caller is asked, or they are merged",
+        },
+    ],
     resources: None,
     list: SEARCH,
     env: &[],
     alone: true,
     commands: &[],
-    works: false,
+    works: true,
     open: |host| Ok(Arc::new(Records::open(host))),
 };
+
+/// How long the worker waits for the model.
+const MODEL_WAIT: Duration = Duration::from_secs(30);
+/// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
+const SAVE_WAIT: Duration = Duration::from_secs(2);
+/// Most records that are shown as near one that is saved.
+const MAX_NEAR: usize = 5;
+/// Between two looks of the worker when there is nothing to do, and when something is in the way.
+const WHEN_DONE: Duration = Duration::from_mins(10);
+const WHEN_NOT: Duration = Duration::from_mins(1);
 
 /// The source, open. Its database is opened when it is first needed, and made when something is first written.
 pub struct Records {
@@ -51,15 +75,32 @@ pub struct Records {
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
+    /// Whether what is nearly the same is merged without asking.
+    merges: bool,
+    models: Arc<dyn Models>,
     db: OnceLock<Db>,
+    meanings: Meanings,
+    /// Told when there is something to make vectors of.
+    worker: OnceLock<StopFlag>,
     written: AtomicU64,
 }
 
 impl Records {
     fn open(host: Host<'_>) -> Self {
-        let Host { clock, fence, changes, data, settings, .. } = host;
-        let is_on = settings.is_on("records.on");
-        Self { clock, fence, changes, data, is_on, db: OnceLock::new(), written: AtomicU64::new(0) }
+        let Host { clock, fence, changes, data, settings, models, .. } = host;
+        Self {
+            clock,
+            fence,
+            changes,
+            data,
+            is_on: settings.is_on("records.on"),
+            merges: settings.text("records.dedup") == "merge",
+            models,
+            db: OnceLock::new(),
+            meanings: Meanings::default(),
+            worker: OnceLock::new(),
+            written: AtomicU64::new(0),
+        }
     }
 
     fn opening(&self) -> Opening<'_> {
@@ -84,6 +125,52 @@ impl Records {
         self.db().map(Some)
     }
 
+    pub(crate) fn meanings(&self) -> &Meanings {
+        &self.meanings
+    }
+
+    /// The meaning of a text by the model that there is; else why there is none.
+    pub(crate) fn meaning_of(
+        &self,
+        text: &str,
+        wait: Duration,
+    ) -> (Option<(Arc<dyn Embedder>, Vec<f32>)>, Vec<String>) {
+        let degraded = match self.models.model(wait) {
+            Meaning::Ready(model) => match model.embed(&[text]).map(|vectors| vectors.into_iter().next()) {
+                Ok(Some(vector)) => return (Some((model, vector)), Vec::new()),
+                Ok(None) => "the model gave no vector".to_owned(),
+                Err(error) => error.message().to_owned(),
+            },
+            Meaning::Absent => "no embedding model: nudge model add".to_owned(),
+            Meaning::Loading => "the embedding model is being loaded".to_owned(),
+            Meaning::Failed(error) => error.message().to_owned(),
+        };
+        (None, vec![degraded])
+    }
+
+    /// Wakes whoever makes vectors.
+    pub(crate) fn work_on(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.tell_news();
+        }
+    }
+
+    /// Makes the vectors that are missing; whether all is done.
+    fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
+        let Some(db) = self.existing()? else { return Ok(true) };
+        // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
+        if !matches!(self.models.look(), Meaning::Ready(_)) && !db.read(meaning::is_any_without)? {
+            return Ok(true);
+        }
+        let Meaning::Ready(model) = self.models.model(MODEL_WAIT) else { return Ok(false) };
+        while !stop.is_set() {
+            if meaning::make_some(db, &*model)? == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -102,6 +189,7 @@ impl Records {
             Ok(result)
         })?;
         if !answer.again {
+            self.work_on();
             self.written.fetch_add(1, Ordering::Relaxed);
             self.changes.tell(&[ChangeEvent {
                 source: SOURCE.name,
@@ -116,13 +204,62 @@ impl Records {
     }
 
     pub(crate) fn upsert(&self, by: Caller<'_>, params: Upsert) -> Result<Box<RawValue>> {
-        let ready = params.ready()?;
+        let mut ready = params.ready()?;
+        let seen = self.see(&ready)?;
+        if let Some((nearest, _)) = seen.near.first().filter(|(_, distance)| *distance <= NEARLY_THE_SAME) {
+            if !self.merges {
+                return self.ask(&seen.near);
+            }
+            ready = ready.into_change_of(*nearest);
+        }
         let author = author(by, self.clock());
         self.change(by, "upsert", |tx| {
-            let done = ready.write(tx, &author, self.clock())?;
+            let done = ready.write(tx, &seen, &author, self.clock())?;
             let detail = told(&json!({"id": done.record.id, "project": done.record.project}));
             Ok((done, detail))
         })
+    }
+
+    /// Looks at a new record before it is written: a model takes its time, and no transaction waits for it.
+    fn see(&self, ready: &Ready) -> Result<Seen> {
+        let (params, Some(db)) = (&ready.params, self.existing()?) else { return Ok(Seen::default()) };
+        let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
+            return Ok(Seen::default());
+        };
+        let Meaning::Ready(model) = self.models.model(SAVE_WAIT) else { return Ok(Seen::default()) };
+        let body = params.body.as_deref().unwrap_or_default();
+        let texts = meaning::parts(title, body, &*model);
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        // What cannot be compared is saved all the same; its vectors come later.
+        let Ok(vectors) = model.embed(&texts) else { return Ok(Seen::default()) };
+        let vectors = Some((model.id().to_owned(), vectors));
+        let project = db.read(|c| {
+            let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
+                Asked::One(id) => id,
+                Asked::All | Asked::None(_) => return Ok(None),
+            };
+            // One that is the same needs no question.
+            Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
+        })?;
+        let Some(project) = project.filter(|_| !params.distinct) else { return Ok(Seen { vectors, near: Vec::new() }) };
+        let near = self.meanings.with(db, &*model, |memory| {
+            let is_of_it =
+                |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);
+            let first = vectors.as_ref().and_then(|(_, vectors)| vectors.first());
+            first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default()
+        })?;
+        let near = near.into_iter().map(|(id, cosine)| (id, rounded(1.0 - f64::from(cosine))));
+        Ok(Seen { vectors, near: near.filter(|(_, distance)| *distance <= ALIKE).collect() })
+    }
+
+    /// Answers that a record is nearly the same as others.
+    fn ask(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
+        let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
+        let near = self.db()?.read(|c| {
+            let read = |(id, distance): &(i64, f64)| Ok(Near { distance: *distance, record: rows::get(c, *id)? });
+            near.clone().map(read).collect::<Result<Vec<_>, Failure>>()
+        })?;
+        result(&Unwritten::new(near))
     }
 
     pub(crate) fn delete(&self, by: Caller<'_>, params: Delete) -> Result<Box<RawValue>> {
@@ -176,6 +313,16 @@ impl Source for Records {
             return Map::new();
         }
         Map::from_iter([(SOURCE.name.to_owned(), json!({"written": self.written.load(Ordering::Relaxed)}))])
+    }
+
+    fn work(&self, stop: &StopFlag) {
+        let _ = self.worker.set(stop.clone());
+        loop {
+            let wait = if self.make_vectors(stop).unwrap_or(false) { WHEN_DONE } else { WHEN_NOT };
+            if stop.wait_for_news(wait) {
+                return;
+            }
+        }
     }
 
     fn tick(&self, now: Millis) {

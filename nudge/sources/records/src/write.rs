@@ -10,6 +10,7 @@ use nudge_storage::rusqlite::Transaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::meaning;
 use crate::project::{self, Here};
 use crate::record::{self, Kind, MAX_BODY_BYTES, Origin, Record, Status};
 use crate::rows::{self, Author, Draft};
@@ -60,7 +61,7 @@ pub struct Upsert {
 }
 
 /// Result of `nudge.records.upsert`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Upserted {
     /// The record as it is now.
     pub record: Record,
@@ -71,7 +72,65 @@ pub struct Upserted {
     /// Its version before; absent for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_version: Option<i64>,
+    /// Others that are like it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub similar: Vec<Similar>,
 }
+
+/// A record that is like one that was saved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Similar {
+    /// Its number.
+    pub id: i64,
+    /// Its title.
+    pub title: String,
+    /// 1 less the cosine of their meanings: 0 for texts that mean the same.
+    pub distance: f64,
+}
+
+/// The answer to an upsert of something that is nearly the same as what is there: nothing was written, and the caller
+/// says which it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unwritten {
+    /// Always false.
+    pub written: bool,
+    /// What to do now.
+    pub message: &'static str,
+    /// The records that say nearly the same, nearest first.
+    pub near: Vec<Near>,
+}
+
+/// A record that says nearly the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Near {
+    /// As in [`Similar`].
+    pub distance: f64,
+    /// The record.
+    pub record: Record,
+}
+
+impl Unwritten {
+    /// The answer with these.
+    pub fn new(near: Vec<Near>) -> Self {
+        let message = "Nothing was written, as these say nearly the same. Call again with `id` to change one of them, or \
+                       with `distinct: true` if this is another matter.";
+        Self { written: false, message, near }
+    }
+}
+
+/// What is known of a text that is about to be saved: its meaning, and what is near it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The model and the vectors of its parts; none without a model.
+    pub vectors: Option<(String, Vec<Vec<f32>>)>,
+    /// Records of its project and kind within the distance of [`ALIKE`], nearest first.
+    pub near: Vec<(i64, f64)>,
+}
+
+/// The distance within which two records may say the same.
+pub const NEARLY_THE_SAME: f64 = 0.15;
+/// The distance within which they are alike.
+pub const ALIKE: f64 = 0.3;
 
 /// Params of `nudge.records.delete`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -127,6 +186,8 @@ pub fn author(by: Caller<'_>, clock: &dyn Clock) -> Author {
 pub struct Ready {
     pub params: Upsert,
     pub here: Option<Here>,
+    /// Why a record is changed by it.
+    why: &'static str,
 }
 
 impl Upsert {
@@ -136,7 +197,9 @@ impl Upsert {
     /// `E_INVALID`, `E_SECRET_REJECTED`.
     pub fn ready(mut self) -> Result<Ready> {
         let context: Context = std::mem::take(&mut self.context).build()?;
-        let missing = |field: &str| Error::invalid(format!("A new record needs `{field}`; give it, or `id` of the one to change."));
+        let missing = |field: &str| {
+            Error::invalid(format!("A new record needs `{field}`; give it, or `id` of the one to change."))
+        };
         if self.id.is_none() {
             if self.kind.is_none() {
                 return Err(missing("kind"));
@@ -144,13 +207,15 @@ impl Upsert {
             let title = self.title.as_deref().ok_or_else(|| missing("title"))?;
             record::check(title, self.body.as_deref().unwrap_or_default())?;
             if self.if_match_version.is_some() {
-                return Err(Error::invalid("`if_match_version` says something of the record of an `id`; give that too."));
+                return Err(Error::invalid(
+                    "`if_match_version` says something of the record of an `id`; give that too.",
+                ));
             }
         } else {
             // What stays is fine already.
             record::check(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
         }
-        Ok(Ready { here: Here::of(&context), params: self })
+        Ok(Ready { here: Here::of(&context), params: self, why: "update" })
     }
 }
 
@@ -159,11 +224,32 @@ impl Ready {
     ///
     /// # Errors
     /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, and `E_INVALID` for a project that is not there.
-    pub fn write(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
-        match self.params.id {
-            Some(id) => self.change(tx, id, author, clock),
-            None => self.insert(tx, author, clock),
+    pub fn write(
+        &self,
+        tx: &Transaction<'_>,
+        seen: &Seen,
+        author: &Author,
+        clock: &dyn Clock,
+    ) -> Result<Upserted, Failure> {
+        let mut done = match self.params.id {
+            Some(id) => self.change(tx, id, author, clock)?,
+            None => self.insert(tx, author, clock)?,
+        };
+        if let Some((model, vectors)) = &seen.vectors {
+            meaning::keep(tx, done.record.id, model, vectors)?;
         }
+        for (id, distance) in seen.near.iter().filter(|(id, _)| *id != done.record.id) {
+            let found = rows::find(tx, *id)?;
+            done.similar.extend(found.map(|other| Similar { id: *id, title: other.title, distance: *distance }));
+        }
+        Ok(done)
+    }
+
+    /// The same, as a change of a record that says nearly the same.
+    pub fn into_change_of(mut self, id: i64) -> Self {
+        self.params.id = Some(id);
+        self.why = "dedup";
+        self
     }
 
     fn change(&self, tx: &Transaction<'_>, id: i64, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
@@ -186,15 +272,17 @@ impl Ready {
         };
         if is_as(&old, &draft, project == self.project_of(tx, &old)?) {
             let previous_version = Some(old.version);
-            return Ok(Upserted { record: old, created: false, deduplicated: false, previous_version });
+            let deduplicated = self.why == "dedup";
+            return Ok(Upserted { record: old, created: false, deduplicated, previous_version, similar: Vec::new() });
         }
-        rows::update(tx, &old, &draft, "update", author)?;
-        let record = rows::get(tx, id)?;
-        Ok(Upserted { record, created: false, deduplicated: false, previous_version: Some(old.version) })
+        rows::update(tx, &old, &draft, self.why, author)?;
+        let (record, deduplicated, previous_version) = (rows::get(tx, id)?, self.why == "dedup", Some(old.version));
+        Ok(Upserted { record, created: false, deduplicated, previous_version, similar: Vec::new() })
     }
 
     fn project_of(&self, tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
-        let gone = || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
+        let gone =
+            || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
         Ok(project::by_name(tx, &old.project)?.ok_or_else(gone)?)
     }
 
@@ -214,7 +302,8 @@ impl Ready {
                 rows::update(tx, &old, &draft, "dedup", author)?;
             }
             let record = rows::get(tx, id)?;
-            return Ok(Upserted { record, created: false, deduplicated: true, previous_version: Some(old.version) });
+            let previous_version = Some(old.version);
+            return Ok(Upserted { record, created: false, deduplicated: true, previous_version, similar: Vec::new() });
         }
         if rows::count(tx, project)? >= MAX_RECORDS {
             let message = "This project has 10,000 records, which is the most; merge or delete some.";
@@ -222,7 +311,7 @@ impl Ready {
         }
         let draft = Draft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
         let record = rows::get(tx, rows::insert(tx, &draft, author)?)?;
-        Ok(Upserted { record, created: true, deduplicated: false, previous_version: None })
+        Ok(Upserted { record, created: true, deduplicated: false, previous_version: None, similar: Vec::new() })
     }
 }
 
@@ -251,7 +340,8 @@ impl Restore {
         let Some(wanted) = wanted else {
             // Says where it went, or that it never was.
             let there = there.map_or_else(|| rows::get(tx, self.id), Ok)?;
-            let message = format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
+            let message =
+                format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
             return Err(Error::not_found(message).into());
         };
         let project = match project::by_name(tx, &wanted.project)? {

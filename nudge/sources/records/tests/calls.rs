@@ -96,6 +96,7 @@ fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source>
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(Alone),
+        models: Arc::new(nudge_core::embed::NoModels),
         settings: Arc::new(values),
     })
     .unwrap()
@@ -117,12 +118,16 @@ fn a_mere_look_makes_no_database() {
 #[test]
 fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
     let mut desk = Desk::new();
-    let upload = desk.save(SHOP, "issue", "Uploads above 1 MB fail with 413", "nginx had client_max_body_size 1m; now 20m.");
+    let upload =
+        desk.save(SHOP, "issue", "Uploads above 1 MB fail with 413", "nginx had client_max_body_size 1m; now 20m.");
     let other = desk.save(SHOP, "arch", "Sessions live in Redis", "So that a deploy logs nobody out.");
     desk.again();
     assert_eq!(desk.found(SHOP, "why do uploads fail with 413?"), [upload]);
     assert_eq!(desk.found("github.com/acme/other", "client_max_body_size"), [upload]);
-    let found = desk.call("search", &json!({"query": "redis sessions", "explain": true, "context": {"repo": "github.com/acme/other"}}));
+    let found = desk.call(
+        "search",
+        &json!({"query": "redis sessions", "explain": true, "context": {"repo": "github.com/acme/other"}}),
+    );
     let hit = &found["results"][0];
     assert_eq!((&hit["id"], &hit["elsewhere"], &hit["project"]), (&json!(other), &json!(true), &json!("acme/shop")));
     assert_eq!((&hit["similarity"], &found["mode"]), (&Value::Null, &json!("lexical")));
@@ -141,14 +146,21 @@ fn a_change_keeps_what_is_not_given_and_what_was() {
     let changed = desk.call("upsert", &json!({"id": id, "status": "resolved", "if_match_version": 1}));
     assert_eq!((&changed["created"], &changed["previous_version"]), (&json!(false), &json!(1)));
     let record = &changed["record"];
-    assert_eq!((&record["title"], &record["body"], &record["status"]), (&json!("Export as CSV"), &json!("Streams rows."), &json!("resolved")));
-    assert_eq!((&record["version"], &record["created_at"], &record["updated_at"]), (&json!(2), &json!("2026-01-01T00:00:00.000Z"), &json!("2026-01-01T00:00:01.000Z")));
+    assert_eq!(
+        (&record["title"], &record["body"], &record["status"]),
+        (&json!("Export as CSV"), &json!("Streams rows."), &json!("resolved"))
+    );
+    assert_eq!(
+        (&record["version"], &record["created_at"], &record["updated_at"]),
+        (&json!(2), &json!("2026-01-01T00:00:00.000Z"), &json!("2026-01-01T00:00:01.000Z"))
+    );
     let stale = desk.refused("upsert", &json!({"id": id, "title": "x", "if_match_version": 1}));
     assert_eq!((stale.kind(), &stale.data()["current_version"]), (ErrorKind::Conflict, &json!(2)));
     // The same again changes nothing.
     assert_eq!(desk.call("upsert", &json!({"id": id, "status": "resolved"}))["record"]["version"], 2);
     let got = desk.call("get", &json!({"id": id, "revisions": true}));
-    let revisions: Vec<_> = got["revisions"].as_array().unwrap().iter().map(|one| (&one["version"], &one["status"], &one["why"])).collect();
+    let revisions: Vec<_> =
+        got["revisions"].as_array().unwrap().iter().map(|one| (&one["version"], &one["status"], &one["why"])).collect();
     assert_eq!(revisions, [(&json!(1), &json!("open"), &json!("update"))]);
     assert_eq!(desk.call("restore", &json!({"id": id, "version": 1}))["status"], "open");
     assert_eq!(desk.refused("restore", &json!({"id": id, "version": 9})).kind(), ErrorKind::NotFound);
@@ -158,8 +170,14 @@ fn a_change_keeps_what_is_not_given_and_what_was() {
 fn equal_texts_are_one_record_and_others_are_not() {
     let desk = Desk::new();
     let id = desk.save(SHOP, "issue", "Uploads fail with 413.", "nginx");
-    let again = desk.call("upsert", &json!({"kind": "issue", "title": "uploads FAIL with 413", "body": "NGINX", "context": {"repo": SHOP}}));
-    assert_eq!((&again["record"]["id"], &again["deduplicated"], &again["created"]), (&json!(id), &json!(true), &json!(false)));
+    let again = desk.call(
+        "upsert",
+        &json!({"kind": "issue", "title": "uploads FAIL with 413", "body": "NGINX", "context": {"repo": SHOP}}),
+    );
+    assert_eq!(
+        (&again["record"]["id"], &again["deduplicated"], &again["created"]),
+        (&json!(id), &json!(true), &json!(false))
+    );
     assert_eq!(again["record"]["body"], "NGINX");
     for (kind, title, body, repo) in [
         ("issue", "Uploads fail with 431", "nginx", SHOP),
@@ -204,7 +222,11 @@ fn merged_records_are_one_and_say_where_they_went() {
     assert_eq!(merged["body"], "body of One\n\nTwo\n\nbody of Two\n\nThree\n\nbody of Three");
     let gone = desk.refused("get", &json!({"id": b}));
     assert_eq!(gone.data()["merged_into"], a);
-    for bad in [json!({"into": a, "ids": []}), json!({"into": a, "ids": [a]}), json!({"into": a, "ids": (1..30).collect::<Vec<_>>()})] {
+    for bad in [
+        json!({"into": a, "ids": []}),
+        json!({"into": a, "ids": [a]}),
+        json!({"into": a, "ids": (1..30).collect::<Vec<_>>()}),
+    ] {
         assert_eq!(desk.refused("merge", &bad).kind(), ErrorKind::Invalid);
     }
     assert_eq!(desk.call("restore", &json!({"id": b}))["title"], "Two");
@@ -219,7 +241,10 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
         params.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         params
     };
-    assert_eq!(project(&new("a", &json!({"context": {"repo": "git@github.com:vercel/next.js.git"}}))), "vercel/next.js");
+    assert_eq!(
+        project(&new("a", &json!({"context": {"repo": "git@github.com:vercel/next.js.git"}}))),
+        "vercel/next.js"
+    );
     assert_eq!(project(&new("b", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
     // Another repository of that bare name is another project.
     assert_eq!(project(&new("c", &json!({"context": {"repo": "https://git.other.com/x/shop"}}))), "x/shop");
@@ -229,8 +254,16 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
     assert_eq!((slip.kind(), &slip.data()["projects_like"]), (ErrorKind::Invalid, &json!(["vercel/next.js"])));
     assert_eq!(project(&new("f", &json!({"project": "new", "create_project": true}))), "new");
     assert_eq!(desk.refused("upsert", &new("g", &json!({}))).kind(), ErrorKind::Invalid);
-    assert_eq!(desk.call("search", &json!({"query": "a", "project": "shpo"}))["projects_like"], json!(["shop", "x/shop"]));
-    let names: Vec<_> = desk.call("projects", &json!({}))["projects"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(
+        desk.call("search", &json!({"query": "a", "project": "shpo"}))["projects_like"],
+        json!(["shop", "x/shop"])
+    );
+    let names: Vec<_> = desk.call("projects", &json!({}))["projects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].clone())
+        .collect();
     assert_eq!(names.len(), 5);
 }
 
@@ -244,7 +277,10 @@ fn a_call_that_is_sent_twice_is_made_once_also_by_the_next_process() {
         desk.by(by, "upsert", params)
     };
     let first = call(&desk, &params).unwrap();
-    assert_eq!((&first["created"], &first["record"]["origin"], &first["record"]["by"]), (&json!(true), &json!("tool"), &json!("claude-code")));
+    assert_eq!(
+        (&first["created"], &first["record"]["origin"], &first["record"]["by"]),
+        (&json!(true), &json!("tool"), &json!("claude-code"))
+    );
     assert_eq!(call(&desk, &params).unwrap(), first);
     desk.again();
     assert_eq!(call(&desk, &params).unwrap(), first);
@@ -284,7 +320,8 @@ fn a_list_is_narrowed_and_goes_on() {
     }
     let titles = |params: &Value| {
         let listed = desk.call("list", params);
-        let titles: Vec<_> = listed["records"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect();
+        let titles: Vec<_> =
+            listed["records"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect();
         (titles, listed["total"].as_i64().unwrap(), listed["next"].clone())
     };
     let (first, total, next) = titles(&json!({"limit": 2, "context": {"repo": SHOP}}));
@@ -307,7 +344,8 @@ fn a_kind_is_found_behind_two_hundred_nearer_ones_of_another() {
     for n in 0..200 {
         desk.save(SHOP, "issue", &format!("Uploads through nginx fail, case {n}"), "uploads nginx uploads nginx");
     }
-    let found = desk.call("search", &json!({"query": "uploads through nginx", "kind": "arch", "context": {"repo": SHOP}}));
+    let found =
+        desk.call("search", &json!({"query": "uploads through nginx", "kind": "arch", "context": {"repo": SHOP}}));
     assert_eq!(found["results"][0]["id"], wanted);
 }
 

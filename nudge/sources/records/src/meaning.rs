@@ -1,0 +1,232 @@
+//! The meanings of records: vectors, made in the background, kept in the database and searched in memory.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use nudge_core::embed::Embedder;
+use nudge_core::error::Result;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::vectors::{Vectors, decode, encode};
+use nudge_storage::{Db, Failure};
+
+use crate::record::{Kind, Status};
+
+/// Records that are given vectors at once.
+const BATCH: i64 = 8;
+/// Parts of a record that have vectors, the first of as many tokens as the model takes.
+const MAX_PARTS: usize = 4;
+/// Tokens of a further part, without the title that stands before it.
+const PART_TOKENS: usize = 200;
+
+/// The texts of a record that have a meaning each: the title with the beginning of the body, then the title with what
+/// comes after. A record is as near to a question as its nearest part.
+pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
+    let mut parts = vec![format!("{title} {body}")];
+    let mut room = model.max_tokens().saturating_sub(model.count(title));
+    let mut begin = 0;
+    let mut used = 0;
+    // What the first part holds is not needed again.
+    let mut is_first = true;
+    for (at, word) in words(body) {
+        let tokens = model.count(word);
+        if used + tokens > room {
+            if !is_first {
+                parts.push(format!("{title} {}", body[begin..at].trim()));
+            }
+            if parts.len() == MAX_PARTS {
+                return parts;
+            }
+            (is_first, begin, used, room) = (false, at, 0, PART_TOKENS);
+        }
+        used += tokens;
+    }
+    if !is_first && begin < body.len() {
+        parts.push(format!("{title} {}", body[begin..].trim()));
+    }
+    parts
+}
+
+/// The words of a text, each with its place.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let start = text.as_ptr() as usize;
+    text.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
+}
+
+/// What is known of a record beside its vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    pub project: i64,
+    pub kind: Kind,
+    pub status: Status,
+}
+
+/// The vectors of one model, in memory, and what is known of their records.
+pub struct Memory {
+    pub vectors: Vectors,
+    pub about: HashMap<i64, About, RandomState>,
+    /// The last change of a record that is in here, and the last vector.
+    seq: i64,
+    vector: i64,
+    /// [`Db::changes`] at that time.
+    changes: Option<i64>,
+}
+
+impl Memory {
+    /// Whether some record has no vector yet.
+    pub fn is_partial(&self) -> bool {
+        self.about.keys().any(|id| !self.vectors.contains(*id))
+    }
+}
+
+/// The memory, filled when it is first needed, and kept in step with the database.
+#[derive(Default)]
+pub struct Meanings(Mutex<Option<Memory>>);
+
+impl Meanings {
+    /// Calls `with` with the vectors of a model, as the database has them now.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn with<T>(&self, db: &Db, model: &dyn Embedder, with: impl FnOnce(&Memory) -> T) -> Result<T> {
+        let mut memory = self.lock();
+        let changes = Some(db.changes()?);
+        let mut known = match memory.take() {
+            Some(known) if known.vectors.model() == model.id() => known,
+            _ => Memory {
+                vectors: Vectors::new(model.id(), model.dims()),
+                about: HashMap::default(),
+                seq: 0,
+                vector: 0,
+                changes: None,
+            },
+        };
+        if known.changes != changes {
+            db.read(|c| catch_up(c, &mut known))?;
+            known.changes = changes;
+        }
+        let done = with(&known);
+        *memory = Some(known);
+        Ok(done)
+    }
+
+    /// Gives the memory back, when the model is gone.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Memory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads what has changed since.
+fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
+    let mut gone = c.prepare_cached("SELECT seq, record_id FROM gone WHERE seq > ?1")?;
+    let mut rows = gone.query([known.seq])?;
+    let mut seq = known.seq;
+    while let Some(row) = rows.next()? {
+        seq = seq.max(row.get(0)?);
+        let id = row.get(1)?;
+        known.about.remove(&id);
+        known.vectors.remove(id);
+    }
+    let mut changed = c.prepare_cached("SELECT id, project_id, kind, status, seq FROM record WHERE seq > ?1")?;
+    let mut rows = changed.query([known.seq])?;
+    while let Some(row) = rows.next()? {
+        let id = row.get(0)?;
+        known.about.insert(id, About { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
+        seq = seq.max(row.get(4)?);
+        // Another text has other vectors, which come below; a record that only stands elsewhere now has these again.
+        known.vectors.remove(id);
+        let mut own = c.prepare_cached("SELECT part, vector FROM embedding WHERE record_id = ?1 AND model = ?2")?;
+        let mut own = own.query(params![id, known.vectors.model()])?;
+        while let Some(row) = own.next()? {
+            take(&mut known.vectors, id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
+        }
+    }
+    let mut new =
+        c.prepare_cached("SELECT seq, record_id, part, vector FROM embedding WHERE seq > ?1 AND model = ?2")?;
+    let model = known.vectors.model().to_owned();
+    let mut rows = new.query(params![known.vector, model])?;
+    while let Some(row) = rows.next()? {
+        known.vector = known.vector.max(row.get(0)?);
+        let id = row.get(1)?;
+        if known.about.contains_key(&id) {
+            take(&mut known.vectors, id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
+        }
+    }
+    known.seq = seq;
+    Ok(())
+}
+
+/// A vector that cannot be read is as none: it is made again when its text changes.
+fn take(vectors: &mut Vectors, id: i64, part: u32, bytes: &[u8]) {
+    if let Some(vector) = decode(bytes) {
+        vectors.upsert(id, part, &vector);
+    }
+}
+
+/// Keeps the vectors of a record, in its transaction.
+pub fn keep(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) -> Result<(), Failure> {
+    c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1 AND model = ?2")?.execute(params![id, model])?;
+    let mut insert =
+        c.prepare_cached("INSERT INTO embedding(record_id, part, model, vector) VALUES (?1, ?2, ?3, ?4)")?;
+    for (part, vector) in vectors.iter().enumerate() {
+        insert.execute(params![id, i64::try_from(part).unwrap_or(i64::MAX), model, encode(vector)])?;
+    }
+    Ok(())
+}
+
+/// Drops the vectors of a text that is another one now.
+pub fn drop_of(c: &Connection, id: i64) -> Result<(), Failure> {
+    c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// Whether there is a record without any vector, of whatever model.
+pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
+    Ok(c.prepare_cached(sql)?.exists([])?)
+}
+
+/// Gives vectors to the newest records that have none of this model; how many are left. When none is, those of other
+/// models go.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the model or the database fails.
+pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
+    let (batch, left) = db.read(|c| {
+        let missing = "FROM record r WHERE NOT EXISTS
+           (SELECT 1 FROM embedding e WHERE e.record_id = r.id AND e.model = ?1)";
+        let sql = format!("SELECT r.id, r.version, r.title, r.body {missing} ORDER BY r.id DESC LIMIT ?2");
+        let mut statement = c.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![model.id(), BATCH], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+        })?;
+        let batch: Vec<_> = rows.collect::<Result<_, _>>()?;
+        let left: i64 =
+            c.prepare_cached(&format!("SELECT count(*) {missing}"))?.query_row([model.id()], |row| row.get(0))?;
+        Ok((batch, left))
+    })?;
+    if batch.is_empty() {
+        let sql = "SELECT 1 FROM embedding WHERE model <> ?1";
+        if db.read(|c| Ok(c.prepare_cached(sql)?.exists([model.id()])?))? {
+            db.write(|tx| Ok(tx.execute("DELETE FROM embedding WHERE model <> ?1", [model.id()])?))?;
+        }
+        return Ok(0);
+    }
+    let done = i64::try_from(batch.len()).unwrap_or(i64::MAX);
+    for (id, version, title, body) in batch {
+        let texts = parts(&title, &body, model);
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        let vectors = model.embed(&texts)?;
+        db.write(|tx| {
+            // Somebody may have changed or deleted it meanwhile.
+            let is_as_it_was = tx.prepare_cached("SELECT 1 FROM record WHERE id = ?1 AND version = ?2")?;
+            let is_as_it_was = { is_as_it_was }.exists(params![id, version])?;
+            if is_as_it_was { keep(tx, id, model.id(), &vectors) } else { Ok(()) }
+        })?;
+    }
+    Ok((left - done).max(0))
+}
