@@ -18,11 +18,15 @@
 //! **Architecture invariant:** this crate opens no connection; a download is made by the system's `curl`, which has
 //! the user's proxy and certificates.
 
+mod archive;
 mod bert;
 mod config;
+mod fetch;
 mod files;
+mod folder;
 mod known;
 mod model;
+mod models;
 mod network;
 mod tokens;
 mod weights;
@@ -32,8 +36,11 @@ use std::path::Path;
 
 use nudge_core::error::Error;
 
+pub use fetch::Download;
+pub use folder::{ModelFolder, Stored};
 pub use known::{KNOWN, Known, Pinned};
 pub use model::SentenceModel;
+pub use models::{Choice, IDLE, Model, Models};
 
 /// How exactly the weights are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -49,7 +49,8 @@ impl SentenceModel {
         Self::load_here(folder, precision).map_err(|fault| fault.of(folder))
     }
 
-    fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
+    /// As [`load`](Self::load); the caller says of which model the fault is.
+    pub(crate) fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
         let files = Files::read(folder)?;
         let config = files.config()?;
         let id = files.id(&config, precision);

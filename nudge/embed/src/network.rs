@@ -13,8 +13,8 @@ use crate::{Precision, Result, broken};
 
 /// Name of the graph's input: `[tokens, hidden]`.
 const INPUT: &str = "embeddings";
-/// Name of the buffer that the graph points into.
-const BUFFER: &str = "weights";
+/// Name of the buffer that the graph points into; the engine wants one with this ending.
+const BUFFER: &str = "weights.data";
 /// Version of the operators' definitions; `Gelu` came with 20.
 const OPERATORS: i64 = 20;
 /// Where a tensor may begin in the buffer.

