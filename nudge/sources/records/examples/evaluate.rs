@@ -7,14 +7,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
+use nudge_core::embed::{Embedder, Meaning, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
 use nudge_core::suggest::{Suggest, SuggestEvent, Suggester};
+use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,6 +46,27 @@ impl Journal for Alone {
 
 impl ChangeSink for Alone {
     fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// The model of `NUDGE_TEST_MODEL_DIR`, or none.
+fn models() -> Arc<dyn Models> {
+    let Some(folder) = std::env::var_os("NUDGE_TEST_MODEL_DIR") else { return Arc::new(NoModels) };
+    let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
+    println!("model: {}", model.id());
+    Arc::new(Loaded(Arc::new(model)))
+}
+
+/// A model that is there from the beginning.
+struct Loaded(Arc<dyn Embedder>);
+
+impl Models for Loaded {
+    fn model(&self, _: Duration) -> Meaning {
+        Meaning::Ready(Arc::clone(&self.0))
+    }
+
+    fn look(&self) -> Meaning {
+        self.model(Duration::ZERO)
+    }
 }
 
 /// The rank sum and the count of a group and half.
@@ -100,7 +124,7 @@ fn main() {
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(Alone),
-        models: Arc::new(nudge_core::embed::NoModels),
+        models: models(),
         settings: Arc::new(values),
     })
     .unwrap();

@@ -326,6 +326,9 @@ impl Source for Records {
     }
 
     fn tick(&self, now: Millis) {
+        if !matches!(self.models.look(), Meaning::Ready(_)) {
+            self.meanings.forget();
+        }
         let Some(db) = self.db.get() else { return };
         let limit = rfc3339::text(now - KEPT_DAYS * 24 * 3_600_000);
         // What cannot be forgotten now is forgotten later.
