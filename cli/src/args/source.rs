@@ -1,7 +1,7 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
 //!
-//! Required texts are positional, in the order of the schema, but for those that are one of a few words; everything
-//! else is a flag: lists take commas and repeated
+//! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words;
+//! everything else is a flag: lists take commas and repeated
 //! flags alike, a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and what has another form is given as JSON.
 
 use clap::builder::Str;
@@ -39,10 +39,14 @@ fn rows(source: &'static SourceSpec) -> impl Iterator<Item = (&'static Method, O
     (source.methods)().into_iter().map(|method| (method, None)).chain(long)
 }
 
-/// The verb of a method: `nudge.records.search` is `search`.
-fn verb(source: &SourceSpec, method: &Method) -> Option<String> {
+/// The verb of a method: `nudge.records.search` is `search`, unless its row says another word; then that is taken, too.
+fn verbs(source: &SourceSpec, method: &Method) -> Option<(String, Option<String>)> {
     let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
-    Some(rest.replace(['.', '_'], "-"))
+    let own = rest.replace(['.', '_'], "-");
+    Some(match method.verb {
+        Some(verb) => (verb.to_owned(), Some(own)),
+        None => (own, None),
+    })
 }
 
 /// One member of a method's params.
@@ -75,7 +79,7 @@ impl Param {
 
     /// A word that says how stands behind its flag.
     fn is_positional(&self) -> bool {
-        self.is_required && self.kind() == "string" && self.schema["enum"].is_null()
+        self.is_required && matches!(self.kind(), "string" | "integer") && self.schema["enum"].is_null()
     }
 
     fn flag(&self) -> String {
@@ -95,7 +99,8 @@ impl Param {
         };
         let value = self.name.to_ascii_uppercase();
         if self.is_positional() {
-            return self.worded(arg.required(true).value_name(value));
+            let arg = arg.required(true).value_name(value);
+            return if self.kind() == "integer" { arg.value_parser(value_parser!(i64)) } else { self.worded(arg) };
         }
         let arg = arg.long(self.flag()).required(self.is_required);
         match self.kind() {
@@ -155,15 +160,15 @@ fn command(source: &'static SourceSpec) -> Command {
 /// at every start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
-    let verbs = rows(source).filter_map(|(method, _)| Some((verb(source, method)?, method)));
-    let verbs = verbs.map(|(name, method)| {
+    let verbs = rows(source).filter_map(|(method, _)| Some((verbs(source, method)?, method)));
+    let verbs = verbs.map(|((name, other), method)| {
         let params = Param::all(method);
         let example = params.iter().filter(|param| param.is_required);
         let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
             let value = param.name.to_ascii_uppercase();
             if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }
         });
-        let command = Command::new(Str::from(name)).args(params.iter().map(Param::arg));
+        let command = Command::new(Str::from(name)).aliases(other.map(Str::from)).args(params.iter().map(Param::arg));
         let command = if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
         // The flags of the context would describe the command as themselves.
         command.about(method.description).long_about(None).after_help(format!("Example:\n{example}"))
@@ -191,7 +196,7 @@ impl FromArgMatches for SourceVerb {
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
         let source = with_verbs().find(|source| source.name == name).ok_or_else(unknown)?;
         let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-        let is_named = |method: &Method| verb(source, method).is_some_and(|own| own == wanted);
+        let is_named = |method: &Method| verbs(source, method).is_some_and(|(verb, _)| verb == wanted);
         let (method, long) = rows(source).find(|(method, _)| is_named(method)).ok_or_else(unknown)?;
         let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
         let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;

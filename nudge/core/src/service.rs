@@ -87,6 +87,8 @@ pub struct Method {
     pub context: ContextUse,
     /// How long a call may take.
     pub cost: Cost,
+    /// The word for it on the command line, where that is another than the end of its name.
+    pub verb: Option<&'static str>,
 }
 
 impl Method {
@@ -110,7 +112,14 @@ impl Method {
             idempotent: false,
             context: ContextUse::None,
             cost: Cost::Slow,
+            verb: None,
         }
+    }
+
+    /// The same, with another word on the command line; the end of its name is taken there, too.
+    #[must_use]
+    pub const fn verb(self, verb: &'static str) -> Self {
+        Self { verb: Some(verb), ..self }
     }
 
     /// The same, offered as an MCP tool.

@@ -56,11 +56,12 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Upsert>,
         )
         .tool()
+        .verb("add")
         .inferred(),
         run: |records, by, params| records.upsert(by, wire::params(params)?),
     },
     &Row {
-        method: Method::new(GET, "Get a record", "One record, whole.", schema::<Get>).tool().reads(),
+        method: Method::new(GET, "Get a record", "One record, whole.", schema::<Get>).tool().reads().verb("show"),
         run: |records, _, params| answer(params, |params: Get| records.get(&params)),
     },
     &Row {
