@@ -167,7 +167,7 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     assert!(!has_demo(&tools(&mut proxy)), "the PRIMARY does not have it");
     assert_eq!(plain.call("nudge.demo.list", &json!({}))["error"]["code"], -32601);
     // A note from another session: the source is in use as soon as it is opened.
-    std::fs::create_dir_all(&desk.data).unwrap();
+    nudge_core::source::DataDir::new(&desk.data).create().unwrap();
     std::fs::write(desk.data.join("demo.jsonl"), "{\"note\":{\"name\":\"old\",\"text\":\"kept\"}}\n").unwrap();
     plain.child.kill().unwrap();
     // It is told that the list may be another.

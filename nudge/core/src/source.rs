@@ -309,7 +309,10 @@ impl DataDir {
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be made, belongs to another user, or is open to others.
     pub fn create(&self) -> Result<PathBuf> {
-        let unfit = |unfit: Unfit| Error::unavailable(format!("The folder {} {unfit}.", self.0.display()));
+        let unfit = |unfit: Unfit| {
+            let advice = "set NUDGE_DATA_DIR to a folder of yours with mode 0700";
+            Error::unavailable(format!("The folder {} {unfit}; {advice}.", self.0.display()))
+        };
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -393,7 +396,8 @@ mod tests {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         let open = DataDir::new(&folder).create().unwrap_err();
         assert_eq!(open.reason(), "E_UNAVAILABLE");
-        assert!(open.message().ends_with("a/b is open to other users; run `chmod 700` on it."), "{open}");
+        let advice = "run `chmod 700` on it; set NUDGE_DATA_DIR to a folder of yours with mode 0700.";
+        assert!(open.message().ends_with(&format!("a/b is open to other users; {advice}")), "{open}");
         std::fs::write(place.join("file"), "").unwrap();
         assert!(DataDir::new(place.join("file")).create().is_err());
     }

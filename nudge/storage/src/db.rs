@@ -262,16 +262,14 @@ impl Db {
     /// and holds up no change.
     fn see_to_the_day(&self, c: &Connection) {
         let date = backup::date(self.clock.now());
-        let mut daily = self.daily.lock();
-        if daily.date == date {
+        if self.daily.lock().date == date {
             return;
         }
-        daily.failed = None;
+        // Whoever asks how it went does not wait for it. Nobody else is here: the caller has the connection.
         let _ = c.busy_timeout(self.wait);
-        if self.app.kept == Kept::Data && !backup::is_there(&self.place, &date) {
-            daily.failed = backup::keep(c, &self.place, &date, None).err().map(|failure| self.place.refuse(failure));
-        }
-        daily.date = date;
+        let is_due = self.app.kept == Kept::Data && !backup::is_there(&self.place, &date);
+        let made = if is_due { backup::keep(c, &self.place, &date, None) } else { Ok(()) };
+        *self.daily.lock() = Daily { date, failed: made.err().map(|failure| self.place.refuse(failure)) };
         copy_log_back(c);
     }
 }

@@ -22,7 +22,8 @@ use crate::backup;
 pub enum Failure {
     /// A refusal, which the caller gets as it is.
     Refused(Error),
-    /// What SQLite says, which the caller gets as `E_UNAVAILABLE`.
+    /// What SQLite says, which the caller gets as `E_UNAVAILABLE`. Its data holds SQLite's extended code as `sqlite`; of
+    /// a damaged file `damaged`, and `backup` with the path of its newest copy.
     Sql(rusqlite::Error),
 }
 
