@@ -47,6 +47,8 @@ pub struct Config {
     pub suggest_max: Option<u64>,
     /// `NUDGE_SIGNALS_ON`, for a session
     pub signals_on: Option<bool>,
+    /// `NUDGE_RECORDS_ON`, for a session
+    pub records_on: Option<bool>,
 }
 
 impl Config {
@@ -63,6 +65,7 @@ impl Config {
             ("NUDGE_DEFAULT_TTL", self.default_ttl.clone()),
             ("NUDGE_SUGGEST_MAX", count(self.suggest_max)),
             ("NUDGE_SIGNALS_ON", self.signals_on.map(|on| u8::from(on).to_string())),
+            ("NUDGE_RECORDS_ON", self.records_on.map(|on| u8::from(on).to_string())),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))

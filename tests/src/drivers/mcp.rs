@@ -18,7 +18,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// The methods that are MCP tools.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 15] = [
     "set_hint",
     "get_hint",
     "query",
@@ -31,6 +31,9 @@ const TOOLS: [&str; 12] = [
     "signals.send",
     "signals.check",
     "signals.respond",
+    "records.search",
+    "records.upsert",
+    "records.get",
 ];
 
 /// The fields of a context that a server infers for its stdio client.

@@ -4,13 +4,14 @@ import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
 import {create, edit, remove} from '/web/edit.js'
 import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hints.js'
 import {changePlace, drawPlace} from '/web/place.js'
+import {count, drawRecords, loadRecords} from '/web/records.js'
 import {Over, enter, follow, isKnown} from '/web/rpc.js'
 import {load, loadSessions, rowOf, search, state} from '/web/store.js'
 import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
 import {drawDeleted, drawTold} from '/web/told.js'
 import {idOf, nameOf} from '/web/words.js'
 
-const VIEWS = ['hints', 'told', 'deleted', 'signals']
+const VIEWS = ['hints', 'told', 'deleted', 'records', 'signals']
 /** For how long nobody may answer before the page says what to do. */
 const SILENCE_MS = 6_000
 
@@ -42,6 +43,8 @@ function draw() {
   byId('count-hints').textContent = state.status?.hints ?? ''
   byId('count-told').textContent = state.sessions.length || ''
   byId('count-deleted').textContent = state.deletions.length || ''
+  drawRecords()
+  byId('count-records').textContent = count() || ''
   drawAgents()
   return drawDetail()
 }
@@ -53,7 +56,7 @@ function drawAgents() {
 
 /** Reads everything anew and shows it. */
 async function refresh() {
-  await Promise.all([load(), loadSessions(), loadSignals()])
+  await Promise.all([load(), loadSessions(), loadSignals(), loadRecords()])
   await draw()
 }
 
@@ -128,7 +131,8 @@ const KEYS = {
   1: () => view('hints'),
   2: () => view('told'),
   3: () => view('deleted'),
-  4: () => view('signals'),
+  4: () => view('records'),
+  5: () => view('signals'),
   Escape: () => { leaveSearch(); back() },
 }
 /** Keys that belong to whatever has the focus, unless that is the list or nothing. */
