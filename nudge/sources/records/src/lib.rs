@@ -9,6 +9,7 @@
 //! | `schema`, `rows` | the database, and reading and writing its rows |
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
 //! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
+//! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 
@@ -23,6 +24,7 @@ mod same;
 mod schema;
 mod search;
 mod source;
+mod transfer;
 mod write;
 
 pub use project::project_name;

@@ -17,6 +17,7 @@ use crate::record::{Kind, Record, Revision, Status};
 use crate::rows::{self, Entry, Filter};
 use crate::search::{self, CUT, Hit, Meaning, Query};
 use crate::source::Records;
+use crate::transfer::{self, BackedUp, Backup, Export, Exported, Import};
 use crate::write::{Delete, Merge, Restore, Upsert};
 
 /// The method that hooks name to the model.
@@ -113,6 +114,37 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .reads(),
         run: |records, _, params| answer(params, |NoParams {}| records.projects()),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.export",
+            "Export records",
+            "Every record of a project, or of all, for an import elsewhere.",
+            schema::<Export>,
+        )
+        .reads(),
+        run: |records, _, params| answer(params, |params: Export| records.export(&params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.import",
+            "Import records",
+            "Take in an export, or the upstream plugin's dude.db; what is there already is left alone.",
+            schema::<Import>,
+        )
+        .inferred(),
+        run: |records, by, params| records.import(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.backup",
+            "Back records up",
+            "Copy the database into a new file, while it is in use.",
+            schema::<Backup>,
+        )
+        .reads()
+        .inferred(),
+        run: |records, _, params| answer(params, |params: Backup| records.backup(params)),
     },
 ]);
 
@@ -317,6 +349,30 @@ impl Records {
             let next = next.map(|last| format!("{} {}", last.updated_at, last.id));
             Ok(Listed { records, total, next, projects_like: Vec::new() })
         })
+    }
+
+    fn export(&self, params: &Export) -> Result<Exported> {
+        let none = || Error::not_found("There is no record yet, so there is nothing to export.");
+        let db = self.existing()?.ok_or_else(none)?;
+        db.read(|c| {
+            let project = match params.project.as_deref().filter(|name| *name != "*") {
+                None => None,
+                Some(name) => match project::by_name(c, name)? {
+                    Some(id) => Some(id),
+                    None => {
+                        let message = "No project has this name; `nudge records projects` lists them.";
+                        return Err(Error::not_found(message).with("projects_like", project::like(c, name)?).into());
+                    }
+                },
+            };
+            transfer::export(c, project)
+        })
+    }
+
+    fn backup(&self, params: Backup) -> Result<BackedUp> {
+        let to = transfer::path(&params.file, params.context)?;
+        let none = || Error::not_found("There is no record yet, so there is nothing to back up.");
+        transfer::backup(self.existing()?.ok_or_else(none)?, &to)
     }
 
     fn projects(&self) -> Result<Projects> {

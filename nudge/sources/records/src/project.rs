@@ -162,7 +162,11 @@ pub fn for_write(
     Err(Error::invalid("Another project has every name of this place; pass `project`.").into())
 }
 
-fn checked(name: &str) -> Result<&str> {
+/// Refuses what is no name of a project.
+///
+/// # Errors
+/// `E_INVALID`.
+pub fn checked(name: &str) -> Result<&str> {
     let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
     is_fine
         .then_some(name)

@@ -189,6 +189,12 @@ pub fn insert(c: &Connection, draft: &Draft, author: &Author) -> Result<i64, Fai
     Ok(statement.insert(params![project, kind, title, body, same, status, by, origin, now, next_seq(c)?])?)
 }
 
+/// Sets when a record was made, for one that was made elsewhere.
+pub fn set_created(c: &Connection, id: i64, at: &str) -> Result<(), Failure> {
+    c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, at])?;
+    Ok(())
+}
+
 /// Keeps what a record says as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
 fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), Failure> {
     let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;

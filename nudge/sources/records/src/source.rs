@@ -26,6 +26,7 @@ use crate::offer;
 use crate::project::{self, Asked};
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
+use crate::transfer::{self, Import};
 use crate::write::{ALIKE, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author};
 
 /// The records, for the list of sources.
@@ -260,6 +261,15 @@ impl Records {
             near.clone().map(read).collect::<Result<Vec<_>, Failure>>()
         })?;
         result(&Unwritten::new(near))
+    }
+
+    pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
+        let moved = transfer::read(&transfer::path(&params.file, params.context)?)?;
+        self.change(by, "import", |tx| {
+            let done = transfer::import(tx, &moved, by.name, self.clock())?;
+            let detail = told(&json!({"imported": done.imported}));
+            Ok((done, detail))
+        })
     }
 
     pub(crate) fn delete(&self, by: Caller<'_>, params: Delete) -> Result<Box<RawValue>> {

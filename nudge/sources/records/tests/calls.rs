@@ -9,6 +9,7 @@ use nudge_core::service::{Call, Caller};
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
 use nudge_records::SOURCE;
+use nudge_storage::rusqlite;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -347,6 +348,74 @@ fn a_kind_is_found_behind_two_hundred_nearer_ones_of_another() {
     let found =
         desk.call("search", &json!({"query": "uploads through nginx", "kind": "arch", "context": {"repo": SHOP}}));
     assert_eq!(found["results"][0]["id"], wanted);
+}
+
+#[test]
+fn records_go_out_and_come_in_once() {
+    let desk = Desk::new();
+    for title in ["One", "Two"] {
+        desk.clock.advance(1000);
+        desk.save(SHOP, "issue", title, "body");
+    }
+    let exported = desk.call("export", &json!({}));
+    let file = desk.folder.path().join("export.json");
+    std::fs::write(&file, exported.to_string()).unwrap();
+    assert_eq!(desk.call("import", &json!({"file": file}))["skipped"], 2, "they are there");
+    let other = Desk::new();
+    assert_eq!(other.refused("export", &json!({})).kind(), ErrorKind::NotFound);
+    let done = other.call("import", &json!({"file": "export.json", "context": {"cwd": desk.folder.path()}}));
+    assert_eq!(done, json!({"imported": 2, "skipped": 0, "errors": []}));
+    assert_eq!(other.call("export", &json!({"project": "acme/shop"})), exported, "also their times");
+    assert_eq!(other.call("get", &json!({"id": 1}))["origin"], "import");
+    for (text, said) in
+        [("{}", "no export"), ("[]", "no export"), (r#"{"format":"nudge-records/9","records":[]}"#, "later version")]
+    {
+        std::fs::write(&file, text).unwrap();
+        assert!(desk.refused("import", &json!({"file": file})).message().contains(said));
+    }
+    assert_eq!(desk.refused("import", &json!({"file": "relative.json"})).kind(), ErrorKind::Invalid);
+    assert_eq!(desk.refused("import", &json!({"file": desk.folder.path()})).kind(), ErrorKind::Invalid);
+    let copy = desk.folder.path().join("copy.db");
+    assert!(desk.call("backup", &json!({"file": copy}))["bytes"].as_u64().unwrap() > 4096);
+    assert_eq!(desk.refused("backup", &json!({"file": copy})).kind(), ErrorKind::Invalid, "nothing is overwritten");
+    // A backup has the same tables as the upstream's file, and comes in as well.
+    assert_eq!(desk.call("import", &json!({"file": copy}))["skipped"], 2);
+}
+
+#[test]
+fn the_upstreams_file_is_only_read() {
+    let desk = Desk::new();
+    let file = desk.folder.path().join("dude.db");
+    let upstream = rusqlite::Connection::open(&file).unwrap();
+    let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
+    upstream
+        .execute_batch(&format!(
+            "CREATE TABLE schema_version(version INTEGER PRIMARY KEY);
+             INSERT INTO schema_version VALUES(2);
+             CREATE TABLE project(id INTEGER PRIMARY KEY, name TEXT UNIQUE, created_at TEXT, updated_at TEXT);
+             CREATE TABLE record(id INTEGER PRIMARY KEY, project_id INTEGER, kind TEXT, title TEXT, body TEXT, status TEXT,
+               created_at TEXT, updated_at TEXT);
+             INSERT INTO project VALUES(1, 'fingerskier/dude', '2026-01-02 03:04:05', '2026-01-02 03:04:05');
+             INSERT INTO record VALUES
+               (1, 1, 'issue', 'Uploads\nfail', NULL, 'resolved', '2026-01-02 03:04:05', '2026-01-03T04:05:06Z'),
+               (2, 1, 'idea', 'x', '', 'open', '', ''),
+               (3, 1, 'arch', 'a token', '{token}', 'open', '', '');"
+        ))
+        .unwrap();
+    drop(upstream);
+    let before = std::fs::read(&file).unwrap();
+    let done = desk.call("import", &json!({"file": file}));
+    assert_eq!((&done["imported"], &done["skipped"]), (&json!(1), &json!(0)));
+    let errors: Vec<_> = done["errors"].as_array().unwrap().iter().map(|one| one["at"].as_u64().unwrap()).collect();
+    assert_eq!(errors, [2, 3]);
+    assert!(!done.to_string().contains(&token));
+    let got = desk.call("get", &json!({"id": 1}));
+    assert_eq!((&got["title"], &got["project"]), (&json!("Uploads fail"), &json!("fingerskier/dude")));
+    assert_eq!(
+        (&got["created_at"], &got["updated_at"]),
+        (&json!("2026-01-02T03:04:05.000Z"), &json!("2026-01-03T04:05:06.000Z"))
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
 #[test]

@@ -1,0 +1,276 @@
+//! Records out of this database and into it: an export, an import of one or of the upstream plugin's own file, a
+//! backup.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::context::ContextSpec;
+use nudge_core::error::{Error, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_core::wire;
+use nudge_storage::rusqlite::{Connection, OpenFlags, Transaction};
+use nudge_storage::{Db, Failure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::project;
+use crate::record::{self, Kind, Origin, Status};
+use crate::rows::{self, Author, Draft};
+use crate::write::MAX_RECORDS;
+
+/// The form of an export.
+const FORMAT: &str = "nudge-records/1";
+/// Largest export that is read.
+const MAX_BYTES: u64 = 256 << 20;
+/// Most records that are named as left out.
+const MAX_NAMED: usize = 100;
+/// How a file of SQLite begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// How long somebody else may be writing in the upstream's file.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Params of `nudge.records.export`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// Absent: every project.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub project: Option<String>,
+}
+
+/// Result of `nudge.records.export`, and what an import reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// Always `nudge-records/1`.
+    pub format: String,
+    /// Oldest first.
+    pub records: Vec<Moved>,
+}
+
+/// A record on its way from one database to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The name of its project.
+    pub project: String,
+    /// What it is about.
+    pub kind: Kind,
+    /// Its title.
+    pub title: String,
+    /// Its body.
+    #[serde(default)]
+    pub body: String,
+    /// Where it stands.
+    pub status: Status,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was changed last.
+    pub updated_at: String,
+}
+
+/// Params of `nudge.records.import`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// An export, a backup, or the upstream plugin's `dude.db`, which is only read.
+    pub file: String,
+    /// Where a relative path begins.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.import`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Records that are new.
+    pub imported: usize,
+    /// Records that were there already, with the same words.
+    pub skipped: usize,
+    /// Records that may not be stored, the first 100; by their place in the file, as their texts may be anything.
+    pub errors: Vec<Refused>,
+}
+
+/// A record that was not imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Its place in the file, from 1.
+    pub at: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// Params of `nudge.records.backup`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Backup {
+    /// The file to write, which may not be there yet.
+    pub file: String,
+    /// Where a relative path begins.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.backup`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackedUp {
+    /// The file.
+    pub file: String,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// The path that somebody means who stands in a folder.
+///
+/// # Errors
+/// `E_INVALID` for a relative one, when nothing says where it begins.
+pub fn path(file: &str, context: ContextSpec) -> Result<PathBuf> {
+    let context = context.build()?;
+    let path = context.cwd().map_or_else(|| PathBuf::from(file), |cwd| Path::new(cwd).join(file));
+    let refused = || Error::invalid("`file` must be an absolute path, or come with `context.cwd`.");
+    if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
+}
+
+/// Every record of a project, or of all.
+pub fn export(c: &Connection, project: Option<i64>) -> Result<Exported, Failure> {
+    let mut statement = c.prepare(
+        "SELECT p.name, r.kind, r.title, r.body, r.status, r.created_at, r.updated_at
+         FROM record r JOIN project p ON p.id = r.project_id WHERE ?1 IS NULL OR r.project_id = ?1 ORDER BY r.id",
+    )?;
+    let rows = statement.query_map([project], |row| {
+        Ok(Moved {
+            project: row.get(0)?,
+            kind: row.get(1)?,
+            title: row.get(2)?,
+            body: row.get(3)?,
+            status: row.get(4)?,
+            created_at: row.get(5)?,
+            updated_at: row.get(6)?,
+        })
+    })?;
+    Ok(Exported { format: FORMAT.into(), records: rows.collect::<Result<_, _>>()? })
+}
+
+/// Reads the records of a file; one that cannot be read is told by its reason.
+///
+/// # Errors
+/// `E_INVALID` for a file that is neither.
+pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
+    let unreadable = |error: std::io::Error| {
+        Error::invalid(format!(
+            "{} cannot be read ({error}); name an export or the upstream's dude.db.",
+            path.display()
+        ))
+    };
+    let mut begin = [0; 16];
+    let (file, _) = foreign::open(path, Links::Followed).map_err(unreadable)?;
+    let is_sqlite = std::io::Read::read_exact(&mut &file, &mut begin).is_ok() && begin == *SQLITE;
+    drop(file);
+    if is_sqlite {
+        return read_upstream(path);
+    }
+    let text = foreign::read_text(path, Links::Followed, MAX_BYTES).map_err(unreadable)?;
+    let exported: Exported = serde_json::from_str(&text)
+        .map_err(|_| Error::invalid("The file is no export of records; `nudge records export --json` writes one."))?;
+    if exported.format != FORMAT {
+        return Err(Error::invalid("The export is of a later version of Nudge; update this one."));
+    }
+    Ok(exported.records.into_iter().map(Ok).collect())
+}
+
+/// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
+fn read_upstream(path: &Path) -> Result<Vec<Result<Moved, String>>> {
+    let read = || -> nudge_storage::rusqlite::Result<Vec<Result<Moved, String>>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let c = Connection::open_with_flags(path, flags)?;
+        c.busy_timeout(WAIT)?;
+        let mut statement = c.prepare(
+            "SELECT p.name, r.kind, r.title, coalesce(r.body, ''), r.status, r.created_at, r.updated_at
+             FROM record r JOIN project p ON p.id = r.project_id ORDER BY r.id",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let text = |at: usize| row.get::<_, String>(at);
+            let word = |at: usize| text(at).map(serde_json::Value::from);
+            let (kind, status) = (serde_json::from_value(word(1)?), serde_json::from_value(word(4)?));
+            let (Ok(kind), Ok(status)) = (kind, status) else {
+                return Ok(Err("its kind or status is unknown".to_owned()));
+            };
+            Ok(Ok(Moved {
+                project: text(0)?,
+                kind,
+                title: text(2)?,
+                body: text(3)?,
+                status,
+                created_at: text(5)?,
+                updated_at: text(6)?,
+            }))
+        })?;
+        rows.collect()
+    };
+    // SQLite's words may repeat a value.
+    read().map_err(|_| Error::invalid("The file is a database, but not one of records; name the upstream's dude.db."))
+}
+
+/// Writes records, in one transaction: all that may be stored, or none.
+pub fn import(
+    tx: &Transaction<'_>,
+    moved: &[Result<Moved, String>],
+    by: &str,
+    clock: &dyn Clock,
+) -> Result<Imported, Failure> {
+    let now = rfc3339::text(clock.now());
+    let mut done = Imported::default();
+    for (at, one) in moved.iter().enumerate() {
+        let refused = match one {
+            Err(reason) => Some(reason.clone()),
+            Ok(one) => match import_one(tx, one, by, &now)? {
+                Ok(true) => {
+                    done.imported += 1;
+                    None
+                }
+                Ok(false) => {
+                    done.skipped += 1;
+                    None
+                }
+                Err(error) => Some(error.message().to_owned()),
+            },
+        };
+        if let Some(reason) = refused.filter(|_| done.errors.len() < MAX_NAMED) {
+            done.errors.push(Refused { at: at + 1, reason });
+        }
+    }
+    Ok(done)
+}
+
+/// Whether it is new; or why it may not be stored.
+fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<Result<bool>, Failure> {
+    let Moved { project, kind, title, body, status, created_at, updated_at } = one;
+    // A title of the upstream's may be longer, or have lines.
+    let title =
+        nudge_core::text::clipped(&title.split_whitespace().collect::<Vec<_>>().join(" "), record::MAX_TITLE_CHARS);
+    if let Err(error) = record::check(&title, body).and_then(|()| project::checked(project).map(drop)) {
+        return Ok(Err(error));
+    }
+    let id = match project::by_name(tx, project)? {
+        Some(id) => id,
+        None => project::insert(tx, project, now)?,
+    };
+    if rows::same(tx, id, *kind, &title, body)?.is_some() {
+        return Ok(Ok(false));
+    }
+    if rows::count(tx, id)? >= MAX_RECORDS {
+        return Ok(Err(Error::invalid("Its project has 10,000 records, which is the most.")));
+    }
+    let at = |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
+    let time = |text: &str| at(text).map_or_else(|| now.to_owned(), rfc3339::text);
+    let draft = Draft { project: id, kind: *kind, title, body: body.clone(), status: *status };
+    let author = Author { by: by.to_owned(), origin: Origin::Import, now: time(updated_at) };
+    let new = rows::insert(tx, &draft, &author)?;
+    rows::set_created(tx, new, &time(created_at))?;
+    Ok(Ok(true))
+}
+
+/// Copies the database into a new file.
+pub fn backup(db: &Db, to: &Path) -> Result<BackedUp> {
+    let bytes = db.backup(to)?;
+    Ok(BackedUp { file: to.display().to_string(), bytes })
+}
