@@ -58,6 +58,7 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
         journal: Arc::new(NoSession),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(NoSession),
+        models: Arc::new(NoModels),
         settings: Arc::new(values.of(source.settings)),
     })?;
     let result = opened.call(method.name, &raw(&params)?);

@@ -30,6 +30,8 @@ pub struct Lent<'a> {
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
+    /// The model, if there is one.
+    pub models: Arc<dyn Models>,
     /// The values of the settings.
     pub settings: Arc<Values>,
     /// Returns true once the process has given the session up, while sources open.
@@ -41,7 +43,8 @@ pub struct OpenSources {
     all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
-    stop: StopFlag,
+    /// One for each, in their order: what wakes one is no news for another.
+    stops: Vec<StopFlag>,
 }
 
 impl OpenSources {
@@ -66,6 +69,7 @@ impl OpenSources {
                 journal: Arc::new(journal),
                 records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
                 changes: Arc::clone(&lent.changes),
+                models: Arc::clone(&lent.models),
                 settings: Arc::new(lent.settings.of(spec.settings)),
             };
             let opened = match (spec.open)(host) {
@@ -84,13 +88,15 @@ impl OpenSources {
         }
         let asked = all.clone();
         let suggest = SuggestService::new(lent.settings.count("suggest_max"), Arc::clone(&lent.clock), asked);
-        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stop: StopFlag::default() })
+        let stops = all.iter().map(|_| StopFlag::default()).collect();
+        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stops })
     }
 
     /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
     pub fn begin_work(&self) {
-        for (spec, source) in self.all.iter().filter(|(spec, _)| spec.works) {
-            let (source, stop) = (Arc::clone(source), self.stop.clone());
+        let working = self.all.iter().zip(&self.stops).filter(|((spec, _), _)| spec.works);
+        for ((spec, source), stop) in working {
+            let (source, stop) = (Arc::clone(source), stop.clone());
             let thread = std::thread::Builder::new().name(format!("nudge-{}", spec.name));
             if let Err(error) = thread.spawn(move || source.work(&stop)) {
                 tracing::error!(source = spec.name, %error, "its work cannot be started");
@@ -145,7 +151,7 @@ impl OpenSources {
 
     /// Ends their work; nothing is acknowledged any more.
     pub fn close(&self) {
-        self.stop.set();
+        self.stops.iter().for_each(StopFlag::set);
         self.all.iter().for_each(|(_, source)| source.close());
     }
 }
