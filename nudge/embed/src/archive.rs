@@ -51,7 +51,9 @@ fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
     for (name, need) in FILES {
         let parent = folder.join(Path::new(name).parent().unwrap_or(Path::new("")));
         if parent.is_symlink() && parent != folder {
-            return Err(broken(format!("has a link on the way to {name}; name a folder that has the files themselves")));
+            return Err(broken(format!(
+                "has a link on the way to {name}; name a folder that has the files themselves"
+            )));
         }
         match foreign::open(&folder.join(name), Links::Refused) {
             Ok((mut file, _)) => put(name, &mut file)?,

@@ -66,15 +66,25 @@ impl Download {
         let protocol = self.protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
         let mut curl = Command::new(&self.curl);
-        curl.args(["--fail", "--location", "--globoff", "--proto", protocol, "--proto-redir", protocol, "--max-redirs", "10"])
-            .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
-            .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
-            .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
-            .arg("--output")
-            .arg(to)
-            .args(["--url", &url])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+        curl.args([
+            "--fail",
+            "--location",
+            "--globoff",
+            "--proto",
+            protocol,
+            "--proto-redir",
+            protocol,
+            "--max-redirs",
+            "10",
+        ])
+        .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
+        .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
+        .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
+        .arg("--output")
+        .arg(to)
+        .args(["--url", &url])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
         let status = curl.status().map_err(|error| {
             let curl = self.curl.display();
             Error::unavailable(format!(

@@ -76,12 +76,14 @@ impl ModelFolder {
         for entry in entries {
             let entry = entry.map_err(|error| self.unreadable(&error))?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let Some(name) = entry.file_name().to_str().filter(|name| is_folder && !name.starts_with('.')).map(str::to_owned)
+            let Some(name) =
+                entry.file_name().to_str().filter(|name| is_folder && !name.starts_with('.')).map(str::to_owned)
             else {
                 continue;
             };
             let folder = entry.path();
-            let bytes = FILES.iter().filter_map(|(file, _)| folder.join(file).metadata().ok()).map(|file| file.len()).sum();
+            let bytes =
+                FILES.iter().filter_map(|(file, _)| folder.join(file).metadata().ok()).map(|file| file.len()).sum();
             let complete = !name.ends_with(PART);
             let name = name.strip_suffix(PART).unwrap_or(&name).to_owned();
             found.push(Stored { name, folder, bytes, complete });
@@ -184,7 +186,10 @@ impl ModelFolder {
         }
         for model in &gone {
             fs::remove_dir_all(&model.folder).map_err(|error| {
-                Error::unavailable(format!("{} cannot be removed ({error}); remove it by hand.", model.folder.display()))
+                Error::unavailable(format!(
+                    "{} cannot be removed ({error}); remove it by hand.",
+                    model.folder.display()
+                ))
             })?;
         }
         Ok(gone.iter().map(|model| model.bytes).sum())
@@ -215,7 +220,9 @@ impl ModelFolder {
     fn put(&self, folder: &Path, name: &str) -> Result<Stored> {
         fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable(&error))?;
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
-        stored.ok_or_else(|| Error::unavailable(format!("The model {name} was removed while it was added; add it again.")))
+        stored.ok_or_else(|| {
+            Error::unavailable(format!("The model {name} was removed while it was added; add it again."))
+        })
     }
 
     fn unreadable(&self, error: &io::Error) -> Error {
@@ -252,9 +259,8 @@ impl Draft {
             if read == 0 {
                 return file.sync_all().map_err(unwritten);
             }
-            left = left
-                .checked_sub(read as u64)
-                .ok_or_else(|| broken(format!("has more than {max} bytes in {name}")))?;
+            left =
+                left.checked_sub(read as u64).ok_or_else(|| broken(format!("has more than {max} bytes in {name}")))?;
             file.write_all(&chunk[..read]).map_err(unwritten)?;
         }
     }
@@ -298,7 +304,12 @@ fn check_file(folder: &Path, file: &Pinned) -> crate::Result<()> {
     let (mut opened, meta) = nudge_core::foreign::open(&folder.join(file.name), nudge_core::foreign::Links::Refused)
         .map_err(|error| crate::files::unreadable(file.name, &error))?;
     if meta.len() != file.bytes {
-        return Err(broken(format!("has a {} of {} bytes, and the known one has {}", file.name, meta.len(), file.bytes)));
+        return Err(broken(format!(
+            "has a {} of {} bytes, and the known one has {}",
+            file.name,
+            meta.len(),
+            file.bytes
+        )));
     }
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nudge_core::error::Error;
 use nudge_core::embed::Embedder;
+use nudge_core::error::Error;
 
 use crate::bert::Bert;
 use crate::files::Files;

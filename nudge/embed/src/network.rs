@@ -201,7 +201,8 @@ impl Graph {
     fn constant(&mut self, shape: &[usize], kind: onnx::DataType, bytes: &[u8]) -> String {
         let name = format!("constant-{}", self.proto.initializer.len());
         self.buffer.resize(self.buffer.len().next_multiple_of(ALIGNMENT), 0);
-        let entry = |key: &str, value: String| onnx::StringStringEntryProto { key: Some(key.into()), value: Some(value) };
+        let entry =
+            |key: &str, value: String| onnx::StringStringEntryProto { key: Some(key.into()), value: Some(value) };
         self.proto.initializer.push(onnx::TensorProto {
             dims: shape.iter().map(|&size| size as i64).collect(),
             data_type: Some(kind),

@@ -79,7 +79,10 @@ impl<'a> Weights<'a> {
             return Err(broken(format!("has weights {name} of shape {there:?}, and its config.json wants {shape:?}")));
         }
         if ![Dtype::F32, Dtype::F16, Dtype::BF16].contains(&tensor.dtype()) {
-            return Err(broken(format!("has weights {name} that are {:?}; F32, F16 and BF16 can be read", tensor.dtype())));
+            return Err(broken(format!(
+                "has weights {name} that are {:?}; F32, F16 and BF16 can be read",
+                tensor.dtype()
+            )));
         }
         Ok(tensor)
     }

@@ -85,11 +85,7 @@ fn a_model_is_added_from_a_folder_a_wheel_or_a_tar() {
     tar_of(fs::File::create(&plain).unwrap(), &entries(&tiny, "./"));
     let packed = place.path().join("packed.tar.gz");
     tar_of(GzEncoder::new(fs::File::create(&packed).unwrap(), Compression::fast()), &more);
-    for (from, name) in [
-        (&folder, "from-folder"),
-        (&wheel, "a_wheel-0.1.0-py3-none-any"),
-        (&plain, "packed"),
-    ] {
+    for (from, name) in [(&folder, "from-folder"), (&wheel, "a_wheel-0.1.0-py3-none-any"), (&plain, "packed")] {
         let stored = models.add(from, None).unwrap();
         assert_eq!((stored.name.as_str(), stored.complete), (name, true));
         let bytes: usize = tiny.files().iter().map(|(_, bytes)| bytes.len()).sum();
@@ -102,7 +98,10 @@ fn a_model_is_added_from_a_folder_a_wheel_or_a_tar() {
     assert_eq!(names(&models), ["a_wheel-0.1.0-py3-none-any", "from-folder", "of-mine", "packed"]);
     assert_eq!(left(&models).len(), 4);
     let again = models.add(&packed, Some("of-mine")).unwrap_err();
-    assert_eq!((again.reason(), again.message()), ("E_CONFLICT", "The model of-mine is there already; remove it first."));
+    assert_eq!(
+        (again.reason(), again.message()),
+        ("E_CONFLICT", "The model of-mine is there already; remove it first.")
+    );
 }
 
 #[cfg(unix)]
@@ -166,7 +165,8 @@ fn a_file_that_differs_from_the_known_one_is_refused_and_named() {
     let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
     let wanted = format!("has a config.json of {config} bytes, and the known one has 612; take another one.");
     assert_eq!((error.reason(), error.message().ends_with(&wanted)), ("E_INVALID", true), "{error}");
-    fs::write(folder.join("config.json"), format!("{:<612}", fs::read_to_string(folder.join("config.json")).unwrap())).unwrap();
+    fs::write(folder.join("config.json"), format!("{:<612}", fs::read_to_string(folder.join("config.json")).unwrap()))
+        .unwrap();
     let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
     assert!(error.message().contains("has a config.json with SHA-256 "), "{error}");
     assert!(error.message().contains(KNOWN[0].files[0].sha256), "{error}");
@@ -232,7 +232,10 @@ fn links_devices_and_doubles_in_archives_are_refused() {
     let (place, models) = place();
     let good = entries(&Tiny::new(1), "m/");
     let mut cases: Vec<(PathBuf, &str)> = Vec::new();
-    for (at, kind) in [EntryType::Symlink, EntryType::Link, EntryType::Fifo, EntryType::Char, EntryType::GNULongName].into_iter().enumerate() {
+    for (at, kind) in [EntryType::Symlink, EntryType::Link, EntryType::Fifo, EntryType::Char, EntryType::GNULongName]
+        .into_iter()
+        .enumerate()
+    {
         let path = place.path().join(format!("{at}.tar"));
         let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
         append(&mut tar, "m/odd", b"", kind);

@@ -157,10 +157,7 @@ fn what_is_no_model_is_refused_and_says_why() {
             "a number in embeddings.word_embeddings.weight that is not finite",
         ),
         (|it| it.kind = Dtype::I32, "that are I32"),
-        (
-            |it| it.tensors.values_mut().for_each(|(_, values)| values.fill(0.0)),
-            "vectors that have no direction",
-        ),
+        (|it| it.tensors.values_mut().for_each(|(_, values)| values.fill(0.0)), "vectors that have no direction"),
         (
             |it| it.tensors.get_mut("encoder.layer.1.output.LayerNorm.weight").unwrap().1.fill(0.0),
             "the same vector of unlike texts",

@@ -107,11 +107,12 @@ impl Tiny {
     }
 
     fn weights(&self) -> Vec<u8> {
-        let mut bytes: Vec<_> = self.tensors.iter().map(|(name, (shape, values))| (name, shape, self.packed(values))).collect();
+        let mut bytes: Vec<_> =
+            self.tensors.iter().map(|(name, (shape, values))| (name, shape, self.packed(values))).collect();
         bytes.sort_by_key(|(name, ..)| (*name).clone());
-        let views = bytes.iter().map(|(name, shape, bytes)| {
-            (name.as_str(), TensorView::new(self.kind, (*shape).clone(), bytes).unwrap())
-        });
+        let views = bytes
+            .iter()
+            .map(|(name, shape, bytes)| (name.as_str(), TensorView::new(self.kind, (*shape).clone(), bytes).unwrap()));
         serialize(views, None).unwrap()
     }
 

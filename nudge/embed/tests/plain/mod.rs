@@ -37,7 +37,9 @@ fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
         let spelt = || word.char_indices().map(|(at, c)| if at == 0 { c.to_string() } else { format!("##{c}") });
         match id(word) {
             Some(word) => tokens.push(word),
-            None => tokens.extend(longest_first(word, &id).unwrap_or_else(|| spelt().map(|c| id(&c).unwrap()).collect())),
+            None => {
+                tokens.extend(longest_first(word, &id).unwrap_or_else(|| spelt().map(|c| id(&c).unwrap()).collect()))
+            }
         }
     }
     tokens.push(id("[SEP]").unwrap());
@@ -74,7 +76,11 @@ fn linear(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
     let bias = &tiny.tensors[&format!("{name}.bias")].1;
     let of = |row: &Vec<f64>| -> Vec<f64> {
         let outputs = weights.chunks(shape[1]).zip(bias);
-        outputs.map(|(weights, bias)| f64::from(*bias) + row.iter().zip(weights).map(|(x, w)| x * f64::from(*w)).sum::<f64>()).collect()
+        outputs
+            .map(|(weights, bias)| {
+                f64::from(*bias) + row.iter().zip(weights).map(|(x, w)| x * f64::from(*w)).sum::<f64>()
+            })
+            .collect()
     };
     x.iter().map(of).collect()
 }
