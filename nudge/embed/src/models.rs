@@ -134,7 +134,7 @@ impl Models {
         let folder = match self.folder() {
             Ok(Some(folder)) => folder,
             nothing => {
-                self.drop_held(&mut self.0.slot.lock());
+                drop_held(&mut self.0.slot.lock());
                 return nothing.map_or_else(Model::Failed, |_| Model::Absent);
             }
         };
@@ -142,7 +142,7 @@ impl Models {
         let mut slot = self.0.slot.lock();
         slot.asked_at = self.0.clock.now();
         if slot.files.as_ref() != Some(&files) {
-            self.drop_held(&mut slot);
+            drop_held(&mut slot);
         }
         // Looked at once more: the lock was open while the old one was dropped.
         if matches!(slot.held, Held::Nothing) {
@@ -193,21 +193,7 @@ impl Models {
         if self.0.clock.now() - slot.asked_at < idle {
             return false;
         }
-        self.drop_held(&mut slot)
-    }
-
-    fn drop_held(&self, slot: &mut MutexGuard<'_, Slot>) -> bool {
-        match &slot.held {
-            // Its thread is at work, and puts the result here.
-            Held::Loading => false,
-            held => {
-                let had = matches!(held, Held::Ready(_));
-                let held = std::mem::replace(&mut slot.held, Held::Nothing);
-                // Not under the lock: there is much to free.
-                MutexGuard::unlocked(slot, || drop(held));
-                had
-            }
-        }
+        drop_held(&mut slot)
     }
 
     fn begin(&self, slot: &mut Slot, files: Stamp) {
@@ -234,5 +220,20 @@ impl Models {
                 "The model cannot be loaded, because no thread could be started ({error}); try again."
             ))),
         };
+    }
+}
+
+/// Drops the model, if there is one; not while it is being loaded. Returns whether there was one.
+fn drop_held(slot: &mut MutexGuard<'_, Slot>) -> bool {
+    match &slot.held {
+        // Its thread is at work, and puts the result here.
+        Held::Loading => false,
+        held => {
+            let had = matches!(held, Held::Ready(_));
+            let held = std::mem::replace(&mut slot.held, Held::Nothing);
+            // Not under the lock: there is much to free.
+            MutexGuard::unlocked(slot, || drop(held));
+            had
+        }
     }
 }

@@ -87,11 +87,15 @@ impl Server {
     }
 }
 
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
 /// A model that is known for the length of a test.
 fn known(tiny: &Tiny) -> &'static Known {
     let pinned = |wanted: &'static str| {
         let (name, bytes) = tiny.files().into_iter().find(|(name, _)| *name == wanted).unwrap();
-        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = sha256(&bytes);
         Pinned { name, bytes: bytes.len() as u64, sha256: sha256.leak() }
     };
     Box::leak(Box::new(Known {
@@ -140,7 +144,7 @@ fn a_known_model_is_fetched_checked_and_tried_out() {
     let scene = Scene::new();
     let stored = scene.fetch().unwrap();
     assert_eq!((stored.name.as_str(), stored.complete, stored.bytes), ("tiny", true, scene.known.bytes()));
-    assert_eq!(scene.models.list().unwrap(), [stored.clone()]);
+    assert_eq!(scene.models.list().unwrap(), std::slice::from_ref(&stored));
     assert_eq!(scene.models.chosen(None).unwrap(), Some(stored.folder.clone()));
     #[cfg(unix)]
     {
@@ -186,7 +190,7 @@ fn other_bytes_are_refused_named_and_not_kept() {
     let scene = Scene::new();
     let mut spoilt = scene.server.files["tokenizer.json"].clone();
     spoilt[100] ^= 1;
-    let sha256: String = Sha256::digest(&spoilt).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = sha256(&spoilt);
     let short = b"<html>Sign in to the network</html>".to_vec();
     for (bytes, wanted) in [
         (spoilt, format!("has a tokenizer.json with SHA-256 {sha256}, and the known one has ")),

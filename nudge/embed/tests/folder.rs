@@ -239,7 +239,9 @@ fn links_devices_and_doubles_in_archives_are_refused() {
         let path = place.path().join(format!("{at}.tar"));
         let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
         append(&mut tar, "m/odd", b"", kind);
-        good.iter().for_each(|(name, bytes)| append(&mut tar, name, bytes, EntryType::Regular));
+        for (name, bytes) in &good {
+            append(&mut tar, name, bytes, EntryType::Regular);
+        }
         tar.finish().unwrap();
         cases.push((path, "has an entry that is no plain file, m/odd"));
     }

@@ -1,4 +1,4 @@
-//! The known model against numbers that NumPy has computed (`reference.py`), where its weights are there.
+//! The known model against numbers that `NumPy` has computed (`reference.py`), where its weights are there.
 
 mod kit;
 
@@ -19,7 +19,7 @@ fn rows() -> Vec<Row> {
     serde_json::from_str(include_str!("reference.json")).unwrap()
 }
 
-/// The largest difference from NumPy's numbers, of vectors and of their cosines.
+/// The largest difference from the wanted numbers, of vectors and of their cosines.
 fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
     let vectors = model.embed(&texts).unwrap();

@@ -1,4 +1,5 @@
 //! The network once more, with loops and longer numbers, as its paper has it: what the quick one must agree with.
+#![allow(clippy::cast_precision_loss, reason = "some dozens")]
 
 use crate::kit::{HEADS, HIDDEN, LAYERS, TOKENS, Tiny};
 
@@ -38,7 +39,7 @@ fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
         match id(word) {
             Some(word) => tokens.push(word),
             None => {
-                tokens.extend(longest_first(word, &id).unwrap_or_else(|| spelt().map(|c| id(&c).unwrap()).collect()))
+                tokens.extend(longest_first(word, &id).unwrap_or_else(|| spelt().map(|c| id(&c).unwrap()).collect()));
             }
         }
     }
