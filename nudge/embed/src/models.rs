@@ -1,7 +1,6 @@
 //! The model that is in use: loaded when it is asked for, dropped when it is idle.
 
 use std::fs::Metadata;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,6 +15,9 @@ use crate::{ModelFolder, Precision, SentenceModel};
 
 /// How long a model stays that nobody asks for.
 pub const IDLE: Duration = Duration::from_mins(10);
+/// After how many milliseconds a model that could not be loaded is tried again, though its files are the same: there
+/// may have been no memory.
+const RETRY: Millis = 60_000;
 
 /// What there is for whoever asks.
 #[derive(Clone)]
@@ -26,7 +28,7 @@ pub enum Model {
     Loading,
     /// Here it is. Keep it for the work at hand, not longer: it is dropped when the last who has it lets go.
     Ready(Arc<dyn Embedder>),
-    /// It cannot be loaded; the error says why. It is tried again when its files have changed.
+    /// It cannot be loaded; the error says why. It is tried again when its files have changed, and after a minute.
     Failed(Error),
 }
 
@@ -90,6 +92,7 @@ struct Shared {
 struct Slot {
     held: Held,
     files: Option<Stamp>,
+    begun_at: Millis,
     asked_at: Millis,
 }
 
@@ -123,7 +126,7 @@ impl Models {
 
     /// As [`new`](Self::new), with the time after which a model that nobody asks for is dropped.
     pub fn with_idle(choice: Choice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
-        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, asked_at: clock.now() });
+        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
         Self(Arc::new(Shared { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
@@ -141,7 +144,8 @@ impl Models {
         let files = Stamp::of(&folder);
         let mut slot = self.0.slot.lock();
         slot.asked_at = self.0.clock.now();
-        if slot.files.as_ref() != Some(&files) {
+        let is_old = matches!(slot.held, Held::Failed(_)) && slot.asked_at - slot.begun_at >= RETRY;
+        if slot.files.as_ref() != Some(&files) || is_old {
             drop_held(&mut slot);
         }
         // Looked at once more: the lock was open while the old one was dropped.
@@ -200,20 +204,15 @@ impl Models {
         let shared = self.0.clone();
         let folder = files.folder.clone();
         let load = move || {
-            // The libraries below may give up on files that no check has foreseen.
-            let loaded = catch_unwind(AssertUnwindSafe(|| SentenceModel::load(&folder, Precision::default())));
-            let held = match loaded {
-                Ok(Ok(model)) => Held::Ready(Arc::new(model)),
-                Ok(Err(error)) => Held::Failed(error),
-                Err(_) => Held::Failed(Error::invalid(format!(
-                    "The model in {} cannot be loaded, and its files are not what they seem; take another one.",
-                    folder.display()
-                ))),
+            let held = match SentenceModel::load(&folder, Precision::default()) {
+                Ok(model) => Held::Ready(Arc::new(model)),
+                Err(error) => Held::Failed(error),
             };
             shared.slot.lock().held = held;
             shared.loaded.notify_all();
         };
         slot.files = Some(files);
+        slot.begun_at = slot.asked_at;
         slot.held = match std::thread::Builder::new().name("nudge-embed".into()).spawn(load) {
             Ok(_) => Held::Loading,
             Err(error) => Held::Failed(Error::unavailable(format!(

@@ -109,6 +109,42 @@ fn the_first_token_stands_for_the_text_where_the_model_says_so() {
     assert_ne!(mean.embed(&["build"]).unwrap(), first.embed(&["build"]).unwrap());
 }
 
+/// As models of many languages have it: pieces of text by their probability, blanks as a sign, other marks.
+#[test]
+fn a_tokenizer_of_many_languages_is_read() {
+    let mut tiny = Tiny::new(1);
+    let pieces =
+        ["<s>", "<pad>", "</s>", "<unk>", "\u{2581}", "\u{2581}build", "\u{2581}Prüfung", "\u{43b}", "en", "e"];
+    let vocabulary: Vec<_> = (0_i32..).zip(pieces).map(|(at, piece)| json!([piece, f64::from(-at)])).collect();
+    let mark = |id: usize| json!({"id": pieces[id], "ids": [id], "tokens": [pieces[id]]});
+    let around =
+        [json!({"SpecialToken": {"id": "<s>", "type_id": 0}}), json!({"SpecialToken": {"id": "</s>", "type_id": 0}})];
+    let special = |id: usize| {
+        let content = pieces[id];
+        json!({"id": id, "content": content, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false})
+    };
+    let text = |name: &str| json!({"Sequence": {"id": name, "type_id": 0}});
+    tiny.tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "decoder": null,
+        "added_tokens": [special(0), special(2)],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [around[0].clone(), text("A"), around[1].clone()],
+            "pair": [text("A"), text("B")],
+            "special_tokens": {"<s>": mark(0), "</s>": mark(2)},
+        },
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": false},
+    });
+    let model = load(&tiny, Precision::Rounded);
+    for (text, tokens) in [("Prüfung build", 2), ("Prüfungen", 2), ("\u{43b}", 2), ("", 0)] {
+        assert_eq!(model.count(text), tokens, "{text}");
+    }
+    let vectors = model.embed(&["Prüfungen", "build"]).unwrap();
+    assert!(cosine(&vectors[0], &vectors[1]) < 0.999);
+}
+
 #[test]
 fn an_id_is_that_of_the_files() {
     let id = |tiny: &Tiny| load(tiny, Precision::Rounded).id().to_owned();

@@ -127,6 +127,25 @@ fn what_cannot_be_loaded_says_why_until_its_files_change() {
     scene.ready();
 }
 
+/// Nothing that the files tell has changed, such as when there was no memory.
+#[test]
+fn what_cannot_be_loaded_is_tried_again_after_a_minute() {
+    let scene = Scene::new();
+    scene.add(1, "a");
+    let weights = scene.added.path().join("a/model.safetensors");
+    let (good, file) = (fs::read(&weights).unwrap(), fs::OpenOptions::new().write(true).open(&weights).unwrap());
+    let modified = file.metadata().unwrap().modified().unwrap();
+    fs::write(&weights, vec![0; good.len()]).unwrap();
+    file.set_modified(modified).unwrap();
+    assert!(matches!(scene.models.get(LONG), Model::Failed(_)));
+    fs::write(&weights, good).unwrap();
+    file.set_modified(modified).unwrap();
+    scene.clock.advance(59_999);
+    assert!(matches!(scene.models.get(LONG), Model::Failed(_)));
+    scene.clock.advance(1);
+    scene.ready();
+}
+
 #[test]
 fn a_folder_of_the_users_own_needs_not_be_added() {
     let place = tempfile::tempdir().unwrap();
