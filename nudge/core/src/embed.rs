@@ -63,8 +63,8 @@ pub trait Embedder: Send + Sync {
     /// text, and needs none of the model's large parts.
     fn count(&self, text: &str) -> usize;
 
-    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It may take seconds: 10 to
-    /// 300 ms for each text, as long as it is.
+    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It takes milliseconds to
+    /// tenths of a second for each text, as long as it is: not for an event loop, nor under a lock.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the model cannot compute, such as for want of memory.

@@ -131,7 +131,8 @@ impl Models {
     }
 
     /// Returns the model. One that is not in memory is loaded on a thread of its own, and waited for at most so long.
-    /// One whose files have changed since, were replaced or removed, is dropped first.
+    /// One whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each time,
+    /// so it is not for an event loop, even without a wait.
     pub fn get(&self, wait: Duration) -> Model {
         let deadline = Instant::now() + wait;
         let folder = match self.folder() {

@@ -176,6 +176,8 @@ fn what_is_no_model_is_refused_and_says_why() {
         (|it| it.config["vocab_size"] = json!(50), "of shape [90, 16], and its config.json wants [50, 16]"),
         (|it| it.tokenizer = json!({"version": "1.0"}), "a tokenizer.json that cannot be read"),
         (|it| it.tokenizer["model"]["vocab"]["build"] = json!(900), "with tokens that its weights do not have"),
+        // The library that reads it gives up on this one in a way of its own.
+        (|it| it.tokenizer["post_processor"]["special_tokens"] = json!({}), "its files are not what they seem"),
         (|it| it.others[0].1 = json!({"max_seq_length": 2}).to_string(), "no room for a text"),
         (|it| it.others[0].1 = "{".into(), "a sentence_bert_config.json that cannot be read"),
         (
