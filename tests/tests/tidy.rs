@@ -300,6 +300,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-core", &[]),
     ("nudge-hints", &["nudge-core"]),
     ("nudge-storage", &["nudge-core"]),
+    ("nudge-embed", &["nudge-core"]),
     ("nudge-client", &["nudge-core", "nudge-hints"]),
     ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc"]),
     ("nudge-capi", &["nudge-hints", "nudge-client"]),

@@ -66,34 +66,57 @@ pub trait Embedder: Send + Sync {
     /// text, and needs none of the model's large parts.
     fn count(&self, text: &str) -> usize;
 
-    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It may take seconds: 10 to
-    /// 300 ms for each text, as long as it is.
+    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It takes milliseconds to
+    /// tenths of a second for each text, as long as it is: not for an event loop, nor under a lock.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the model cannot compute, such as for want of memory.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 }
 
-/// The model that there is now.
+/// What there is for whoever asks for the model.
 #[derive(Clone)]
-pub enum Meaning {
-    /// There is none: everything is found by words, and says so.
+pub enum Model {
+    /// There is none on this machine; everything works by words, and says so.
     Absent,
-    /// It is being loaded, in the background.
+    /// It is being loaded, in the background; the next who asks may get it.
     Loading,
-    /// It is there.
+    /// Here it is. Keep it for the work at hand, not longer: it is dropped when the last who has it lets go.
     Ready(Arc<dyn Embedder>),
-    /// It cannot be loaded, and why.
+    /// It cannot be loaded; the error says why. It is tried again when its files have changed, and after a minute.
     Failed(Error),
+}
+
+impl Model {
+    /// As it is shown: `absent`, `loading`, `ready` or `failed`.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Loading => "loading",
+            Self::Ready(_) => "ready",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The model, where it is ready.
+    pub fn ready(self) -> Option<Arc<dyn Embedder>> {
+        match self {
+            Self::Ready(model) => Some(model),
+            _ => None,
+        }
+    }
 }
 
 /// Whoever has a model, loads it when it is first asked for, and drops it when nobody asks for long.
 pub trait Models: Send + Sync {
-    /// Returns the model; when it has to be loaded first, waits at most so long.
-    fn model(&self, wait: Duration) -> Meaning;
+    /// Returns the model. One that is not in memory is loaded, and waited for at most so long.
+    fn get(&self, wait: Duration) -> Model;
 
-    /// Returns what is known without loading anything.
-    fn look(&self) -> Meaning;
+    /// Returns what there is without loading anything: `Loading` also where there is a model that nobody has asked for.
+    fn look(&self) -> Model;
+
+    /// Drops what nobody has asked for. Called every few seconds.
+    fn tick(&self) {}
 }
 
 /// No model, ever.
@@ -101,11 +124,11 @@ pub trait Models: Send + Sync {
 pub struct NoModels;
 
 impl Models for NoModels {
-    fn model(&self, _: Duration) -> Meaning {
-        Meaning::Absent
+    fn get(&self, _: Duration) -> Model {
+        Model::Absent
     }
 
-    fn look(&self) -> Meaning {
-        Meaning::Absent
+    fn look(&self) -> Model {
+        Model::Absent
     }
 }

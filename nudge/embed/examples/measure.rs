@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some("full") => Precision::Full,
         Some(_) => return Err("the precision is `rounded` or `full`".into()),
     };
-    let before = resident_kib();
+    let before = kib("VmRSS:");
     let begun = Instant::now();
     let model = SentenceModel::load(Path::new(&folder), precision)?;
     println!("{}: {} numbers, loaded in {:.0} ms", model.id(), model.dims(), begun.elapsed().as_secs_f64() * 1e3);
@@ -41,10 +41,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times.sort_by(f64::total_cmp);
         println!("{:>4} tokens: {:.1} ms, at best {:.1} ms", tokens + 2, times[times.len() / 2], times[0]);
     }
-    if let (Some(before), Some(loaded)) = (before, resident_kib()) {
+    if let (Some(before), Some(loaded)) = (before, kib("VmRSS:")) {
         print!("memory: {:.1} MiB before, {:.1} with the model", mebibytes(before), mebibytes(loaded));
         drop(model);
-        println!(", {:.1} after it", mebibytes(resident_kib().unwrap_or_default()));
+        let [after, most] = ["VmRSS:", "VmHWM:"].map(|name| mebibytes(kib(name).unwrap_or_default()));
+        println!(", {after:.1} after it, {most:.1} at most");
     }
     Ok(())
 }
@@ -62,10 +63,10 @@ fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     fits
 }
 
-/// Resident memory of this process, on Linux.
-fn resident_kib() -> Option<u64> {
+/// A figure of this process, on Linux: the memory that is resident, or was at most.
+fn kib(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

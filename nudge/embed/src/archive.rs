@@ -20,6 +20,8 @@ use crate::{Result, broken};
 
 /// Most entries of an archive.
 const MAX_ENTRIES: usize = 10_000;
+/// Bytes that tell what a file is; the sign of a tar stands behind the first name and its numbers.
+const HEAD_BYTES: u64 = 262;
 /// Most characters of a foreign name that are shown.
 const MAX_SHOWN: usize = 80;
 
@@ -36,13 +38,13 @@ pub fn take(path: &Path, put: &mut Put<'_>) -> Result<()> {
     }
     let (mut file, _) = foreign::open(path, Links::Followed)
         .map_err(|error| broken(format!("cannot be opened ({error}); name a folder, a wheel or a tar")))?;
-    let mut head = [0; 262];
-    let length = fill(&mut file, &mut head).and_then(|length| file.rewind().map(|()| length));
-    let head = &head[..length.map_err(|error| damaged(&error))?];
-    match head {
+    let mut head = Vec::new();
+    let read = (&file).take(HEAD_BYTES).read_to_end(&mut head).and_then(|_| file.rewind());
+    read.map_err(|error| damaged(&error))?;
+    match &head[..] {
         [b'P', b'K', 3 | 5, ..] => take_zip(file, put),
         [0x1f, 0x8b, ..] => take_tar(file, |file| Box::new(GzDecoder::new(file)), put),
-        _ if head.get(257..262) == Some(b"ustar") => take_tar(file, |file| Box::new(file), put),
+        [.., b'u', b's', b't', b'a', b'r'] => take_tar(file, |file| Box::new(file), put),
         _ => Err(broken("is neither a folder, nor a wheel or another zip, nor a tar")),
     }
 }
@@ -184,18 +186,6 @@ impl Listing {
 
 fn damaged(error: &dyn std::fmt::Display) -> crate::Fault {
     broken(format!("is damaged ({error})"))
-}
-
-/// Reads until the buffer is full or the file ends.
-fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match file.read(&mut buffer[length..])? {
-            0 => break,
-            read => length += read,
-        }
-    }
-    Ok(length)
 }
 
 /// A name for the model in this path, of characters that any system takes.

@@ -87,14 +87,10 @@ impl Bert {
             let vector = vectors.slice(row);
             sum.iter_mut().zip(vector.iter()).for_each(|(sum, value)| *sum += value);
         }
-        // As a mean: a limit on its length means the same for a text of any length.
-        #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
-        sum.iter_mut().for_each(|value| *value /= rows as f32);
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_finite() || length < SHORTEST {
             return Err(broken("makes vectors that have no direction"));
         }
-        sum.iter_mut().for_each(|value| *value /= length);
-        Ok(sum)
+        Ok(sum.into_iter().map(|value| value / length).collect())
     }
 }

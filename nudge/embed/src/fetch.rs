@@ -14,6 +14,9 @@ const CANNOT_RESUME: i32 = 33;
 /// Its exit code when a server answers that it will not send the file.
 const REFUSED: i32 = 22;
 
+/// How curl is held to http, which is for this machine alone.
+const LOCAL: &str = "=http";
+
 /// How a known model is fetched.
 ///
 /// ```
@@ -53,7 +56,7 @@ impl Download {
         };
         match host {
             _ if self.address.starts_with("https://") => Ok("=https"),
-            Some(host) if local(host) => Ok("=http"),
+            Some(host) if local(host) => Ok(LOCAL),
             _ => Err(Error::invalid("A model is fetched by https only; begin the address with https://.")),
         }
     }
@@ -66,25 +69,18 @@ impl Download {
         let protocol = self.protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
         let mut curl = Command::new(&self.curl);
-        curl.args([
-            "--fail",
-            "--location",
-            "--globoff",
-            "--proto",
-            protocol,
-            "--proto-redir",
-            protocol,
-            "--max-redirs",
-            "10",
-        ])
-        .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
-        .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
-        .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
-        .arg("--output")
-        .arg(to)
-        .args(["--url", &url])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
+        curl.args(["--fail", "--location", "--max-redirs", "10", "--globoff"])
+            .args(["--proto", protocol, "--proto-redir", protocol])
+            .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
+            .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
+            .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
+            // A proxy is of no use for this machine itself.
+            .args(if protocol == LOCAL { ["--noproxy", "*"].as_slice() } else { &[] })
+            .arg("--output")
+            .arg(to)
+            .args(["--url", &url])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         let status = curl.status().map_err(|error| {
             let curl = self.curl.display();
             Error::unavailable(format!(

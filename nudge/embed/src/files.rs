@@ -72,8 +72,11 @@ impl Files {
         let hashes = bytes.each_ref().map(|bytes| bytes.as_ref().map(|bytes| hex(&Sha256::digest(bytes))));
         let named = || FILES.iter().zip(&hashes).filter_map(|((name, _), hash)| Some((*name, hash.as_deref()?)));
         let is = |known: &&Known| known.files.iter().all(|file| named().any(|it| it == (file.name, file.sha256)));
-        let lines: String = named().map(|(name, hash)| format!("{hash} {name}\n")).collect();
-        let hash = hex(&Sha256::digest(lines));
+        let mut all = Sha256::new();
+        for (name, hash) in named() {
+            all.update(format!("{hash} {name}\n"));
+        }
+        let hash = hex(&all.finalize());
         Ok(Self { bytes, known: KNOWN.iter().find(is), hash })
     }
 

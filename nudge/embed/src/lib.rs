@@ -35,12 +35,13 @@ use std::fmt;
 use std::path::Path;
 
 use nudge_core::error::Error;
+use nudge_core::text;
 
 pub use fetch::Download;
 pub use folder::{ModelFolder, Stored};
 pub use known::{KNOWN, Known, Pinned};
 pub use model::SentenceModel;
-pub use models::{Choice, IDLE, Model, Models};
+pub use models::{Choice, IDLE, Models};
 
 /// How exactly the weights are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,6 +63,9 @@ enum Fault {
     Unusable(String),
 }
 
+/// Most characters of a reason; libraries quote what they have read.
+const MAX_REASON_CHARS: usize = 400;
+
 type Result<T, E = Fault> = std::result::Result<T, E>;
 
 fn broken(because: impl Into<String>) -> Fault {
@@ -82,10 +86,11 @@ impl fmt::Display for Fault {
 impl Fault {
     /// The error to show for the model in this folder.
     fn of(self, folder: &Path) -> Error {
+        let because = text::one_line(&self.to_string(), MAX_REASON_CHARS);
         let folder = folder.display();
         match self {
-            Self::Broken(because) => Error::invalid(format!("The model in {folder} {because}; take another one.")),
-            Self::Unusable(because) => Error::unavailable(format!("The model in {folder} {because}; try again.")),
+            Self::Broken(_) => Error::invalid(format!("The model in {folder} {because}; take another one.")),
+            Self::Unusable(_) => Error::unavailable(format!("The model in {folder} {because}; try again.")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A model that is loaded.
 
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use nudge_core::embed::Embedder;
@@ -51,6 +52,12 @@ impl SentenceModel {
 
     /// As [`load`](Self::load); the caller says of which model the fault is.
     pub(crate) fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
+        // The libraries below may give up on files that no check has foreseen.
+        catch_unwind(|| Self::load_unguarded(folder, precision))
+            .unwrap_or_else(|_| Err(broken("cannot be loaded, because its files are not what they seem")))
+    }
+
+    fn load_unguarded(folder: &Path, precision: Precision) -> Result<Self> {
         let files = Files::read(folder)?;
         let config = files.config()?;
         let id = files.id(&config, precision);

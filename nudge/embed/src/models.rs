@@ -1,13 +1,12 @@
 //! The model that is in use: loaded when it is asked for, dropped when it is idle.
 
 use std::fs::Metadata;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use nudge_core::clock::{Clock, Millis};
-use nudge_core::embed::Embedder;
+use nudge_core::embed::Model;
 use nudge_core::error::{Error, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -16,39 +15,9 @@ use crate::{ModelFolder, Precision, SentenceModel};
 
 /// How long a model stays that nobody asks for.
 pub const IDLE: Duration = Duration::from_mins(10);
-
-/// What there is for whoever asks.
-#[derive(Clone)]
-pub enum Model {
-    /// There is no model on this machine; everything works by words.
-    Absent,
-    /// It is being loaded; the next who asks may get it.
-    Loading,
-    /// Here it is. Keep it for the work at hand, not longer: it is dropped when the last who has it lets go.
-    Ready(Arc<dyn Embedder>),
-    /// It cannot be loaded; the error says why. It is tried again when its files have changed.
-    Failed(Error),
-}
-
-impl Model {
-    /// As it is shown: `absent`, `loading`, `ready` or `failed`.
-    pub fn state(&self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::Loading => "loading",
-            Self::Ready(_) => "ready",
-            Self::Failed(_) => "failed",
-        }
-    }
-
-    /// The model, where it is ready.
-    pub fn ready(self) -> Option<Arc<dyn Embedder>> {
-        match self {
-            Self::Ready(model) => Some(model),
-            _ => None,
-        }
-    }
-}
+/// After how many milliseconds a model that could not be loaded is tried again, though its files are the same: there
+/// may have been no memory.
+const RETRY: Millis = 60_000;
 
 /// Where the model is.
 #[derive(Debug, Clone)]
@@ -66,7 +35,8 @@ pub enum Choice {
 /// use std::time::Duration;
 ///
 /// use nudge_core::clock::SystemClock;
-/// use nudge_embed::{Choice, Model, ModelFolder, Models};
+/// use nudge_core::embed::Model;
+/// use nudge_embed::{Choice, ModelFolder, Models};
 ///
 /// let place = tempfile::tempdir()?;
 /// let added = ModelFolder::new(place.path().join("models"));
@@ -90,6 +60,7 @@ struct Shared {
 struct Slot {
     held: Held,
     files: Option<Stamp>,
+    begun_at: Millis,
     asked_at: Millis,
 }
 
@@ -123,26 +94,28 @@ impl Models {
 
     /// As [`new`](Self::new), with the time after which a model that nobody asks for is dropped.
     pub fn with_idle(choice: Choice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
-        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, asked_at: clock.now() });
+        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
         Self(Arc::new(Shared { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
     /// Returns the model. One that is not in memory is loaded on a thread of its own, and waited for at most so long.
-    /// One whose files have changed since, were replaced or removed, is dropped first.
+    /// One whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each time,
+    /// so it is not for an event loop, even without a wait.
     pub fn get(&self, wait: Duration) -> Model {
         let deadline = Instant::now() + wait;
         let folder = match self.folder() {
             Ok(Some(folder)) => folder,
             nothing => {
-                self.drop_held(&mut self.0.slot.lock());
+                drop_held(&mut self.0.slot.lock());
                 return nothing.map_or_else(Model::Failed, |_| Model::Absent);
             }
         };
         let files = Stamp::of(&folder);
         let mut slot = self.0.slot.lock();
         slot.asked_at = self.0.clock.now();
-        if slot.files.as_ref() != Some(&files) {
-            self.drop_held(&mut slot);
+        let is_old = matches!(slot.held, Held::Failed(_)) && slot.asked_at - slot.begun_at >= RETRY;
+        if slot.files.as_ref() != Some(&files) || is_old {
+            drop_held(&mut slot);
         }
         // Looked at once more: the lock was open while the old one was dropped.
         if matches!(slot.held, Held::Nothing) {
@@ -193,46 +166,56 @@ impl Models {
         if self.0.clock.now() - slot.asked_at < idle {
             return false;
         }
-        self.drop_held(&mut slot)
-    }
-
-    fn drop_held(&self, slot: &mut MutexGuard<'_, Slot>) -> bool {
-        match &slot.held {
-            // Its thread is at work, and puts the result here.
-            Held::Loading => false,
-            held => {
-                let had = matches!(held, Held::Ready(_));
-                let held = std::mem::replace(&mut slot.held, Held::Nothing);
-                // Not under the lock: there is much to free.
-                MutexGuard::unlocked(slot, || drop(held));
-                had
-            }
-        }
+        drop_held(&mut slot)
     }
 
     fn begin(&self, slot: &mut Slot, files: Stamp) {
         let shared = self.0.clone();
         let folder = files.folder.clone();
         let load = move || {
-            // The libraries below may give up on files that no check has foreseen.
-            let loaded = catch_unwind(AssertUnwindSafe(|| SentenceModel::load(&folder, Precision::default())));
-            let held = match loaded {
-                Ok(Ok(model)) => Held::Ready(Arc::new(model)),
-                Ok(Err(error)) => Held::Failed(error),
-                Err(_) => Held::Failed(Error::invalid(format!(
-                    "The model in {} cannot be loaded, and its files are not what they seem; take another one.",
-                    folder.display()
-                ))),
+            let held = match SentenceModel::load(&folder, Precision::default()) {
+                Ok(model) => Held::Ready(Arc::new(model)),
+                Err(error) => Held::Failed(error),
             };
             shared.slot.lock().held = held;
             shared.loaded.notify_all();
         };
         slot.files = Some(files);
+        slot.begun_at = slot.asked_at;
         slot.held = match std::thread::Builder::new().name("nudge-embed".into()).spawn(load) {
             Ok(_) => Held::Loading,
             Err(error) => Held::Failed(Error::unavailable(format!(
                 "The model cannot be loaded, because no thread could be started ({error}); try again."
             ))),
         };
+    }
+}
+
+impl nudge_core::embed::Models for Models {
+    fn get(&self, wait: Duration) -> Model {
+        Self::get(self, wait)
+    }
+
+    fn look(&self) -> Model {
+        Self::look(self)
+    }
+
+    fn tick(&self) {
+        Self::tick(self);
+    }
+}
+
+/// Drops the model, if there is one; not while it is being loaded. Returns whether there was one.
+fn drop_held(slot: &mut MutexGuard<'_, Slot>) -> bool {
+    match &slot.held {
+        // Its thread is at work, and puts the result here.
+        Held::Loading => false,
+        held => {
+            let had = matches!(held, Held::Ready(_));
+            let held = std::mem::replace(&mut slot.held, Held::Nothing);
+            // Not under the lock: there is much to free.
+            MutexGuard::unlocked(slot, || drop(held));
+            had
+        }
     }
 }

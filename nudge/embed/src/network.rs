@@ -17,6 +17,8 @@ const INPUT: &str = "embeddings";
 const BUFFER: &str = "weights.data";
 /// Version of the operators' definitions; `Gelu` came with 20.
 const OPERATORS: i64 = 20;
+/// A size that follows from the others.
+const REST: usize = usize::MAX;
 /// Where a tensor may begin in the buffer.
 const ALIGNMENT: usize = 16;
 /// Largest weight in whole numbers. 7 bits, not 8: on x86 without VNNI the engine adds two products in 16 bits, and
@@ -26,7 +28,7 @@ const LARGEST: f32 = 63.0;
 /// Makes the network of these weights, ready to run.
 pub fn load(config: &Config, weights: &Weights<'_>, precision: Precision) -> Result<rten::Model> {
     let mut graph = Graph::new(precision);
-    let mut x = graph.layer_norm(INPUT.into(), "embeddings.LayerNorm", config, weights)?;
+    let mut x = graph.layer_norm(INPUT, "embeddings.LayerNorm", config, weights)?;
     for layer in 0..config.layers {
         x = graph.layer(&x, &format!("encoder.layer.{layer}"), config, weights)?;
     }
@@ -83,14 +85,14 @@ impl Graph {
         let dense = weights.dense(&[&format!("{layer}.attention.output.dense")], hidden, hidden)?;
         let attended = self.linear(&attended, &dense);
         let sum = self.add(&attended, x);
-        let x = self.layer_norm(sum, &format!("{layer}.attention.output.LayerNorm"), config, weights)?;
+        let x = self.layer_norm(&sum, &format!("{layer}.attention.output.LayerNorm"), config, weights)?;
         let wide = weights.dense(&[&format!("{layer}.intermediate.dense")], hidden, intermediate)?;
         let wide = self.linear(&x, &wide);
         let wide = self.one("Gelu", &[&wide], vec![]);
         let narrow = weights.dense(&[&format!("{layer}.output.dense")], intermediate, hidden)?;
         let narrow = self.linear(&wide, &narrow);
         let sum = self.add(&narrow, &x);
-        self.layer_norm(sum, &format!("{layer}.output.LayerNorm"), config, weights)
+        self.layer_norm(&sum, &format!("{layer}.output.LayerNorm"), config, weights)
     }
 
     /// Softmax of queries times keys, times values, for all heads at once.
@@ -104,7 +106,7 @@ impl Graph {
         let all = self.linear(x, &dense);
         let sizes = self.integers(&[config.hidden; 3]);
         let [queries, keys, values] = self.node("Split", &[&all, &sizes], vec![integer("axis", 1)]);
-        let in_heads = self.integers(&[usize::MAX, config.heads, head]);
+        let in_heads = self.integers(&[REST, config.heads, head]);
         let mut heads = |part: &str, order: [i64; 3]| {
             let part = self.one("Reshape", &[part, &in_heads], vec![]);
             self.one("Transpose", &[&part], vec![integers("perm", &order)])
@@ -114,7 +116,7 @@ impl Graph {
         let weight = self.one("Softmax", &[&weight], vec![integer("axis", -1)]);
         let mixed = self.one("MatMul", &[&weight, &values], vec![]);
         let mixed = self.one("Transpose", &[&mixed], vec![integers("perm", &[1, 0, 2])]);
-        let flat = self.integers(&[usize::MAX, config.hidden]);
+        let flat = self.integers(&[REST, config.hidden]);
         Ok(self.one("Reshape", &[&mixed, &flat], vec![]))
     }
 
@@ -146,12 +148,12 @@ impl Graph {
         self.one("Mul", &[&product, &scale], vec![])
     }
 
-    fn layer_norm(&mut self, x: String, name: &str, config: &Config, weights: &Weights<'_>) -> Result<String> {
+    fn layer_norm(&mut self, x: &str, name: &str, config: &Config, weights: &Weights<'_>) -> Result<String> {
         let scale = self.floats(&weights.floats(&format!("{name}.weight"), &[config.hidden])?);
         let bias = self.floats(&weights.floats(&format!("{name}.bias"), &[config.hidden])?);
         let mut epsilon = attribute("epsilon", onnx::AttributeType::FLOAT);
         epsilon.f = Some(config.epsilon);
-        Ok(self.one("LayerNormalization", &[&x, &scale, &bias], vec![integer("axis", -1), epsilon]))
+        Ok(self.one("LayerNormalization", &[x, &scale, &bias], vec![integer("axis", -1), epsilon]))
     }
 
     fn add(&mut self, a: &str, b: &str) -> String {
@@ -191,10 +193,9 @@ impl Graph {
         self.constant(shape, onnx::DataType::FLOAT, &bytes)
     }
 
-    /// A short list of sizes; the largest stands for "what is left".
+    /// A short list of sizes; [`REST`] stands for what is left.
     fn integers(&mut self, values: &[usize]) -> String {
-        let sizes = values.iter().map(|&value| i64::try_from(value).unwrap_or(-1));
-        let bytes: Vec<u8> = sizes.flat_map(i64::to_le_bytes).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|&value| dimension(value).to_le_bytes()).collect();
         self.constant(&[values.len()], onnx::DataType::INT64, &bytes)
     }
 
@@ -204,7 +205,7 @@ impl Graph {
         let entry =
             |key: &str, value: String| onnx::StringStringEntryProto { key: Some(key.into()), value: Some(value) };
         self.proto.initializer.push(onnx::TensorProto {
-            dims: shape.iter().map(|&size| size as i64).collect(),
+            dims: shape.iter().map(|&size| dimension(size)).collect(),
             data_type: Some(kind),
             name: Some(name.clone()),
             external_data: vec![
@@ -228,6 +229,11 @@ fn matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     let tensor = onnx::TypeProtoTensor { elem_type: Some(onnx::DataType::FLOAT), shape: Some(shape) };
     let kind = onnx::TypeProto { tensor_type: Some(tensor), sequence: None };
     onnx::ValueInfoProto { name: Some(name.into()), r#type: Some(kind) }
+}
+
+/// A size as ONNX has it, where -1 is what is left.
+fn dimension(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(-1)
 }
 
 fn attribute(name: &str, kind: onnx::AttributeType) -> onnx::AttributeProto {

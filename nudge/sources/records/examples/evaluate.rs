@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Meaning, Models, NoModels};
+use nudge_core::embed::{Embedder, Model, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
@@ -60,12 +60,12 @@ fn models() -> Arc<dyn Models> {
 struct Loaded(Arc<dyn Embedder>);
 
 impl Models for Loaded {
-    fn model(&self, _: Duration) -> Meaning {
-        Meaning::Ready(Arc::clone(&self.0))
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::clone(&self.0))
     }
 
-    fn look(&self) -> Meaning {
-        self.model(Duration::ZERO)
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
     }
 }
 

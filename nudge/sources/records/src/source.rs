@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::embed::{Embedder, Meaning, Models};
+use nudge_core::embed::{Embedder, Model, Models};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
@@ -136,15 +136,15 @@ impl Records {
         text: &str,
         wait: Duration,
     ) -> (Option<(Arc<dyn Embedder>, Vec<f32>)>, Vec<String>) {
-        let degraded = match self.models.model(wait) {
-            Meaning::Ready(model) => match model.embed(&[text]).map(|vectors| vectors.into_iter().next()) {
+        let degraded = match self.models.get(wait) {
+            Model::Ready(model) => match model.embed(&[text]).map(|vectors| vectors.into_iter().next()) {
                 Ok(Some(vector)) => return (Some((model, vector)), Vec::new()),
                 Ok(None) => "the model gave no vector".to_owned(),
                 Err(error) => error.message().to_owned(),
             },
-            Meaning::Absent => "no embedding model: nudge model add".to_owned(),
-            Meaning::Loading => "the embedding model is being loaded".to_owned(),
-            Meaning::Failed(error) => error.message().to_owned(),
+            Model::Absent => "no embedding model: nudge model add".to_owned(),
+            Model::Loading => "the embedding model is being loaded".to_owned(),
+            Model::Failed(error) => error.message().to_owned(),
         };
         (None, vec![degraded])
     }
@@ -160,10 +160,10 @@ impl Records {
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
         let Some(db) = self.existing()? else { return Ok(true) };
         // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
-        if !matches!(self.models.look(), Meaning::Ready(_)) && !db.read(meaning::is_any_without)? {
+        if !matches!(self.models.look(), Model::Ready(_)) && !db.read(meaning::is_any_without)? {
             return Ok(true);
         }
-        let Meaning::Ready(model) = self.models.model(MODEL_WAIT) else { return Ok(false) };
+        let Model::Ready(model) = self.models.get(MODEL_WAIT) else { return Ok(false) };
         while !stop.is_set() {
             if meaning::make_some(db, &*model)? == 0 {
                 return Ok(true);
@@ -227,7 +227,7 @@ impl Records {
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
             return Ok(Seen::default());
         };
-        let Meaning::Ready(model) = self.models.model(SAVE_WAIT) else { return Ok(Seen::default()) };
+        let Model::Ready(model) = self.models.get(SAVE_WAIT) else { return Ok(Seen::default()) };
         let body = params.body.as_deref().unwrap_or_default();
         let texts = meaning::parts(title, body, &*model);
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
@@ -336,7 +336,7 @@ impl Source for Records {
     }
 
     fn tick(&self, now: Millis) {
-        if !matches!(self.models.look(), Meaning::Ready(_)) {
+        if !matches!(self.models.look(), Model::Ready(_)) {
             self.meanings.forget();
         }
         let Some(db) = self.db.get() else { return };

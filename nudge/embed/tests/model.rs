@@ -1,0 +1,238 @@
+//! A model in memory: what it computes, against a plain one, and what it refuses.
+
+mod kit;
+mod plain;
+
+use std::path::Path;
+
+use kit::{HIDDEN, TOKENS, Tiny, cosine};
+use nudge_core::embed::Embedder as _;
+use nudge_embed::{Precision, SentenceModel};
+use safetensors::tensor::Dtype;
+use serde_json::json;
+
+const TEXTS: [&str; 4] = ["build fails", "Two EGGS, milk!", "", "a header that nobody knows 42"];
+
+fn load(tiny: &Tiny, precision: Precision) -> SentenceModel {
+    let place = tempfile::tempdir().unwrap();
+    SentenceModel::load(&tiny.write(place.path()), precision).unwrap()
+}
+
+#[test]
+fn a_vector_is_what_a_plain_network_computes() {
+    for seed in 1..4 {
+        let tiny = Tiny::new(seed);
+        let model = load(&tiny, Precision::Full);
+        for text in TEXTS {
+            let made = &model.embed(&[text]).unwrap()[0];
+            let wanted = plain::vector(&tiny, text);
+            for (made, wanted) in made.iter().zip(&wanted) {
+                assert!((f64::from(*made) - wanted).abs() < 1e-5, "{text}: {made} {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rounded_weights_point_the_same_way() {
+    for seed in 1..4 {
+        let tiny = Tiny::new(seed);
+        let (full, rounded) = (load(&tiny, Precision::Full), load(&tiny, Precision::Rounded));
+        assert_eq!(rounded.id(), format!("{}/int8", full.id()), "their vectors are not compared");
+        let (full, rounded) = (full.embed(&TEXTS).unwrap(), rounded.embed(&TEXTS).unwrap());
+        for (full, rounded) in full.iter().zip(&rounded) {
+            assert!(cosine(full, rounded) > 0.98, "{}", cosine(full, rounded));
+            assert_ne!(full, rounded);
+        }
+    }
+}
+
+#[test]
+fn vectors_have_length_one_and_an_order() {
+    let model = load(&Tiny::new(1), Precision::Rounded);
+    let together = model.embed(&TEXTS).unwrap();
+    assert_eq!((together.len(), model.dims()), (TEXTS.len(), HIDDEN));
+    for (text, vector) in TEXTS.iter().zip(&together) {
+        assert!((cosine(vector, vector) - 1.0).abs() < 1e-5);
+        assert_eq!(*vector, model.embed(&[text]).unwrap()[0], "a text has the same vector in any company");
+    }
+    assert!(model.embed(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    let model = load(&Tiny::new(1), Precision::Rounded);
+    assert_eq!(model.max_tokens(), TOKENS - 2);
+    let fits = "build ".repeat(TOKENS - 2);
+    assert_eq!(model.count(&fits), model.max_tokens());
+    let vector = |text: &str| model.embed(&[text]).unwrap().remove(0);
+    let wanted = vector(&fits);
+    assert_eq!(vector(&format!("{fits} eggs")), wanted);
+    assert_eq!(vector(&format!("{fits} {}", "eggs milk ".repeat(20_000))), wanted, "nor in a long text");
+    assert_ne!(vector(&fits[6..]), wanted);
+    let blank = " ".repeat(100_000);
+    assert_eq!(vector(&format!("{blank}{fits}")), wanted, "a text begins where its words do");
+}
+
+#[test]
+fn tokens_are_counted_without_marks_and_without_an_end() {
+    let model = load(&Tiny::new(1), Precision::Rounded);
+    for (text, tokens) in [("", 0), ("build fails", 2), ("Builds, fails.", 5), ("ää", 2), ("\u{4e2d}", 1)] {
+        assert_eq!(model.count(text), tokens, "{text}");
+    }
+    assert_eq!(model.count(&"two eggs ".repeat(30_000)), 60_000);
+}
+
+#[test]
+fn weights_are_read_in_every_kind_and_under_a_prefix() {
+    let mut tiny = Tiny::new(1);
+    // What has 8 bits behind the point is the same number in all of them.
+    tiny.tensors.values_mut().flat_map(|(_, values)| values).for_each(|value| *value = (*value * 64.0).round() / 64.0);
+    // The smallest numbers of 16 bits have no leading one.
+    tiny.tensors.get_mut("encoder.layer.0.output.dense.bias").unwrap().1[0] = 3.0 / 16_777_216.0;
+    let wanted = load(&tiny, Precision::Full).embed(&TEXTS).unwrap();
+    for kind in [Dtype::F16, Dtype::BF16] {
+        assert_eq!(load(&Tiny { kind, ..tiny.clone() }, Precision::Full).embed(&TEXTS).unwrap(), wanted, "{kind:?}");
+    }
+    tiny.tensors = tiny.tensors.into_iter().map(|(name, tensor)| (format!("bert.{name}"), tensor)).collect();
+    assert_eq!(load(&tiny, Precision::Full).embed(&TEXTS).unwrap(), wanted);
+}
+
+#[test]
+fn the_first_token_stands_for_the_text_where_the_model_says_so() {
+    let mut tiny = Tiny::new(1);
+    let mean = load(&tiny, Precision::Full);
+    let pooling = json!({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}).to_string();
+    tiny.others.push(("1_Pooling/config.json", pooling));
+    let first = load(&tiny, Precision::Full);
+    assert!(mean.id().ends_with(&format!("/mean/{TOKENS}")) && first.id().ends_with(&format!("/cls/{TOKENS}")));
+    assert_ne!(mean.embed(&["build"]).unwrap(), first.embed(&["build"]).unwrap());
+}
+
+/// As models of many languages have it: pieces of text by their probability, blanks as a sign, other marks.
+#[test]
+fn a_tokenizer_of_many_languages_is_read() {
+    let mut tiny = Tiny::new(1);
+    let pieces =
+        ["<s>", "<pad>", "</s>", "<unk>", "\u{2581}", "\u{2581}build", "\u{2581}Prüfung", "\u{43b}", "en", "e"];
+    let vocabulary: Vec<_> = (0_i32..).zip(pieces).map(|(at, piece)| json!([piece, f64::from(-at)])).collect();
+    let mark = |id: usize| json!({"id": pieces[id], "ids": [id], "tokens": [pieces[id]]});
+    let around =
+        [json!({"SpecialToken": {"id": "<s>", "type_id": 0}}), json!({"SpecialToken": {"id": "</s>", "type_id": 0}})];
+    let special = |id: usize| {
+        let content = pieces[id];
+        json!({"id": id, "content": content, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false})
+    };
+    let text = |name: &str| json!({"Sequence": {"id": name, "type_id": 0}});
+    tiny.tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "decoder": null,
+        "added_tokens": [special(0), special(2)],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [around[0].clone(), text("A"), around[1].clone()],
+            "pair": [text("A"), text("B")],
+            "special_tokens": {"<s>": mark(0), "</s>": mark(2)},
+        },
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": false},
+    });
+    let model = load(&tiny, Precision::Rounded);
+    for (text, tokens) in [("Prüfung build", 2), ("Prüfungen", 2), ("\u{43b}", 2), ("", 0)] {
+        assert_eq!(model.count(text), tokens, "{text}");
+    }
+    let vectors = model.embed(&["Prüfungen", "build"]).unwrap();
+    assert!(cosine(&vectors[0], &vectors[1]) < 0.999);
+}
+
+#[test]
+fn an_id_is_that_of_the_files() {
+    let id = |tiny: &Tiny| load(tiny, Precision::Rounded).id().to_owned();
+    let tiny = Tiny::new(1);
+    assert_eq!(id(&tiny), id(&tiny), "wherever they lie");
+    assert!(id(&tiny).starts_with("bert@"));
+    assert_ne!(id(&tiny), id(&Tiny::new(2)));
+    let mut other = tiny.clone();
+    other.config["note"] = json!(1);
+    assert_ne!(id(&tiny), id(&other), "a file that differs may be another model");
+}
+
+/// Each change of a model that can be run, and what its refusal says.
+#[test]
+fn what_is_no_model_is_refused_and_says_why() {
+    type Spoil = fn(&mut Tiny);
+    let cases: &[(Spoil, &str)] = &[
+        (|it| it.config["model_type"] = json!("roberta"), "model_type \"roberta\" in its config.json; only \"bert\""),
+        (|it| it.config["model_type"] = json!(null), "model_type \"\""),
+        (|it| it.config["hidden_act"] = json!("relu"), "hidden_act \"relu\""),
+        (|it| it.config["position_embedding_type"] = json!("relative_key"), "position_embedding_type"),
+        (|it| it.config["hidden_size"] = json!("wide"), "a config.json that cannot be read"),
+        (|it| it.config["hidden_size"] = json!(0), "hidden_size 0"),
+        (|it| it.config["hidden_size"] = json!(1_000_000), "hidden_size 1000000"),
+        (|it| it.config["num_attention_heads"] = json!(3), "heads do not divide"),
+        (|it| it.config["num_attention_heads"] = json!(0), "num_attention_heads 0"),
+        (|it| it.config["num_hidden_layers"] = json!(3), "no weights of the name encoder.layer.2"),
+        (|it| it.config["layer_norm_eps"] = json!(0), "layer_norm_eps"),
+        (|it| it.config["vocab_size"] = json!(50), "of shape [90, 16], and its config.json wants [50, 16]"),
+        (|it| it.tokenizer = json!({"version": "1.0"}), "a tokenizer.json that cannot be read"),
+        (|it| it.tokenizer["model"]["vocab"]["build"] = json!(900), "with tokens that its weights do not have"),
+        // The library that reads it gives up on this one in a way of its own.
+        (|it| it.tokenizer["post_processor"]["special_tokens"] = json!({}), "its files are not what they seem"),
+        (|it| it.others[0].1 = json!({"max_seq_length": 2}).to_string(), "no room for a text"),
+        (|it| it.others[0].1 = "{".into(), "a sentence_bert_config.json that cannot be read"),
+        (
+            |it| it.others.push(("1_Pooling/config.json", json!({"pooling_mode_max_tokens": true}).to_string())),
+            "neither the mean nor the first",
+        ),
+        (|it| it.others.push(("1_Pooling/config.json", "{}".into())), "which one way of pooling"),
+        (|it| drop(it.tensors.remove("embeddings.LayerNorm.bias")), "no weights of the name embeddings.LayerNorm.bias"),
+        (
+            |it| it.tensors.get_mut("encoder.layer.1.output.dense.weight").unwrap().1[3] = f32::NAN,
+            "a number in encoder.layer.1.output.dense.weight that is not finite",
+        ),
+        (
+            |it| it.tensors.get_mut("embeddings.word_embeddings.weight").unwrap().1[3] = f32::INFINITY,
+            "a number in embeddings.word_embeddings.weight that is not finite",
+        ),
+        (|it| it.kind = Dtype::I32, "that are I32"),
+        (|it| it.tensors.values_mut().for_each(|(_, values)| values.fill(0.0)), "vectors that have no direction"),
+        (
+            |it| it.tensors.get_mut("encoder.layer.1.output.LayerNorm.weight").unwrap().1.fill(0.0),
+            "the same vector of unlike texts",
+        ),
+    ];
+    for (at, (spoil, wanted)) in cases.iter().enumerate() {
+        let mut tiny = Tiny::new(1);
+        spoil(&mut tiny);
+        let place = tempfile::tempdir().unwrap();
+        for precision in [Precision::Rounded, Precision::Full] {
+            let error = SentenceModel::load(&tiny.write(place.path()), precision).err();
+            let error = error.unwrap_or_else(|| panic!("case {at} is refused: {wanted}"));
+            assert!(error.message().contains(wanted), "case {at}: {error}");
+            assert_eq!(error.reason(), "E_INVALID");
+            assert!(error.message().starts_with(&format!("The model in {} ", place.path().display())), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_damaged_or_planted_file_is_named() {
+    let refused = |folder: &Path| SentenceModel::load(folder, Precision::Rounded).err().unwrap().message().to_owned();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        let place = tempfile::tempdir().unwrap();
+        let path = Tiny::new(1).write(place.path()).join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(refused(place.path()).contains(&format!("a {name} that cannot be read")), "{}", refused(place.path()));
+        std::fs::remove_file(&path).unwrap();
+        assert!(refused(place.path()).ends_with(&format!("has no {name}; take another one.")));
+        #[cfg(unix)]
+        {
+            let elsewhere = tempfile::tempdir().unwrap();
+            std::fs::write(elsewhere.path().join(name), &bytes).unwrap();
+            std::os::unix::fs::symlink(elsewhere.path().join(name), &path).unwrap();
+            assert!(refused(place.path()).contains(&format!("a {name} that cannot be read")));
+        }
+    }
+    assert!(refused(Path::new("/nowhere/at/all")).contains("has no config.json"));
+}

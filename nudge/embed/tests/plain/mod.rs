@@ -1,0 +1,125 @@
+//! The network once more, with loops and longer numbers, as its paper has it: what the quick one must agree with.
+#![allow(clippy::cast_precision_loss, reason = "some dozens")]
+
+use crate::kit::{HEADS, HIDDEN, LAYERS, TOKENS, Tiny};
+
+type Matrix = Vec<Vec<f64>>;
+
+/// The vector of a text: the mean of its tokens', of length 1.
+pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
+    let mut x: Matrix = Vec::new();
+    for (position, token) in tokens(tiny, text).into_iter().take(TOKENS).enumerate() {
+        let word = row(tiny, "embeddings.word_embeddings.weight", token);
+        let place = row(tiny, "embeddings.position_embeddings.weight", position);
+        let kind = row(tiny, "embeddings.token_type_embeddings.weight", 0);
+        x.push((0..HIDDEN).map(|at| word[at] + place[at] + kind[at]).collect());
+    }
+    let mut x = layer_norm(tiny, "embeddings.LayerNorm", &x);
+    for layer in 0..LAYERS {
+        let layer = format!("encoder.layer.{layer}");
+        let attended = linear(tiny, &format!("{layer}.attention.output.dense"), &attention(tiny, &layer, &x));
+        x = layer_norm(tiny, &format!("{layer}.attention.output.LayerNorm"), &add(&attended, &x));
+        let mut wide = linear(tiny, &format!("{layer}.intermediate.dense"), &x);
+        wide.iter_mut().flatten().for_each(|value| *value *= 0.5 * (1.0 + erf(*value / 2.0_f64.sqrt())));
+        let narrow = linear(tiny, &format!("{layer}.output.dense"), &wide);
+        x = layer_norm(tiny, &format!("{layer}.output.LayerNorm"), &add(&narrow, &x));
+    }
+    let sum: Vec<f64> = (0..HIDDEN).map(|at| x.iter().map(|row| row[at]).sum()).collect();
+    let length = sum.iter().map(|value| value * value).sum::<f64>().sqrt();
+    sum.into_iter().map(|value| value / length).collect()
+}
+
+/// Words, spelt where the vocabulary does not have them, between two marks.
+fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
+    let id = |word: &str| tiny.tokenizer["model"]["vocab"][word].as_u64().map(|id| usize::try_from(id).unwrap());
+    let text = text.to_lowercase().replace(',', " , ").replace('!', " ! ");
+    let mut tokens = vec![id("[CLS]").unwrap()];
+    for word in text.split_whitespace() {
+        let spelt = || word.char_indices().map(|(at, c)| if at == 0 { c.to_string() } else { format!("##{c}") });
+        match id(word) {
+            Some(word) => tokens.push(word),
+            None => {
+                tokens.extend(longest_first(word, &id).unwrap_or_else(|| spelt().map(|c| id(&c).unwrap()).collect()));
+            }
+        }
+    }
+    tokens.push(id("[SEP]").unwrap());
+    tokens
+}
+
+/// A word that begins with one that the vocabulary has: that, and the rest spelt.
+fn longest_first(word: &str, id: &impl Fn(&str) -> Option<usize>) -> Option<Vec<usize>> {
+    let (end, first) = (2..word.len()).rev().find_map(|end| Some((end, id(&word[..end])?)))?;
+    Some(std::iter::once(first).chain(word[end..].chars().map(|c| id(&format!("##{c}")).unwrap())).collect())
+}
+
+fn attention(tiny: &Tiny, layer: &str, x: &Matrix) -> Matrix {
+    let part = |part: &str| linear(tiny, &format!("{layer}.attention.self.{part}"), x);
+    let (queries, keys, values) = (part("query"), part("key"), part("value"));
+    let size = HIDDEN / HEADS;
+    let mut out = vec![vec![0.0; HIDDEN]; x.len()];
+    for head in 0..HEADS {
+        let span = head * size..(head + 1) * size;
+        for (query, out) in queries.iter().zip(&mut out) {
+            let scores = keys.iter().map(|key| dot(&query[span.clone()], &key[span.clone()]) / (size as f64).sqrt());
+            let weights: Vec<f64> = scores.map(f64::exp).collect();
+            let sum: f64 = weights.iter().sum();
+            for at in span.clone() {
+                out[at] = weights.iter().zip(&values).map(|(weight, value)| weight / sum * value[at]).sum();
+            }
+        }
+    }
+    out
+}
+
+fn linear(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
+    let (shape, weights) = &tiny.tensors[&format!("{name}.weight")];
+    let bias = &tiny.tensors[&format!("{name}.bias")].1;
+    let of = |row: &Vec<f64>| -> Vec<f64> {
+        let outputs = weights.chunks(shape[1]).zip(bias);
+        outputs
+            .map(|(weights, bias)| {
+                f64::from(*bias) + row.iter().zip(weights).map(|(x, w)| x * f64::from(*w)).sum::<f64>()
+            })
+            .collect()
+    };
+    x.iter().map(of).collect()
+}
+
+fn layer_norm(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
+    let (weight, bias) = (row(tiny, &format!("{name}.weight"), 0), row(tiny, &format!("{name}.bias"), 0));
+    let of = |row: &Vec<f64>| {
+        let mean = row.iter().sum::<f64>() / row.len() as f64;
+        let variance = row.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / row.len() as f64;
+        let scaled = row.iter().map(|value| (value - mean) / (variance + 1e-12).sqrt());
+        scaled.zip(weight.iter().zip(&bias)).map(|(value, (weight, bias))| value * weight + bias).collect()
+    };
+    x.iter().map(of).collect()
+}
+
+/// A row of a table, or a list as a whole.
+fn row(tiny: &Tiny, name: &str, at: usize) -> Vec<f64> {
+    let (shape, values) = &tiny.tensors[name];
+    let width = shape[shape.len() - 1];
+    values[at * width..(at + 1) * width].iter().map(|&value| f64::from(value)).collect()
+}
+
+fn add(a: &Matrix, b: &Matrix) -> Matrix {
+    a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(a, b)| a + b).collect()).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The error function by its series, which converges for the small numbers here.
+fn erf(x: f64) -> f64 {
+    let mut term = x;
+    let mut sum = x;
+    for n in 1..200 {
+        let n = f64::from(n);
+        term *= -x * x / n;
+        sum += term / (2.0 * n + 1.0);
+    }
+    sum * 2.0 / std::f64::consts::PI.sqrt()
+}
