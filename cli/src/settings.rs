@@ -84,6 +84,20 @@ static OWN: &[Setting] = &[
         about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
     },
     Setting {
+        name: "model",
+        kind: Kind::Text,
+        default: "",
+        flag: Flag::None,
+        about: "Name of the embedding model, where several were added",
+    },
+    Setting {
+        name: "model_dir",
+        kind: Kind::Text,
+        default: "",
+        flag: Flag::None,
+        about: "Folder of one embedding model, in the place of those that were added",
+    },
+    Setting {
         name: "default_reach",
         kind: Kind::OneOf(&["repo", "everywhere"]),
         default: "repo",

@@ -1,14 +1,42 @@
 //! The one list of sources.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use nudge::Method;
-use nudge_core::source::{Resources, SourceSpec};
+use nudge_core::clock::Clock;
+use nudge_core::embed::Models;
+use nudge_core::settings::Values;
+use nudge_core::source::{DataDir, Resources, SourceSpec};
 
 /// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
 /// before there were others: its records, methods, settings and words on the command line bear no name, and a server
 /// does not start without it.
 static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_signals::SOURCE, &nudge_records::SOURCE];
+
+/// The folder of the models that were added, in that of the sources' files.
+#[cfg(feature = "model")]
+pub fn model_folder(data: &DataDir) -> nudge_embed::ModelFolder {
+    nudge_embed::ModelFolder::new(data.path().join("models"))
+}
+
+/// The model that sources may ask, if its user has added one: in the folder named by `model_dir`, else that of the name
+/// `model` among those that were added.
+#[cfg(feature = "model")]
+pub fn models(values: &Values, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn Models> {
+    use nudge_embed::Choice;
+    let choice = match (values.text("model_dir"), values.text("model")) {
+        ("", "") => Choice::Added(model_folder(data), None),
+        ("", name) => Choice::Added(model_folder(data), Some(name.to_owned())),
+        (folder, _) => Choice::Folder(folder.into()),
+    };
+    Arc::new(nudge_embed::Models::new(choice, clock))
+}
+
+/// This binary can run none.
+#[cfg(not(feature = "model"))]
+pub fn models(_: &Values, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn Models> {
+    Arc::new(nudge_core::embed::NoModels)
+}
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 

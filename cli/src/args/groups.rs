@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["init", "try", "doctor", "ui"]),
     ("Hints", &["set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
     ("Share", &["export", "import"]),
-    ("Server", &["serve", "status", "stats", "watch", "config", "forget", "stop"]),
+    ("Server", &["serve", "status", "stats", "watch", "config", "model", "forget", "stop"]),
     ("For programs", &["hook", "call", "completions", "man"]),
 ];
 

@@ -17,7 +17,7 @@ use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{given, raw};
 use crate::server::stop_signal;
-use crate::{output, settings};
+use crate::{output, settings, sources};
 
 pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     if let Some(long) = call.long {
@@ -58,7 +58,7 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
         journal: Arc::new(NoSession),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(NoSession),
-        models: Arc::new(NoModels),
+        models: sources::models(&values, &settings::data_dir(&values), Arc::new(SystemClock)),
         settings: Arc::new(values.of(source.settings)),
     })?;
     let result = opened.call(method.name, &raw(&params)?);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use nudge::{Caller, Error, Method, Millis, Result, Service};
 use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::embed::Models;
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
 use nudge_core::suggest_service::SuggestService;
@@ -45,6 +46,7 @@ pub struct OpenSources {
     suggest: Arc<SuggestService>,
     /// One for each, in their order: what wakes one is no news for another.
     stops: Vec<StopFlag>,
+    models: Arc<dyn Models>,
 }
 
 impl OpenSources {
@@ -89,7 +91,13 @@ impl OpenSources {
         let asked = all.clone();
         let suggest = SuggestService::new(lent.settings.count("suggest_max"), Arc::clone(&lent.clock), asked);
         let stops = all.iter().map(|_| StopFlag::default()).collect();
-        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest: Arc::new(suggest), stops })
+        Ok(Self {
+            all,
+            clock: Arc::clone(&lent.clock),
+            suggest: Arc::new(suggest),
+            stops,
+            models: Arc::clone(&lent.models),
+        })
     }
 
     /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
@@ -147,6 +155,7 @@ impl OpenSources {
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
+        self.models.tick();
     }
 
     /// Ends their work; nothing is acknowledged any more.

@@ -22,6 +22,7 @@ use super::keeper::{self, Keeper};
 use super::open::{Lent, OpenSources};
 use crate::server::token::Token;
 use crate::settings;
+use crate::sources;
 
 /// Time to try for the lock while nobody answers: its holder may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -217,6 +218,7 @@ fn take_over(
         journal: Arc::clone(&journal),
         changes: Arc::new(keeper::Both(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
+        models: sources::models(&settings.values, &settings.data, Arc::clone(&clock) as _),
         settings: values(settings, &keeper),
         given_up: &given_up,
     };

@@ -83,7 +83,8 @@ pub static TABLE: Table<Records> = Table(&[
             "It can be restored for 30 days.",
             schema::<Delete>,
         )
-        .destructive(),
+        .destructive()
+        .verb("rm"),
         run: |records, by, params| records.delete(by, wire::params(params)?),
     },
     &Row {
