@@ -1,0 +1,161 @@
+//! Records by the command line: with a session or without, found by a hook, kept over the death of a server.
+#![cfg(unix)]
+
+mod kit;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use kit::{Serve, command, home};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A checkout, and a session beside it, which need not run.
+struct Desk {
+    home: TempDir,
+    runtime: PathBuf,
+    checkout: PathBuf,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let home = home();
+        let (runtime, checkout) = (home.path().join("run"), home.path().join("checkout"));
+        for sub in [".git/objects", ".git/refs/heads"] {
+            fs::create_dir_all(checkout.join(sub)).unwrap();
+        }
+        fs::write(checkout.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config = "[remote \"origin\"]\n\turl = git@github.com:acme/shop.git\n";
+        fs::write(checkout.join(".git/config"), config).unwrap();
+        Self { home, runtime, checkout }
+    }
+
+    fn nudge(&self, args: &[&str]) -> Command {
+        let mut nudge = Command::new(env!("CARGO_BIN_EXE_nudge"));
+        for (name, value) in command(&self.runtime).get_envs() {
+            match value {
+                Some(value) => nudge.env(name, value),
+                None => nudge.env_remove(name),
+            };
+        }
+        nudge.env("NUDGE_DATA_DIR", self.home.path().join("data"));
+        nudge.args(args).current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
+        nudge
+    }
+
+    fn serve(&self) -> Serve {
+        let mut serve = command(&self.runtime);
+        serve.args(["--port", "0"]).env("NUDGE_DATA_DIR", self.home.path().join("data"));
+        serve.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
+        Serve::spawn(serve, &self.runtime)
+    }
+
+    fn run(&self, args: &[&str]) -> Value {
+        let output = self.nudge(&[args, &["--json"]].concat()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn refused(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.nudge(args).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn add(&self, title: &str, body: &str) -> i64 {
+        let made = self.run(&["records", "add", "--kind", "issue", "--title", title, "--body", body]);
+        made["record"]["id"].as_i64().unwrap()
+    }
+
+    /// What a hook shows the model for a prompt.
+    fn prompt(&self, session: &str, prompt: &str) -> String {
+        let event = json!({"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": self.checkout, "prompt": prompt});
+        let mut hook = self.nudge(&["hook"]);
+        let mut child = hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        said["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+fn ids(found: &Value) -> Vec<i64> {
+    found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap()).collect()
+}
+
+#[test]
+fn a_record_is_there_with_a_session_and_without() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["records", "list"])["total"], 0);
+    assert!(!desk.home.path().join("data").exists(), "a mere look leaves nothing");
+    let alone = desk.add("Uploads above 1 MB fail with 413", "nginx had client_max_body_size 1m.");
+    assert!(!desk.runtime.exists(), "no session was begun");
+    let serve = desk.serve();
+    let through = desk.add("Sessions live in Redis", "So that a deploy logs nobody out.");
+    assert_eq!(ids(&desk.run(&["records", "search", "uploads fail 413"])), [alone]);
+    drop(serve);
+    assert_eq!(ids(&desk.run(&["record", "search", "redis sessions"])), [through]);
+    let shown = desk.run(&["records", "show", &through.to_string()]);
+    assert_eq!(
+        (&shown["project"], &shown["by"], &shown["origin"]),
+        (&json!("acme/shop"), &json!("nudge-cli/0.1.0"), &json!("cli"))
+    );
+    assert_eq!(desk.run(&["records", "rm", &through.to_string()])["deleted"], true);
+    assert_eq!(desk.run(&["records", "restore", &through.to_string()])["version"], 2);
+    let file = desk.home.path().join("export.json");
+    fs::write(&file, desk.run(&["records", "export"]).to_string()).unwrap();
+    assert_eq!(desk.run(&["records", "import", file.to_str().unwrap()])["skipped"], 2);
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_server_that_is_killed() {
+    let desk = Desk::new();
+    let mut serve = desk.serve();
+    let kept: Vec<_> = (0..20).map(|n| desk.add(&format!("Record number {n}"), "")).collect();
+    serve.child.kill().unwrap();
+    serve.child.wait().unwrap();
+    assert_eq!(desk.run(&["records", "list"])["total"], kept.len());
+}
+
+#[test]
+fn a_prompt_brings_a_record_to_mind_once_and_idle_talk_none() {
+    let desk = Desk::new();
+    let _serve = desk.serve();
+    for n in 0..12 {
+        desk.add(&format!("Something else, case {n}"), "Nothing of note about printers and paper.");
+    }
+    desk.add("Uploads above 1 MB fail with 413", "nginx had client_max_body_size 1m; now 20m.");
+    assert_eq!(desk.prompt("s", "thanks, commit it"), "");
+    let told = desk.prompt("s", "why do uploads fail with 413 again?");
+    assert!(told.contains("record 13 (issue, open, just now) Uploads above 1 MB fail with 413: nginx had"), "{told}");
+    assert_eq!(desk.prompt("s", "why do uploads fail with 413 again?"), "", "once");
+}
+
+#[test]
+fn what_is_refused_says_what_to_do() {
+    let desk = Desk::new();
+    desk.add("One", "");
+    for (args, code, said) in [
+        (
+            &["records", "show", "99"][..],
+            1,
+            "nudge: There is no record of this number; `nudge records search` finds by words.\n",
+        ),
+        (
+            &["records", "add", "--title", "x"],
+            2,
+            "nudge: A new record needs `--kind`; give it, or `--id` of the one to change.\n",
+        ),
+        (
+            &["records", "add", "--kind", "issue", "--title", "x", "--project", "acme/shpo"],
+            2,
+            "nudge: No project has this name; give `--create-project` to begin one. There is acme/shop.\n",
+        ),
+        (&["records", "search"], 2, "nudge: Missing: <QUERY>; see `nudge records search --help`.\n"),
+    ] {
+        let (got, text) = desk.refused(args);
+        assert_eq!((got, &*text), (Some(code), said), "{args:?}");
+    }
+}
