@@ -1,6 +1,7 @@
-//! The files of a model, in memory, and the id that they make.
+//! The files of a model, and the id that they make.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use nudge_core::foreign::{self, Links};
@@ -35,6 +36,9 @@ pub const MAX_BYTES: u64 = 1 << 30;
 /// Most bytes of a file that describes; vocabularies of a hundred languages take 17 MB.
 const MAX_DESCRIPTION_BYTES: u64 = 64 << 20;
 
+/// Bytes that are hashed at once.
+const CHUNK_BYTES: usize = 128 * 1024;
+
 /// Whether a model has a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -47,10 +51,11 @@ pub fn max_bytes(name: &str) -> u64 {
     if name == WEIGHTS { MAX_BYTES } else { MAX_DESCRIPTION_BYTES }
 }
 
-/// The bytes of a model's files.
+/// The files of a model: its weights open, the others in memory.
 pub struct Files {
-    /// In the order of [`FILES`].
+    /// In the order of [`FILES`], without the weights.
     bytes: [Option<Vec<u8>>; 5],
+    weights: File,
     known: Option<&'static Known>,
     /// SHA-256 over the names and hashes of all files, in hex.
     hash: String,
@@ -63,13 +68,23 @@ impl Files {
     /// `E_INVALID` when one is missing, is a link, or is too large.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut bytes: [Option<Vec<u8>>; 5] = Default::default();
-        for ((name, need), bytes) in FILES.iter().zip(&mut bytes) {
+        let mut hashes: [Option<String>; 5] = Default::default();
+        let mut weights = None;
+        for (((name, need), bytes), hash) in FILES.iter().zip(&mut bytes).zip(&mut hashes) {
+            let failed = |error| unreadable(name, &error);
+            if *name == WEIGHTS {
+                let (mut file, _) = foreign::open(&folder.join(name), Links::Refused).map_err(failed)?;
+                *hash = Some(hash_of(&mut file, MAX_BYTES).map_err(failed)?);
+                weights = Some(file);
+                continue;
+            }
             *bytes = match foreign::read(&folder.join(name), Links::Refused, max_bytes(name)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && *need == Need::May => None,
-                read => Some(read.map_err(|error| unreadable(name, &error))?),
+                read => Some(read.map_err(failed)?),
             };
+            *hash = bytes.as_ref().map(|bytes| hex(&Sha256::digest(bytes)));
         }
-        let hashes = bytes.each_ref().map(|bytes| bytes.as_ref().map(|bytes| hex(&Sha256::digest(bytes))));
+        let weights = weights.ok_or_else(|| broken(format!("has no {WEIGHTS}")))?;
         let named = || FILES.iter().zip(&hashes).filter_map(|((name, _), hash)| Some((*name, hash.as_deref()?)));
         let is = |known: &&Known| known.files.iter().all(|file| named().any(|it| it == (file.name, file.sha256)));
         let mut all = Sha256::new();
@@ -77,7 +92,7 @@ impl Files {
             all.update(format!("{hash} {name}\n"));
         }
         let hash = hex(&all.finalize());
-        Ok(Self { bytes, known: KNOWN.iter().find(is), hash })
+        Ok(Self { bytes, weights, known: KNOWN.iter().find(is), hash })
     }
 
     /// The model of the table that these files are, byte by byte.
@@ -85,8 +100,8 @@ impl Files {
         self.known
     }
 
-    pub fn weights(&self) -> &[u8] {
-        self.get(WEIGHTS)
+    pub fn weights(&self) -> &File {
+        &self.weights
     }
 
     pub fn tokenizer(&self) -> &[u8] {
@@ -127,6 +142,25 @@ pub fn unreadable(name: &str, error: &io::Error) -> crate::Fault {
     match error.kind() {
         io::ErrorKind::NotFound => broken(format!("has no {name}")),
         _ => broken(format!("has a {name} that cannot be read ({error})")),
+    }
+}
+
+/// Returns the SHA-256 of a file in hex, from where it stands.
+///
+/// # Errors
+/// Those of reading; `FileTooLarge` for one with more than `max_bytes` left.
+pub fn hash_of(file: &mut File, max_bytes: u64) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut left = max_bytes;
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(hex(&hash.finalize()));
+        }
+        let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes"));
+        left = left.checked_sub(read as u64).ok_or_else(too_large)?;
+        hash.update(&chunk[..read]);
     }
 }
 

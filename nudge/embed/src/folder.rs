@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use nudge_core::dir::{Dir, FileKind, Unfit};
 use nudge_core::error::{Error, Result};
+use nudge_core::foreign::{self, Links};
 use nudge_core::source::DataDir;
-use sha2::{Digest as _, Sha256};
 
 use crate::fetch::Outcome;
-use crate::files::{FILES, Files, hex, max_bytes};
+use crate::files::{FILES, Files, hash_of, max_bytes, unreadable};
 use crate::{Download, Fault, KNOWN, Known, Pinned, Precision, SentenceModel, archive, broken};
 
 /// The folder into which a model is copied.
@@ -20,7 +20,7 @@ const ADDING: &str = ".adding";
 const LOCK: &str = ".lock";
 /// What the name of a folder ends with whose model is not whole yet.
 const PART: &str = ".part";
-/// Bytes that are copied or hashed at once.
+/// Bytes that are copied at once.
 const CHUNK: usize = 128 * 1024;
 
 /// The folder of all models.
@@ -196,12 +196,12 @@ impl ModelFolder {
     }
 
     /// Makes the folder, and keeps other processes from changing it.
-    fn lock(&self) -> Result<File> {
+    fn lock(&self) -> Result<Lock> {
         let path = DataDir::new(&self.0).create()?;
         let dir = Dir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
         let lock = dir.open_lock(LOCK, true).map_err(|error| self.unreadable(&error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(lock),
+            Ok(()) => Ok(Lock(lock)),
             Err(fs::TryLockError::WouldBlock) => {
                 Err(Error::unavailable("Another process adds or removes a model; wait until it has ended."))
             }
@@ -228,6 +228,16 @@ impl ModelFolder {
     fn unreadable(&self, error: &io::Error) -> Error {
         let folder = self.0.display();
         Error::unavailable(format!("The folder {folder} cannot be used ({error}); make it yours and writable."))
+    }
+}
+
+/// The lock of the folder. It is opened explicitly: a program that another thread is starting just now has the file, too,
+/// until it runs.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
@@ -301,8 +311,8 @@ fn fetch_file(dir: &Dir, part: &Path, file: &'static Pinned, download: &Download
 
 /// Refuses a file with other bytes than the known one.
 fn check_file(folder: &Path, file: &Pinned) -> crate::Result<()> {
-    let (mut opened, meta) = nudge_core::foreign::open(&folder.join(file.name), nudge_core::foreign::Links::Refused)
-        .map_err(|error| crate::files::unreadable(file.name, &error))?;
+    let (mut opened, meta) =
+        foreign::open(&folder.join(file.name), Links::Refused).map_err(|error| unreadable(file.name, &error))?;
     if meta.len() != file.bytes {
         return Err(broken(format!(
             "has a {} of {} bytes, and the known one has {}",
@@ -311,16 +321,7 @@ fn check_file(folder: &Path, file: &Pinned) -> crate::Result<()> {
             file.bytes
         )));
     }
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        let read = opened.read(&mut chunk).map_err(|error| crate::files::unreadable(file.name, &error))?;
-        if read == 0 {
-            break;
-        }
-        hash.update(&chunk[..read]);
-    }
-    let hash = hex(&hash.finalize());
+    let hash = hash_of(&mut opened, file.bytes).map_err(|error| unreadable(file.name, &error))?;
     if hash == file.sha256 {
         Ok(())
     } else {

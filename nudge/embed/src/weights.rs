@@ -1,28 +1,52 @@
-//! The weights of a model, from the bytes of its `model.safetensors`.
+//! The weights of a model, from its `model.safetensors`: read part by part, so that the file is never in memory as a
+//! whole beside what becomes of it.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
+use crate::files::{WEIGHTS, unreadable};
 use crate::{Precision, Result, broken};
+
+/// Most bytes of the table of tensors; one of a thousand tensors has 100 KB.
+const MAX_TABLE_BYTES: u64 = 16 << 20;
+/// Bytes of a tensor that are read at once.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The tensors of a file, by name. Some files have all names under `bert.`.
 pub struct Weights<'a> {
-    tensors: SafeTensors<'a>,
+    file: &'a File,
+    /// Where the numbers begin, behind the table.
+    begin: u64,
+    table: Metadata,
     prefix: &'static str,
 }
 
 impl<'a> Weights<'a> {
-    /// Reads the table of tensors; their numbers stay where they are.
+    /// Reads the table of tensors: 8 bytes of length and a JSON object.
     ///
     /// # Errors
-    /// `E_INVALID` for bytes that are no such file.
-    pub fn read(bytes: &'a [u8]) -> Result<Self> {
-        let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|error| broken(format!("has a model.safetensors that cannot be read ({error})")))?;
-        let word = "embeddings.word_embeddings.weight";
-        let prefix = if tensors.tensor(word).is_err() { "bert." } else { "" };
-        Ok(Self { tensors, prefix })
+    /// `E_INVALID` for a file that is no such one, or is not as long as its table says.
+    pub fn read(mut file: &'a File) -> Result<Self> {
+        let unreadable = |error| unreadable(WEIGHTS, &error);
+        let mut length = [0; 8];
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut length)).map_err(unreadable)?;
+        let length = u64::from_le_bytes(length);
+        if length > MAX_TABLE_BYTES {
+            return Err(broken(format!("has a {WEIGHTS} that cannot be read (its table is too long)")));
+        }
+        let mut table = Vec::new();
+        file.take(length).read_to_end(&mut table).map_err(unreadable)?;
+        let table: Metadata = serde_json::from_slice(&table)
+            .map_err(|error| broken(format!("has a {WEIGHTS} that cannot be read ({error})")))?;
+        let begin = 8 + length;
+        if file.metadata().map_err(unreadable)?.len() != begin + table.data_len() as u64 {
+            return Err(broken(format!("has a {WEIGHTS} that cannot be read (it is not as long as its table says)")));
+        }
+        let prefix = if table.info("embeddings.word_embeddings.weight").is_none() { "bert." } else { "" };
+        Ok(Self { file, begin, table, prefix })
     }
 
     /// Returns a tensor of this shape as numbers.
@@ -30,10 +54,8 @@ impl<'a> Weights<'a> {
     /// # Errors
     /// `E_INVALID` when it is missing, has another shape or another kind of numbers, or one that is not finite.
     pub fn floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let tensor = self.tensor(name, shape)?;
         let mut values = Vec::with_capacity(shape.iter().product());
-        append(&mut values, tensor.dtype(), tensor.data());
-        all_finite(name, &values)?;
+        self.parts(name, shape, |part| values.extend_from_slice(part))?;
         Ok(values)
     }
 
@@ -58,41 +80,48 @@ impl<'a> Weights<'a> {
         if precision == Precision::Full {
             return Ok(Rows::Full(self.floats(name, &[rows, width])?));
         }
-        let tensor = self.tensor(name, &[rows, width])?;
         let mut rounded = Rounded::default();
         rounded.values.reserve_exact(rows * width);
-        let mut row = Vec::with_capacity(width);
-        for bytes in tensor.data().chunks_exact(tensor.data().len() / rows) {
-            row.clear();
-            append(&mut row, tensor.dtype(), bytes);
-            all_finite(name, &row)?;
-            rounded.push(&row, 127.0);
-        }
+        self.parts(name, &[rows, width], |part| part.chunks_exact(width).for_each(|row| rounded.push(row, 127.0)))?;
         Ok(Rows::Rounded(rounded))
     }
 
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<TensorView<'a>> {
-        let tensor = self.tensors.tensor(&format!("{}{name}", self.prefix));
-        let tensor = tensor.map_err(|_| broken(format!("has no weights of the name {name}")))?;
-        if tensor.shape() != shape {
-            let there = tensor.shape();
+    /// Hands over the numbers of a tensor in parts of whole rows.
+    fn parts(&self, name: &str, shape: &[usize], mut take: impl FnMut(&[f32])) -> Result<()> {
+        let tensor = self.tensor(name, shape)?;
+        let (begin, end) = tensor.data_offsets;
+        let row = (end - begin) / shape[0];
+        let mut left = end - begin;
+        let mut bytes = vec![0; (CHUNK_BYTES / row).max(1) * row];
+        let mut values = Vec::with_capacity(bytes.len() / 2);
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(self.begin + begin as u64)).map_err(|error| unreadable(WEIGHTS, &error))?;
+        while left > 0 {
+            let part = bytes.len().min(left);
+            file.read_exact(&mut bytes[..part]).map_err(|error| unreadable(WEIGHTS, &error))?;
+            left -= part;
+            values.clear();
+            append(&mut values, tensor.dtype, &bytes[..part]);
+            if !values.iter().all(|value| value.is_finite()) {
+                return Err(broken(format!("has a number in {name} that is not finite")));
+            }
+            take(&values);
+        }
+        Ok(())
+    }
+
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<&TensorInfo> {
+        let tensor = self.table.info(&format!("{}{name}", self.prefix));
+        let tensor = tensor.ok_or_else(|| broken(format!("has no weights of the name {name}")))?;
+        if tensor.shape != shape {
+            let there = &tensor.shape;
             return Err(broken(format!("has weights {name} of shape {there:?}, and its config.json wants {shape:?}")));
         }
-        if ![Dtype::F32, Dtype::F16, Dtype::BF16].contains(&tensor.dtype()) {
-            return Err(broken(format!(
-                "has weights {name} that are {:?}; F32, F16 and BF16 can be read",
-                tensor.dtype()
-            )));
+        if ![Dtype::F32, Dtype::F16, Dtype::BF16].contains(&tensor.dtype) {
+            let kind = tensor.dtype;
+            return Err(broken(format!("has weights {name} that are {kind:?}; F32, F16 and BF16 can be read")));
         }
         Ok(tensor)
-    }
-}
-
-fn all_finite(name: &str, values: &[f32]) -> Result<()> {
-    if values.iter().all(|value| value.is_finite()) {
-        Ok(())
-    } else {
-        Err(broken(format!("has a number in {name} that is not finite")))
     }
 }
 
