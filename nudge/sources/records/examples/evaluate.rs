@@ -1,7 +1,8 @@
 //! How well records are found: puts the questions of an evaluation set (`tests/records/`) to the source, and prints the
 //! mean reciprocal rank by group, for the half that was tuned on (odd) and the half that was not (even).
 //!
-//! `cargo run --release -p nudge-records --example evaluate -- tests/records/set-a`
+//! `tests/records/run` runs it; with `--check` as a second argument it fails when a figure of `floor.json` falls, with
+//! `--misses` it prints what of the first half was not found first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -21,6 +22,11 @@ use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// The variable that names the folder of a model.
+const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
+/// By how much a mean reciprocal rank may fall by chance.
+const MARGIN: f64 = 0.02;
 
 struct Alone;
 
@@ -50,7 +56,7 @@ impl ChangeSink for Alone {
 
 /// The model of `NUDGE_TEST_MODEL_DIR`, or none.
 fn models() -> Arc<dyn Models> {
-    let Some(folder) = std::env::var_os("NUDGE_TEST_MODEL_DIR") else { return Arc::new(NoModels) };
+    let Some(folder) = std::env::var_os(MODEL) else { return Arc::new(NoModels) };
     let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
     println!("model: {}", model.id());
     Arc::new(Loaded(Arc::new(model)))
@@ -113,6 +119,7 @@ fn main() {
     let set = std::env::args().nth(1).expect("the folder of a set");
     let set = Path::new(&set);
     let show = std::env::args().nth(2);
+    let is_with_model = std::env::var_os(MODEL).is_some();
     let folder = tempfile::tempdir().unwrap();
     let mut values = Values::default();
     SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
@@ -162,6 +169,13 @@ fn main() {
             scores.entry((is_even, group)).or_default().add(rank);
         }
     }
+    let figures: BTreeMap<String, f64> = scores
+        .iter()
+        .filter(|((_, group), _)| group == "all")
+        .map(|((is_even, _), score)| {
+            (format!("mrr {}", if *is_even { "even" } else { "odd" }), score.reciprocal / score.count)
+        })
+        .collect();
     println!("half  group        questions   MRR  hit@1  hit@5");
     for ((is_even, group), score) in &scores {
         let half = if *is_even { "even" } else { "odd" };
@@ -173,11 +187,28 @@ fn main() {
             fifth / count
         );
     }
-    idle(&*source, set);
+    let drawn = idle(&*source, set);
+    let name = if is_with_model { "model" } else { "words" };
+    if show.as_deref() == Some("--check") {
+        check(set, name, &figures, drawn);
+    }
+}
+
+/// Compares with the figures in the tree, which may not fall by more than chance.
+fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) {
+    let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
+    for (figure, value) in figures {
+        let least = floor[name][figure].as_f64().unwrap();
+        assert!(*value >= least - MARGIN, "{figure} by {name} is {value:.3}, and was {least:.3}");
+    }
+    let most = floor[name]["idle prompts that draw a record"].as_u64().unwrap();
+    assert!(drawn as u64 <= most, "{drawn} idle prompts draw a record, and {most} did");
+    println!("no worse than before");
 }
 
 /// How many idle prompts draw a record in a hook, and how many questions do, asked as prompts.
-fn idle(source: &dyn Source, set: &Path) {
+fn idle(source: &dyn Source, set: &Path) -> usize {
+    let mut idle = 0;
     for (file, words) in [("idle.jsonl", "idle prompts that draw a record"), ("questions.jsonl", "questions that do")] {
         for half in [1, 0] {
             let (mut asked, mut drawn) = (0, 0);
@@ -201,7 +232,9 @@ fn idle(source: &dyn Source, set: &Path) {
                     println!("  idle: {text:?}: {}", told["suggestions"][0]["line"]);
                 }
             }
+            idle += if file == "idle.jsonl" { drawn } else { 0 };
             println!("{:<5} {words}: {drawn} of {asked}", if half == 1 { "odd" } else { "even" });
         }
     }
+    idle
 }
