@@ -12,7 +12,8 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
+    "signals",
     "forget",
     "recall",
     "config",

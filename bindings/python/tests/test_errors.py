@@ -56,7 +56,7 @@ def test_what_they_carry(store: nudge.Store) -> None:
     assert str(error).startswith("One variant is stored")
     with pytest.raises(nudge.UnknownMethodError):
         store.call("nudge.no_such_method")
-    with pytest.raises(nudge.UnknownMethodError, match="did you mean `nudge.get_hint`"):
+    with pytest.raises(nudge.UnknownMethodError, match=r"did you mean `nudge\.get_hint`"):
         store.call("get_hint")
     with pytest.raises(nudge.ParamsNotObjectError):
         store.call("nudge.query", "[]")

@@ -96,13 +96,13 @@ fn a_hook_at_another_occasion_is_not_taken_for_ours() {
     let home = Home::new();
     home.write(
         ".claude/settings.json",
-        r#"{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}], "PostToolUseFailure": [{"matcher": "Edit|Bash", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}]}}"#,
+        r#"{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}], "PostToolUseFailure": [{"matcher": "*", "hooks": [{"type": "command", "command": "/x/nudge", "args": ["hook"]}]}]}}"#,
     );
     home.init(&["claude", "--yes"]);
     let settings = home.json(".claude/settings.json");
-    assert_eq!(settings["hooks"]["PostToolUse"][1]["matcher"], "Bash");
+    assert_eq!(settings["hooks"]["PostToolUse"][1].get("matcher"), None, "after any tool");
     assert_eq!(handlers(&settings, "PostToolUse").len(), 2);
-    assert_eq!(handlers(&settings, "PostToolUseFailure").len(), 1, "that one is asked at Bash, too");
+    assert_eq!(handlers(&settings, "PostToolUseFailure").len(), 1, "that one is asked after any tool, too");
     assert_eq!(handlers(&settings, "PostToolUseFailure")[0]["command"], home.binary.to_str().unwrap());
     let mut settings = settings;
     settings["model"] = json!("changed since");
