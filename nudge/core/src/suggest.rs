@@ -55,6 +55,8 @@ pub enum Moment {
     Failure,
     /// A tool was used: what cannot wait. Only [`Offer::must`] is told.
     Tool,
+    /// The agent is about to end its turn: what it should do before. Only [`Offer::must`] is told.
+    Stop,
     /// Somebody asks in words.
     Recall,
 }
@@ -73,6 +75,8 @@ pub struct SuggestRequest {
     pub command: Option<String>,
     /// What it printed.
     pub error: String,
+    /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
+    pub tool: Option<String>,
     /// The agent's session, if it has a name.
     pub client_session: Option<String>,
     /// The time by the store's clock.
@@ -140,6 +144,7 @@ impl SuggestRequest {
             text: params.query,
             command: None,
             error: String::new(),
+            tool: None,
             client_session: None,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -155,7 +160,7 @@ impl SuggestRequest {
     fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, known: Known) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
-            SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool => String::new(),
+            SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool | SuggestEvent::Stop => String::new(),
         };
         let error = params.error.unwrap_or_default();
         Self {
@@ -164,16 +169,18 @@ impl SuggestRequest {
                 SuggestEvent::Prompt => Moment::Prompt,
                 SuggestEvent::Failure => Moment::Failure,
                 SuggestEvent::Tool => Moment::Tool,
+                SuggestEvent::Stop => Moment::Stop,
             },
             context,
             terms: match params.event {
-                SuggestEvent::Start | SuggestEvent::Tool => Terms::default(),
+                SuggestEvent::Start | SuggestEvent::Tool | SuggestEvent::Stop => Terms::default(),
                 SuggestEvent::Prompt => Terms::of_prompt(&text),
                 SuggestEvent::Failure => Terms::of_error(&error),
             },
             text,
             command: params.command,
             error,
+            tool: params.tool,
             client_session: params.client_session,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -307,6 +314,8 @@ pub struct CommandOutcome<'a> {
     pub exit_code: Option<i64>,
     /// Where it ran.
     pub context: &'a Context,
+    /// The agent's session, if it has a name.
+    pub client_session: Option<&'a str>,
 }
 
 /// The effect of an outcome on a source.

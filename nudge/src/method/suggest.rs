@@ -113,7 +113,7 @@ impl Nudge {
 
     /// Returns the hints worth telling, best first, as many as there is room for.
     pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
-        if request.moment == Moment::Tool {
+        if matches!(request.moment, Moment::Tool | Moment::Stop) {
             return Offers::default();
         }
         let (mut steps, mut row_steps) = (Steps::of_a_call(), Steps::of_a_call());

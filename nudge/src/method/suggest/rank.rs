@@ -92,7 +92,7 @@ impl Nudge {
                 let (found, _) = found(&|row, hint| relevant.contains_key(&row) || around.speak_of(hint));
                 (of_words(request.moment, &around, found, &mut relevant), undecided)
             }
-            Moment::Tool => (BinaryHeap::new(), 0),
+            Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
             Moment::Failure => {
                 let failure = Failure::new(request);
                 let (mut relevant, undecided) = relevant(failure.terms());
