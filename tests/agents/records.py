@@ -1,7 +1,8 @@
 """Records in the real Claude Code: what was fixed is saved, found from another project, and missed when it was not."""
 
 from case import Case
-from programs import Claude, read_by_model
+from programs import Claude, read_by_model, wait_for
+from terminal import IDLE, ClaudeOnTerminal
 
 UPSERT = "mcp__nudge__nudge_records_upsert"
 FAILS, WORKS = ("Bash", {"command": "cargo test -p api"}), ("Bash", {"command": "cargo test -p api --locked"})
@@ -62,3 +63,23 @@ class Records(Case):
         requests = claude.asked("make the tests pass", TESTS, MENDS, TESTS)
         self.assertEqual(len(requests), 4, "no turn but the model's own")
         self.assertNotIn(QUESTION, str(requests))
+
+    def test_a_person_s_agent_is_asked_once_before_its_turn_ends(self) -> None:
+        self.home.allow_commands()
+        self.home.nudge("init", "--yes", "--records=ask")
+        claude = ClaudeOnTerminal(self.home)
+        self.addCleanup(claude.close)
+        requests = self.home.model.requests
+
+        def texts(at: int) -> str:
+            wait_for(f"request {at}", lambda: requests[at] if len(requests) > at else None)
+            return "\n".join(read_by_model(requests[at]))
+
+        # It says that it is done, is asked, and says so again.
+        claude.ask("make the tests pass", TESTS, MENDS, TESTS)
+        self.assertEqual([texts(at).count(QUESTION) for at in range(5)], [0, 0, 0, 0, 1])
+        claude.wait_for(IDLE)
+        claude.ask("and the next thing")
+        skipped = texts(5)
+        self.assertIn("auto-persist skipped: the model saved nothing", skipped)
+        self.assertEqual(skipped.count(QUESTION), 1, "once")
