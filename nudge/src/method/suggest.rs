@@ -5,6 +5,7 @@ mod changes;
 mod failure;
 mod index;
 mod line;
+mod meaning;
 mod paths;
 mod place;
 mod rank;
@@ -30,6 +31,7 @@ use crate::hint::{Hint, NAME};
 pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
 use line::{line, name};
+pub(crate) use meaning::Meanings;
 use rank::Ranked;
 
 /// Bytes of the shortest line that there can be.
