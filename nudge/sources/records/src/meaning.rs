@@ -5,24 +5,68 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use nudge_core::embed::Embedder;
-use nudge_core::error::Result;
+use nudge_core::error::{Error, Result};
 use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::vectors::{Vectors, decode, encode};
 use nudge_storage::{Db, Failure};
 
+use crate::rank::understood;
 use crate::record::{Kind, Status};
 
 /// Records that are given vectors at once.
 const BATCH: i64 = 8;
 /// Parts of a record that have vectors, the first of as many tokens as the model takes.
-const MAX_PARTS: usize = 4;
+const MAX_PARTS: usize = 5;
+/// Which of them is the title alone.
+const TITLE: u32 = 1;
 /// Tokens of a further part, without the title that stands before it.
 const PART_TOKENS: usize = 200;
 
-/// The texts of a record that have a meaning each: the title with the beginning of the body, then the title with what
-/// comes after. A record is as near to a question as its nearest part.
+/// Longest prompt whose meaning is made, in tokens and letters; of a longer one, its end, which says what is wanted.
+const PROMPT_TOKENS: usize = 64;
+const PROMPT_CHARS: usize = 512;
+
+/// What somebody asks, as a model has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thought {
+    /// Of length 1.
+    pub vector: Vec<f32>,
+    /// How much of it the model understands, 0 to 1.
+    pub understood: f64,
+}
+
+impl Thought {
+    /// Has a model make a vector of a question.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it fails.
+    pub fn of(text: &str, model: &dyn Embedder) -> Result<Self> {
+        let understood = understood(model.count(text), text.split_whitespace().count());
+        let vector = model.embed(&[text])?.into_iter().next();
+        vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
+    }
+}
+
+/// The end of a prompt, as much as its meaning is made of.
+pub fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
+    let mut end = prompt.trim();
+    let mut chars = PROMPT_CHARS;
+    loop {
+        let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(at, _)| at);
+        // A word that is cut in two is another one, where there are spaces at all.
+        let cut = &end[from..];
+        end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
+        if model.count(end) <= PROMPT_TOKENS || chars == 1 {
+            return end;
+        }
+        chars = (end.chars().count() * 3 / 4).max(1);
+    }
+}
+
+/// The texts of a record that have a meaning each: the title with the beginning of the body, the title alone, and the
+/// title with what comes after. A record is as near to a question as its nearest part.
 pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
-    let mut parts = vec![format!("{title} {body}")];
+    let mut parts = vec![format!("{title} {body}"), title.to_owned()];
     let mut room = model.max_tokens().saturating_sub(model.count(title));
     let mut begin = 0;
     let mut used = 0;
@@ -63,7 +107,10 @@ pub struct About {
 
 /// The vectors of one model, in memory, and what is known of their records.
 pub struct Memory {
+    /// Of the texts with their titles.
     pub vectors: Vectors,
+    /// Of the titles alone, which say what a record is about and not whether it is the same as another.
+    titles: Vectors,
     pub about: HashMap<i64, About, RandomState>,
     /// The last change of a record that is in here, and the last vector.
     seq: i64,
@@ -76,6 +123,31 @@ impl Memory {
     /// Whether some record has no vector yet.
     pub fn is_partial(&self) -> bool {
         self.about.keys().any(|id| !self.vectors.contains(*id))
+    }
+
+    /// The records nearest to a vector, up to `k` by their texts and as many by their titles.
+    pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
+        let (texts, titles) = (self.vectors.top(vector, k, &keep), self.titles.top(vector, k, &keep));
+        texts.into_iter().chain(titles).map(|(id, _)| id)
+    }
+
+    /// The cosine of a record's nearest part.
+    pub fn cosine(&self, vector: &[f32], id: i64) -> Option<f64> {
+        let of = |vectors: &Vectors| vectors.similarity(vector, id).map(f64::from);
+        of(&self.vectors).into_iter().chain(of(&self.titles)).reduce(f64::max)
+    }
+
+    fn remove(&mut self, id: i64) {
+        self.vectors.remove(id);
+        self.titles.remove(id);
+    }
+
+    /// A vector that cannot be read is as none: it is made again when its text changes.
+    fn take(&mut self, id: i64, part: u32, bytes: &[u8]) {
+        let vectors = if part == TITLE { &mut self.titles } else { &mut self.vectors };
+        if let Some(vector) = decode(bytes) {
+            vectors.upsert(id, part, &vector);
+        }
     }
 }
 
@@ -95,6 +167,7 @@ impl Meanings {
             Some(known) if known.vectors.model() == model.id() => known,
             _ => Memory {
                 vectors: Vectors::new(model.id(), model.dims()),
+                titles: Vectors::new(model.id(), model.dims()),
                 about: HashMap::default(),
                 seq: 0,
                 vector: 0,
@@ -129,7 +202,7 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         seq = seq.max(row.get(0)?);
         let id = row.get(1)?;
         known.about.remove(&id);
-        known.vectors.remove(id);
+        known.remove(id);
     }
     let mut changed = c.prepare_cached("SELECT id, project_id, kind, status, seq FROM record WHERE seq > ?1")?;
     let mut rows = changed.query([known.seq])?;
@@ -138,11 +211,11 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         known.about.insert(id, About { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
         seq = seq.max(row.get(4)?);
         // Another text has other vectors, which come below; a record that only stands elsewhere now has these again.
-        known.vectors.remove(id);
+        known.remove(id);
         let mut own = c.prepare_cached("SELECT part, vector FROM embedding WHERE record_id = ?1 AND model = ?2")?;
         let mut own = own.query(params![id, known.vectors.model()])?;
         while let Some(row) = own.next()? {
-            take(&mut known.vectors, id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
+            known.take(id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
         }
     }
     let mut new =
@@ -153,18 +226,11 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         known.vector = known.vector.max(row.get(0)?);
         let id = row.get(1)?;
         if known.about.contains_key(&id) {
-            take(&mut known.vectors, id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
+            known.take(id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
         }
     }
     known.seq = seq;
     Ok(())
-}
-
-/// A vector that cannot be read is as none: it is made again when its text changes.
-fn take(vectors: &mut Vectors, id: i64, part: u32, bytes: &[u8]) {
-    if let Some(vector) = decode(bytes) {
-        vectors.upsert(id, part, &vector);
-    }
 }
 
 /// Keeps the vectors of a record, in its transaction.

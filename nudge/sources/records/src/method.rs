@@ -308,10 +308,10 @@ impl Records {
             })
         };
         let (meaning, degraded) = self.meaning_of(&query, MODEL_WAIT);
-        let Some((model, vector)) = meaning else { return Ok(Searched { degraded, ..look(None)? }) };
+        let Some((model, asked)) = meaning else { return Ok(Searched { degraded, ..look(None)? }) };
         let (searched, is_partial) = self
             .meanings()
-            .with(db, &*model, |memory| (look(Some(Meaning { vector: &vector, memory })), memory.is_partial()))?;
+            .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;
         if !is_partial {
             return Ok(Searched { mode: "semantic", degraded, ..searched? });
         }

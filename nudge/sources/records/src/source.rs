@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::embed::{Embedder, Model, Models};
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::meaning::{self, Meanings};
+use crate::meaning::{self, Meanings, Thought};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
 use crate::project::{self, Asked};
@@ -84,6 +84,8 @@ pub struct Records {
     /// Told when there is something to make vectors of.
     worker: OnceLock<StopFlag>,
     written: AtomicU64,
+    /// How long the meaning of a prompt took the last time.
+    prompt_micros: AtomicU64,
 }
 
 impl Records {
@@ -101,6 +103,7 @@ impl Records {
             meanings: Meanings::default(),
             worker: OnceLock::new(),
             written: AtomicU64::new(0),
+            prompt_micros: AtomicU64::new(0),
         }
     }
 
@@ -130,16 +133,11 @@ impl Records {
         &self.meanings
     }
 
-    /// The meaning of a text by the model that there is; else why there is none.
-    pub(crate) fn meaning_of(
-        &self,
-        text: &str,
-        wait: Duration,
-    ) -> (Option<(Arc<dyn Embedder>, Vec<f32>)>, Vec<String>) {
+    /// The meaning of a question by the model that there is; else why there is none.
+    pub(crate) fn meaning_of(&self, text: &str, wait: Duration) -> (Option<(Arc<dyn Embedder>, Thought)>, Vec<String>) {
         let degraded = match self.models.get(wait) {
-            Model::Ready(model) => match model.embed(&[text]).map(|vectors| vectors.into_iter().next()) {
-                Ok(Some(vector)) => return (Some((model, vector)), Vec::new()),
-                Ok(None) => "the model gave no vector".to_owned(),
+            Model::Ready(model) => match Thought::of(text, &*model) {
+                Ok(asked) => return (Some((model, asked)), Vec::new()),
                 Err(error) => error.message().to_owned(),
             },
             Model::Absent => "no embedding model: nudge model add".to_owned(),
@@ -147,6 +145,27 @@ impl Records {
             Model::Failed(error) => error.message().to_owned(),
         };
         (None, vec![degraded])
+    }
+
+    /// The meaning of a prompt, if a model is in memory and is quick enough to have it by half the time to the deadline:
+    /// what comes late is not told at all.
+    pub(crate) fn meaning_of_prompt(&self, text: &str, deadline: Instant) -> Option<(Arc<dyn Embedder>, Thought)> {
+        let model = self.models.look().ready()?;
+        let left = deadline.saturating_duration_since(Instant::now()) / 2;
+        let took = Duration::from_micros(self.prompt_micros.load(Ordering::Relaxed));
+        if took > left {
+            // It may have been slow because the machine was busy: after a few prompts, it is tried again.
+            self.keep_micros(took / 2);
+            return None;
+        }
+        let before = Instant::now();
+        let asked = Thought::of(meaning::end_of(text, &*model), &*model).ok()?;
+        self.keep_micros(before.elapsed());
+        Some((model, asked))
+    }
+
+    fn keep_micros(&self, took: Duration) {
+        self.prompt_micros.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Wakes whoever makes vectors.
