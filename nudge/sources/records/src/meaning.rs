@@ -296,3 +296,57 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
     }
     Ok((left - done).max(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token for each word, and for each letter that is not ASCII.
+    struct Counts;
+
+    impl Embedder for Counts {
+        fn id(&self) -> &'static str {
+            "counts"
+        }
+        fn dims(&self) -> usize {
+            1
+        }
+        fn max_tokens(&self) -> usize {
+            6
+        }
+        fn count(&self, text: &str) -> usize {
+            text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
+        }
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+            Ok(vec![vec![1.0]; texts.len()])
+        }
+    }
+
+    #[test]
+    fn a_record_has_the_meaning_of_its_title_and_of_each_part_of_its_body() {
+        assert_eq!(parts("a title", "", &Counts), ["a title ", "a title"]);
+        assert_eq!(parts("a title", "one two", &Counts), ["a title one two", "a title"]);
+        let body: Vec<_> = (0..2_000).map(|at| format!("w{at}")).collect();
+        let long = parts("a title", &body.join(" "), &Counts);
+        assert_eq!((long.len(), &*long[TITLE as usize]), (MAX_PARTS, "a title"));
+        // The first part has room for four words; what comes after begins where it ends.
+        assert!(long[2].starts_with("a title w4 w5 ") && long[2].ends_with(" w203"), "{}", long[2]);
+        assert!(long[3].starts_with("a title w204 "), "{}", long[3]);
+    }
+
+    #[test]
+    fn of_a_long_prompt_the_end_is_understood() {
+        for whole in ["", "fix it", "  fix it\n"] {
+            assert_eq!(end_of(whole, &Counts), whole.trim());
+        }
+        let words: Vec<_> = (0..500).map(|at| format!("w{at}")).collect();
+        let text = words.join(" ");
+        let end = end_of(&text, &Counts);
+        assert!(text.ends_with(end) && (PROMPT_TOKENS / 2..=PROMPT_TOKENS).contains(&Counts.count(end)), "{end}");
+        assert!(end.starts_with('w'), "{end}");
+        // Without spaces, and with one word that is longer than all that counts.
+        let text = "ä".repeat(1_000);
+        assert!((1..=PROMPT_TOKENS).contains(&Counts.count(end_of(&text, &Counts))));
+        assert_eq!(end_of(&format!("{} fix it", "x".repeat(1_000)), &Counts), "fix it");
+    }
+}

@@ -85,7 +85,7 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .destructive()
         .verb("rm"),
-        run: |records, by, params| records.delete(by, wire::params(params)?),
+        run: |records, by, params| records.delete(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -94,7 +94,7 @@ pub static TABLE: Table<Records> = Table(&[
             "Bring back what was deleted, or what a record said before.",
             schema::<Restore>,
         ),
-        run: |records, by, params| records.restore(by, wire::params(params)?),
+        run: |records, by, params| records.restore(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -104,7 +104,7 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Merge>,
         )
         .destructive(),
-        run: |records, by, params| records.merge(by, wire::params(params)?),
+        run: |records, by, params| records.merge(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -302,18 +302,22 @@ impl Records {
                 let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
                 let (mut results, omitted) = search::find(c, &query, by)?;
                 if !explain {
-                    results.iter_mut().for_each(|hit| hit.explain = None);
+                    for hit in &mut results {
+                        hit.explain = None;
+                    }
                 }
                 Ok(Searched { results, omitted, ..Searched::none() })
             })
         };
-        let (meaning, degraded) = self.meaning_of(&query, MODEL_WAIT);
-        let Some((model, asked)) = meaning else { return Ok(Searched { degraded, ..look(None)? }) };
+        let (model, asked) = match self.meaning_of(&query, MODEL_WAIT) {
+            Ok(found) => found,
+            Err(why) => return Ok(Searched { degraded: vec![why], ..look(None)? }),
+        };
         let (searched, is_partial) = self
             .meanings()
             .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;
         if !is_partial {
-            return Ok(Searched { mode: "semantic", degraded, ..searched? });
+            return Ok(Searched { mode: "semantic", ..searched? });
         }
         self.work_on();
         let degraded = vec!["some records have no vector yet; they are found by words".to_owned()];
@@ -358,13 +362,13 @@ impl Records {
         db.read(|c| {
             let project = match params.project.as_deref().filter(|name| *name != "*") {
                 None => None,
-                Some(name) => match project::by_name(c, name)? {
-                    Some(id) => Some(id),
-                    None => {
+                Some(name) => {
+                    let Some(id) = project::by_name(c, name)? else {
                         let message = "No project has this name; `nudge records projects` lists them.";
                         return Err(Error::not_found(message).with("projects_like", project::like(c, name)?).into());
-                    }
-                },
+                    };
+                    Some(id)
+                }
             };
             transfer::export(c, project)
         })
@@ -378,7 +382,7 @@ impl Records {
 
     fn projects(&self) -> Result<Projects> {
         let Some(db) = self.existing()? else { return Ok(Projects { projects: Vec::new(), omitted: 0 }) };
-        let (projects, omitted) = db.read(|c| project::all(c))?;
+        let (projects, omitted) = db.read(project::all)?;
         Ok(Projects { projects, omitted })
     }
 }

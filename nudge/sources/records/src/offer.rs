@@ -16,8 +16,9 @@ use crate::project::{self, Here};
 use crate::search::{self, Explain, Hit, Meaning, Query};
 use crate::source::{Records, SOURCE};
 
-/// Most records that a prompt brings to mind.
+/// Most records that a prompt brings to mind, and that are looked at for it, the most relevant ones.
 const LIMIT: usize = 5;
+const LOOKED_AT: usize = 20;
 /// What a record must hold of a prompt to be told unasked, by words: three of its words that are so much of it, or so
 /// much of it by words that weigh so much. Relevance is no floor: a prompt of two words that says nothing shares both
 /// with some record.
@@ -52,7 +53,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     }
     let db = records.existing().ok()??;
     let here = Here::of(&request.context);
-    let limit = if request.moment == Moment::Recall { request.limit } else { LIMIT };
+    let limit = if request.moment == Moment::Recall { request.limit } else { LOOKED_AT };
     let look = |by: Option<Meaning<'_>>| {
         db.read(|c| {
             let project = project::asked(c, None, here.as_ref())?;
@@ -66,9 +67,13 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
         }
         None => look(None),
     };
-    let (hits, omitted) = found.ok()?;
-    let says_enough = |hit: &Hit| request.moment == Moment::Recall || hit.explain.as_ref().is_some_and(is_worth_a_word);
-    let offers = hits.into_iter().filter(says_enough).map(|hit| offer(hit, request.now));
+    let (mut hits, mut omitted) = found.ok()?;
+    if request.moment == Moment::Prompt {
+        hits.retain(|hit| hit.explain.as_ref().is_some_and(is_worth_a_word));
+        omitted = hits.len().saturating_sub(LIMIT);
+        hits.truncate(LIMIT);
+    }
+    let offers = hits.into_iter().map(|hit| offer(hit, request.now));
     let offers = offers.filter(|offer| !request.is_needless(SOURCE.name, &offer.id)).collect();
     Some(Offers { offers, omitted, ..Offers::default() })
 }
