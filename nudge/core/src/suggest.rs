@@ -60,6 +60,7 @@ pub enum Moment {
 }
 
 /// The question to every source, made once for all of them.
+#[derive(Clone)]
 pub struct SuggestRequest {
     /// The reason for asking.
     pub moment: Moment,

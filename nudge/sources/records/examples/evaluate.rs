@@ -17,7 +17,7 @@ use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
-use nudge_core::suggest::{Suggest, SuggestEvent, Suggester};
+use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
@@ -269,7 +269,12 @@ fn draw(source: &dyn Source, prompt: &Value) -> Vec<(i64, String)> {
     event.prompt = prompt["query"].as_str().map(str::to_owned);
     let place = place(prompt["project"].as_str().unwrap());
     event.context = serde_json::from_value::<ContextSpec>(place).unwrap();
-    let offer = |request: &Arc<_>| (vec![("records", source.offers(request))], Vec::new());
+    // How busy this machine is decides nothing.
+    let offer = |request: &Arc<SuggestRequest>| {
+        let mut request = SuggestRequest::clone(request);
+        request.deadline += Duration::from_mins(1);
+        (vec![("records", source.offers(&request))], Vec::new())
+    };
     let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
     let told: Value = serde_json::to_value(&told).unwrap();
     let of = |one: &Value| (one["record"]["id"].as_i64().unwrap(), one["line"].as_str().unwrap().to_owned());
