@@ -15,8 +15,12 @@ use crate::schema::{FULL_TEXT, TRIGRAMS};
 
 /// The least relevance of what a search answers.
 pub const CUT: f64 = 0.3;
-/// Most results, and records that are looked at because of their meaning.
-const MAX_LOOKED_AT: usize = 400;
+/// Most results.
+const MAX_RESULTS: usize = 400;
+/// Records that are looked at because of their meaning: the nearest by their texts, and as many by their titles. Hardly
+/// a question has so many over the cut, and keeping more in order takes as long as comparing them all.
+const NEAREST: usize = 100;
+
 /// The meaning of a question, and the vectors to compare it with.
 #[derive(Clone, Copy)]
 pub struct Meaning<'a> {
@@ -103,7 +107,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     // A meaning that counts for nothing finds nothing.
     if let Some(Meaning { asked, memory }) = by.filter(|by| by.asked.understood > 0.0) {
         let fits = |id: i64| memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
-        ids.extend(memory.top(&asked.vector, MAX_LOOKED_AT, fits));
+        ids.extend(memory.top(&asked.vector, NEAREST, fits));
     }
     ids.sort_unstable();
     ids.dedup();
@@ -141,7 +145,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         let by_place = is_archived(a).cmp(&is_archived(b));
         by_place.then(b.relevance.score.total_cmp(&a.relevance.score)).then(b.id.cmp(&a.id))
     });
-    candidates.truncate(query.limit.min(MAX_LOOKED_AT));
+    candidates.truncate(query.limit.min(MAX_RESULTS));
     let hits = candidates.into_iter().map(|one| {
         let words = words_of(&found, one.id);
         let explain = Explain { parts: one.relevance.parts, words, of: found.words.len(), evidence: one.of };
