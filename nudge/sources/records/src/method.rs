@@ -33,6 +33,8 @@ const LISTED: usize = 100;
 const MAX_LISTED: usize = 1_000;
 /// How long a search waits for the model to be loaded; then it goes by words.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
+/// How much of a question a model understands, 0 to 1, below which it is told when nothing is found.
+const LITTLE_UNDERSTOOD: f64 = 0.5;
 /// Longest question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
@@ -316,12 +318,21 @@ impl Records {
         let (searched, is_partial) = self
             .meanings()
             .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;
-        if !is_partial {
-            return Ok(Searched { mode: "semantic", ..searched? });
+        let mut searched = searched?;
+        searched.mode = match (asked.understood > 0.0, is_partial) {
+            (false, _) => "lexical",
+            (true, true) => "mixed",
+            (true, false) => "semantic",
+        };
+        if is_partial {
+            self.work_on();
+            searched.degraded.push("some records have no vector yet; they are found by words".to_owned());
         }
-        self.work_on();
-        let degraded = vec!["some records have no vector yet; they are found by words".to_owned()];
-        Ok(Searched { mode: "mixed", degraded, ..searched? })
+        if searched.results.is_empty() && asked.understood < LITTLE_UNDERSTOOD {
+            let why = "the embedding model understands little of this question; ask in the words of the records";
+            searched.degraded.push(why.to_owned());
+        }
+        Ok(searched)
     }
 
     fn get(&self, params: &Get) -> Result<Got> {

@@ -90,10 +90,7 @@ fn is_worth_a_word(why: &Explain) -> bool {
 fn offer(hit: Hit, now: i64) -> Offer {
     let Hit { record, relevance, explain, elsewhere, .. } = hit;
     let parts = explain.as_ref().map(|why| why.parts.clone()).unwrap_or_default();
-    let why = explain.map_or_else(String::new, |why| {
-        let near = why.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}; ")).unwrap_or_default();
-        format!("{near}holds {} of {} words: {}", why.words.len(), why.of, why.words.join(", "))
-    });
+    let why = explain.as_ref().map(reason).unwrap_or_default();
     let at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };
@@ -116,4 +113,12 @@ fn offer(hit: Hit, now: i64) -> Offer {
         more: More { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
         item: Item(to_raw_value(&json!({"record": record})).unwrap_or_default()),
     }
+}
+
+/// Why a record is told, in words.
+fn reason(why: &Explain) -> String {
+    let near = why.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
+    let held = (!why.words.is_empty() || near.is_none())
+        .then(|| format!("holds {} of {} words: {}", why.words.len(), why.of, why.words.join(", ")));
+    near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
 }

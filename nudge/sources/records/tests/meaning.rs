@@ -126,7 +126,7 @@ impl Desk {
         })
         .unwrap();
         let desk = Self { records, _folder: folder };
-        desk.save("Logout of every session", "Sie werden überall abgemeldet, fünf Minuten später.");
+        desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
         desk.save("Upload of a large file", "nginx answered 413.");
         for at in 0..20 {
             desk.save(&format!("Note {at}"), &format!("thing{at}"));
@@ -161,7 +161,7 @@ impl Desk {
         let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
         let told = serde_json::to_value(&told).unwrap();
         let told = told["suggestions"].as_array().unwrap().clone();
-        told.iter().map(|one| one["line"].as_str().unwrap().to_owned()).collect()
+        told.iter().map(|one| format!("{}: {}", one["line"].as_str().unwrap(), one["why"].as_str().unwrap())).collect()
     }
 }
 
@@ -183,6 +183,19 @@ fn what_is_understood_is_found_by_meaning_and_the_rest_by_words() {
 }
 
 #[test]
+fn how_it_was_searched_is_told_as_it_was() {
+    let desk = Desk::new(Subjects);
+    let search = |query: &str| desk.call("search", &json!({"query": query, "project": "*"}));
+    assert_eq!((&search("sign in")["mode"], &search("sign in")["degraded"]), (&json!("semantic"), &json!([])));
+    // In pieces: found by words, or not at all, which the caller can do something about.
+    let found = search("überall später abgemeldet");
+    assert_eq!((&found["mode"], &found["degraded"]), (&json!("lexical"), &json!([])), "{found}");
+    let nothing = search("größere Prüfstände übermäßig");
+    assert_eq!((&nothing["mode"], &nothing["results"]), (&json!("lexical"), &json!([])));
+    assert!(nothing["degraded"][0].as_str().unwrap().contains("understands little"), "{nothing}");
+}
+
+#[test]
 fn a_title_alone_makes_no_record_the_same_as_another() {
     let desk = Desk::new(Subjects);
     let other = "invoice pdf invoice pdf invoice pdf";
@@ -198,6 +211,8 @@ fn a_prompt_draws_by_meaning_only_where_a_model_is_in_memory() {
     let prompt = "people have to sign in again after each deployment";
     let drawn = Desk::new(Subjects).drawn(prompt);
     assert!(drawn.len() == 1 && drawn[0].contains("Logout of every session"), "{drawn:?}");
+    let why = drawn[0].rsplit(": ").next().unwrap();
+    assert!(why.starts_with("similarity 0.") && !why.contains("words"), "{why}");
     assert_eq!(Desk::new(Unloaded).drawn(prompt), [""; 0]);
     assert_eq!(Desk::new(NoModels).drawn(prompt), [""; 0]);
 }
