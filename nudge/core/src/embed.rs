@@ -8,6 +8,13 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
+/// Longest prompt whose meaning is made, in tokens and letters; of a longer one, its end, which says what is wanted.
+const PROMPT_TOKENS: usize = 64;
+const PROMPT_CHARS: usize = 512;
+/// Tokens a word up to which a model understands all of a question, and from which on nothing. English prose has 1.2 to
+/// 1.4 in a model made for it; the second is by the half of `tests/records/` that is for tuning.
+const ALL_UNDERSTOOD: f64 = 1.4;
+const NOTHING_UNDERSTOOD: f64 = 2.5;
 /// The numbers that are summed side by side, so that a compiler makes one instruction of them.
 const LANES: usize = 16;
 
@@ -154,4 +161,115 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
+}
+
+/// What somebody asks, as a model has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thought {
+    /// Of length 1.
+    pub vector: Vec<f32>,
+    /// How much of it the model understands, 0 to 1.
+    pub understood: f64,
+}
+
+impl Thought {
+    /// Has a model make a vector of a question.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it fails.
+    pub fn of(text: &str, model: &dyn Embedder) -> Result<Self> {
+        let understood = understood(model.count(text), text.split_whitespace().count());
+        let vector = model.embed(&[text])?.into_iter().next();
+        vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
+    }
+
+    /// The same of the end of a prompt, about 64 tokens, where a long one asks: it takes as long as its text is.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_prompt(prompt: &str, model: &dyn Embedder) -> Result<Self> {
+        Self::of(end_of(prompt, model), model)
+    }
+}
+
+/// The end of a prompt, as much as its meaning is made of.
+fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
+    let mut end = prompt.trim();
+    let mut chars = PROMPT_CHARS;
+    loop {
+        let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(at, _)| at);
+        // A word that is cut in two is another one, where there are spaces at all.
+        let cut = &end[from..];
+        end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
+        if model.count(end) <= PROMPT_TOKENS || chars == 1 {
+            return end;
+        }
+        chars = (end.chars().count() * 3 / 4).max(1);
+    }
+}
+
+/// How much of a question of so many words a model understands whose tokenizer makes so many tokens of it: 0 to 1.
+///
+/// ```
+/// use nudge_core::embed::understood;
+///
+/// assert_eq!(understood(8, 7), 1.0);
+/// assert!((understood(39, 20) - 0.5).abs() < 1e-9);
+/// assert_eq!(understood(22, 1), 0.0);
+/// ```
+#[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
+pub fn understood(tokens: usize, words: usize) -> f64 {
+    let a_word = tokens as f64 / words.max(1) as f64;
+    ((NOTHING_UNDERSTOOD - a_word) / (NOTHING_UNDERSTOOD - ALL_UNDERSTOOD)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token for each word, and for each letter that is not ASCII.
+    struct Counts;
+
+    impl Embedder for Counts {
+        fn id(&self) -> &'static str {
+            "counts"
+        }
+        fn dims(&self) -> usize {
+            1
+        }
+        fn max_tokens(&self) -> usize {
+            6
+        }
+        fn count(&self, text: &str) -> usize {
+            text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
+        }
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+            Ok(vec![vec![1.0]; texts.len()])
+        }
+    }
+
+    #[test]
+    fn of_a_long_prompt_the_end_is_understood() {
+        for whole in ["", "fix it", "  fix it\n"] {
+            assert_eq!(end_of(whole, &Counts), whole.trim());
+        }
+        let words: Vec<_> = (0..500).map(|at| format!("w{at}")).collect();
+        let text = words.join(" ");
+        let end = end_of(&text, &Counts);
+        assert!(text.ends_with(end) && (PROMPT_TOKENS / 2..=PROMPT_TOKENS).contains(&Counts.count(end)), "{end}");
+        assert!(end.starts_with('w'), "{end}");
+        // Without spaces, and with one word that is longer than all that counts.
+        let text = "ä".repeat(1_000);
+        assert!((1..=PROMPT_TOKENS).contains(&Counts.count(end_of(&text, &Counts))));
+        assert_eq!(end_of(&format!("{} fix it", "x".repeat(1_000)), &Counts), "fix it");
+    }
+
+    #[test]
+    fn more_pieces_are_understood_less() {
+        let of = |tokens| understood(tokens, 10);
+        for (tokens, expected) in [(0, 1.0), (14, 1.0), (25, 0.0), (1_000, 0.0)] {
+            assert!((of(tokens) - expected).abs() < 1e-9, "{tokens}");
+        }
+        assert!((14..25).all(|tokens| of(tokens) > of(tokens + 1)));
+    }
 }

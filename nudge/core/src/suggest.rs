@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 
 use crate::clock::Millis;
 use crate::context::Context;
-use crate::embed::{Model, Models};
+use crate::embed::{Embedder, Model, Models, Thought};
 use crate::error::{Error, Result};
 use crate::explain::{MatchExplain, Parts};
 use crate::relevance::Terms;
@@ -46,9 +46,7 @@ pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
 /// The part of it that a model may take to understand a prompt: a good one takes a third of that.
-const MEANING_PATIENCE: Duration = Duration::from_millis(15);
-/// Length to which a prompt is cut for a model, about 64 tokens: it takes as long as its text is.
-const MEANING_CHARS: usize = 300;
+pub(crate) const THOUGHT_PATIENCE: Duration = Duration::from_millis(15);
 
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +66,7 @@ pub enum Moment {
 }
 
 /// The question to every source, made once for all of them.
+#[derive(Clone)]
 pub struct SuggestRequest {
     /// The reason for asking.
     pub moment: Moment,
@@ -97,16 +96,8 @@ pub struct SuggestRequest {
     confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
-    meaning: OnceLock<Meaning>,
+    thought: OnceLock<(Arc<dyn Embedder>, Thought)>,
     known: Known,
-}
-
-/// What a prompt or a question means, by one model.
-pub struct Meaning {
-    /// Of which model the vector is: [`Embedder::id`](crate::embed::Embedder::id).
-    pub model: Box<str>,
-    /// Of length 1.
-    pub vector: Vec<f32>,
 }
 
 /// The ids of offers by source, with the stamps that they were told with.
@@ -122,14 +113,6 @@ struct Known {
     needless: Ids,
 }
 
-/// The end of a text, where a long prompt asks.
-fn last_words(text: &str) -> &str {
-    let text = text.trim();
-    let from = text.char_indices().rev().nth(MEANING_CHARS - 1).map_or(0, |(at, _)| at);
-    let cut = &text[from..];
-    if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) }
-}
-
 impl SuggestRequest {
     /// Returns true when the client session need not be told the offer of `source` with this id.
     pub fn is_needless(&self, source: &str, id: &str) -> bool {
@@ -142,15 +125,15 @@ impl SuggestRequest {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
-    /// What the prompt or the question means, where there is a model and it was quick enough; computed once for all
+    /// What the prompt or the question means to the model that is loaded, if it was quick enough; computed once for all
     /// sources.
-    pub fn meaning(&self) -> Option<&Meaning> {
-        self.meaning.get()
+    pub fn thought(&self) -> Option<(&dyn Embedder, &Thought)> {
+        self.thought.get().map(|(model, thought)| (&**model, thought))
     }
 
-    /// Finds out what the prompt or the question means, if a model is loaded. One that is not is loaded meanwhile, for
-    /// the next: nobody's prompt waits for that, nor long for a busy one.
-    pub(crate) fn understand(&self, models: &dyn Models) {
+    /// Finds out what the prompt or the question means, if a model is loaded, within `patience`. One that is not loaded
+    /// is loaded meanwhile, for the next: nobody's prompt waits for that. Whoever asks sources does this first.
+    pub fn understand(&self, models: &dyn Models, patience: Duration) {
         if self.moment == Moment::Start {
             models.get(Duration::ZERO);
         }
@@ -158,16 +141,17 @@ impl SuggestRequest {
             return;
         }
         let Model::Ready(model) = models.get(Duration::ZERO) else { return };
-        let text = last_words(&self.text).to_owned();
+        let text = self.text.clone();
         let (sender, understood) = channel();
         let work = move || {
-            let vector = model.embed(&[&text]).ok().and_then(|vectors| vectors.into_iter().next());
+            let thought = Thought::of_prompt(&text, &*model).ok();
             // Who asked may have given up.
-            let _ = sender.send(vector.map(|vector| Meaning { model: model.id().into(), vector }));
+            let _ = sender.send(thought.map(|thought| (model, thought)));
         };
-        let started = std::thread::Builder::new().name("nudge-meaning".into()).spawn(work).is_ok();
-        if let Some(meaning) = started.then(|| understood.recv_timeout(MEANING_PATIENCE).ok().flatten()).flatten() {
-            let _ = self.meaning.set(meaning);
+        if std::thread::Builder::new().name("nudge-thought".into()).spawn(work).is_ok()
+            && let Ok(Some(thought)) = understood.recv_timeout(patience)
+        {
+            let _ = self.thought.set(thought);
         }
     }
 
@@ -204,7 +188,7 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
             confirm_ms: None,
             sources: params.sources,
-            meaning: OnceLock::new(),
+            thought: OnceLock::new(),
             known: Known::default(),
         })
     }
@@ -241,7 +225,7 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,
             sources: Vec::new(),
-            meaning: OnceLock::new(),
+            thought: OnceLock::new(),
             known,
         }
     }

@@ -19,7 +19,8 @@ use crate::service::{Caller, ContextUse, Method};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
     self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, Confirmed, DIGEST, DigestText, OUTCOME, Offered, Offers,
-    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions, TOLD, Told,
+    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions,
+    THOUGHT_PATIENCE, TOLD, Told,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -102,7 +103,7 @@ impl SuggestService {
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
-        request.understand(&*self.models);
+        request.understand(&*self.models, THOUGHT_PATIENCE);
         let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
         // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
         let here = asked.next();

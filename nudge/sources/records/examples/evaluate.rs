@@ -17,7 +17,7 @@ use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
-use nudge_core::suggest::{Suggest, SuggestEvent, Suggester};
+use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
@@ -115,26 +115,48 @@ fn place(project: &str) -> Value {
     }
 }
 
+/// The source, with nothing in it yet.
+fn open(folder: &Path, models: Arc<dyn Models>) -> Arc<dyn Source> {
+    let mut values = Values::default();
+    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
+    (SOURCE.open)(Host {
+        clock: Arc::new(SystemClock),
+        session: SessionIdentity { id: String::new(), created_at: 0 },
+        data: DataDir::new(folder.join("nudge")),
+        fence: Arc::new(Alone),
+        journal: Arc::new(Alone),
+        records: Box::new(std::iter::empty()),
+        changes: Arc::new(Alone),
+        models,
+        settings: Arc::new(values),
+    })
+    .unwrap()
+}
+
+/// Whether a row is held out.
+fn is_even(row: &Value) -> bool {
+    let digits = row["id"].as_str().unwrap().trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse::<u32>().unwrap() % 2 == 0
+}
+
+/// The name of a half.
+fn half(is_even: bool) -> &'static str {
+    if is_even { "even" } else { "odd" }
+}
+
+/// The records that a question wants; none for an idle prompt.
+fn wanted(row: &Value) -> Vec<&str> {
+    row["wanted"].as_array().map(|ids| ids.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+}
+
 fn main() {
     let set = std::env::args().nth(1).expect("the folder of a set");
     let set = Path::new(&set);
     let show = std::env::args().nth(2);
     let is_with_model = std::env::var_os(MODEL).is_some();
     let folder = tempfile::tempdir().unwrap();
-    let mut values = Values::default();
-    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-    let source = (SOURCE.open)(Host {
-        clock: Arc::new(SystemClock),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(folder.path().join("nudge")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models: models(),
-        settings: Arc::new(values),
-    })
-    .unwrap();
+    let models = models();
+    let source = open(folder.path(), Arc::clone(&models));
     let mut ids: HashMap<i64, String> = HashMap::new();
     for record in rows(&set.join("records.jsonl")) {
         let mut params = json!({"distinct": true});
@@ -148,14 +170,13 @@ fn main() {
     let mut scores: BTreeMap<(bool, String), Score> = BTreeMap::new();
     for question in rows(&set.join("questions.jsonl")) {
         let text = |name: &str| question[name].as_str().unwrap().to_owned();
-        let is_even = text("id").trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap() % 2 == 0;
+        let is_even = is_even(&question);
         let found =
             call(&*source, "search", &json!({"query": text("query"), "limit": 10, "context": place(&text("project"))}));
         let found: Vec<_> =
             found["results"].as_array().unwrap().iter().map(|hit| ids[&hit["id"].as_i64().unwrap()].clone()).collect();
-        let wanted: Vec<_> =
-            question["wanted"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
-        let rank = found.iter().position(|id| wanted.contains(id));
+        let wanted = wanted(&question);
+        let rank = found.iter().position(|id| wanted.contains(&id.as_str()));
         if show.as_deref() == Some("--misses") && rank != Some(0) && !is_even {
             println!(
                 "{} {:?} {}: wanted {wanted:?}, got {:?}",
@@ -172,13 +193,11 @@ fn main() {
     let figures: BTreeMap<String, f64> = scores
         .iter()
         .filter(|((_, group), _)| group == "all")
-        .map(|((is_even, _), score)| {
-            (format!("mrr {}", if *is_even { "even" } else { "odd" }), score.reciprocal / score.count)
-        })
+        .map(|((is_even, _), score)| (format!("mrr {}", half(*is_even)), score.reciprocal / score.count))
         .collect();
     println!("half  group        questions   MRR  hit@1  hit@5");
     for ((is_even, group), score) in &scores {
-        let half = if *is_even { "even" } else { "odd" };
+        let half = half(*is_even);
         let Score { count, reciprocal, first, fifth } = score;
         println!(
             "{half:<5} {group:<12} {count:>9} {:>5.3}  {:>5.3}  {:>5.3}",
@@ -187,10 +206,13 @@ fn main() {
             fifth / count
         );
     }
-    let drawn = idle(&*source, set);
+    let drawn = idle(&*source, &*models, set, &ids);
+    let lost = pairs(&*open(&folder.path().join("pairs"), models), set);
     let name = if is_with_model { "model" } else { "words" };
     if show.as_deref() == Some("--check") {
         check(set, name, &figures, drawn);
+        assert_eq!(lost, 0, "pairs that are different were merged without being asked");
+        println!("no worse than before");
     }
 }
 
@@ -203,38 +225,92 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
     }
     let most = floor[name]["idle prompts that draw a record"].as_u64().unwrap();
     assert!(drawn as u64 <= most, "{drawn} idle prompts draw a record, and {most} did");
-    println!("no worse than before");
 }
 
-/// How many idle prompts draw a record in a hook, and how many questions do, asked as prompts.
-fn idle(source: &dyn Source, set: &Path) -> usize {
+/// What prompts draw in a hook: how many idle ones draw a record, how many questions do, asked as prompts, and how many
+/// of these one that they want. Returns the idle ones.
+fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64, String>) -> usize {
     let mut idle = 0;
-    for (file, words) in [("idle.jsonl", "idle prompts that draw a record"), ("questions.jsonl", "questions that do")] {
-        for half in [1, 0] {
-            let (mut asked, mut drawn) = (0, 0);
-            for prompt in rows(&set.join(file)) {
-                let id = prompt["id"].as_str().unwrap().trim_start_matches(|c: char| !c.is_ascii_digit());
-                if id.parse::<u32>().unwrap() % 2 != half {
-                    continue;
-                }
-                let text = prompt.get("prompt").or(prompt.get("query")).and_then(Value::as_str).unwrap();
-                let mut event = Suggest::at(SuggestEvent::Prompt);
-                event.prompt = Some(text.to_owned());
-                event.context =
-                    serde_json::from_value::<ContextSpec>(place(prompt["project"].as_str().unwrap_or("acme/shop")))
-                        .unwrap();
-                let offer = |request: &Arc<_>| (vec![("records", source.offers(request))], Vec::new());
-                let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
-                let told: Value = serde_json::to_value(&told).unwrap();
+    for file in ["idle.jsonl", "questions.jsonl"] {
+        for is_held_out in [false, true] {
+            let (mut asked, mut drawn, mut right, mut lines, mut right_lines) = (0, 0, 0, 0, 0);
+            for prompt in rows(&set.join(file)).iter().filter(|row| is_even(row) == is_held_out) {
+                let told = draw(source, models, prompt);
+                let wanted = wanted(prompt);
+                let is_right = |id: &&i64| ids.get(id).is_some_and(|id| wanted.contains(&id.as_str()));
+                let found = told.iter().map(|(id, _)| id).filter(is_right).count();
                 asked += 1;
-                drawn += usize::from(!told["suggestions"].as_array().unwrap().is_empty());
-                if file == "idle.jsonl" && !told["suggestions"].as_array().unwrap().is_empty() && half == 1 {
-                    println!("  idle: {text:?}: {}", told["suggestions"][0]["line"]);
+                drawn += usize::from(!told.is_empty());
+                right += usize::from(found > 0);
+                lines += told.len();
+                right_lines += found;
+                if let (Some((_, line)), "idle.jsonl", false) = (told.first(), file, is_held_out) {
+                    println!("  idle: {}: {line}", prompt["query"]);
                 }
             }
-            idle += if file == "idle.jsonl" { drawn } else { 0 };
-            println!("{:<5} {words}: {drawn} of {asked}", if half == 1 { "odd" } else { "even" });
+            let half = half(is_held_out);
+            if file == "idle.jsonl" {
+                idle += drawn;
+                println!("{half:<5} idle prompts that draw a record: {drawn} of {asked}");
+            } else {
+                println!(
+                    "{half:<5} questions that do: {drawn} of {asked}, a wanted one: {right}; \
+                     records drawn: {lines}, wanted: {right_lines}"
+                );
+            }
         }
     }
     idle
+}
+
+/// The ids and lines of the records that a prompt draws.
+fn draw(source: &dyn Source, models: &dyn Models, prompt: &Value) -> Vec<(i64, String)> {
+    let mut event = Suggest::at(SuggestEvent::Prompt);
+    event.prompt = prompt["query"].as_str().map(str::to_owned);
+    let place = place(prompt["project"].as_str().unwrap());
+    event.context = serde_json::from_value::<ContextSpec>(place).unwrap();
+    // How busy this machine is decides nothing.
+    let offer = |request: &Arc<SuggestRequest>| {
+        let mut request = SuggestRequest::clone(request);
+        request.deadline += Duration::from_mins(1);
+        request.understand(models, Duration::from_mins(1));
+        (vec![("records", source.offers(&request))], Vec::new())
+    };
+    let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
+    let told: Value = serde_json::to_value(&told).unwrap();
+    let of = |one: &Value| (one["record"]["id"].as_i64().unwrap(), one["line"].as_str().unwrap().to_owned());
+    told["suggestions"].as_array().unwrap().iter().map(of).collect()
+}
+
+/// What becomes of the second of two texts that say the same, or only seem to: whether it is asked about, merged without
+/// being asked, or saved beside the first. Returns how many that differ were merged.
+fn pairs(source: &dyn Source, set: &Path) -> usize {
+    let mut lost = 0;
+    let rows = rows(&set.join("pairs.jsonl"));
+    for is_same in [true, false] {
+        for is_held_out in [false, true] {
+            let (mut all, mut asked, mut merged) = (0, 0, 0);
+            let is_of_it = |row: &&Value| row["same"] == is_same && is_even(row) == is_held_out;
+            for pair in rows.iter().filter(is_of_it) {
+                // A project of its own: others are no duplicates.
+                let save = |text: &Value| {
+                    let context = place(&format!("pairs/{}", pair["id"].as_str().unwrap()));
+                    let body = text["body"].clone();
+                    let params = json!({"kind": "issue", "title": text["title"], "body": body, "context": context});
+                    call(source, "upsert", &params)
+                };
+                save(&pair["a"]);
+                let saved = save(&pair["b"]);
+                all += 1;
+                asked += usize::from(saved["record"].is_null());
+                merged += usize::from(saved["deduplicated"] == true);
+            }
+            lost += if is_same { 0 } else { merged };
+            let (half, kind) = (half(is_held_out), if is_same { "the same" } else { "different" });
+            println!(
+                "{half:<5} pairs that are {kind}: {all}, asked about: {asked}, merged without being asked: {merged}"
+            );
+        }
+    }
+    lost
 }

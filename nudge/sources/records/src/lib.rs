@@ -30,6 +30,6 @@ mod transfer;
 mod write;
 
 pub use project::project_name;
-pub use rank::{Evidence, Relevance, lexical, with_meaning};
+pub use rank::{Evidence, Relevance};
 pub use record::{Kind, Origin, Record, Revision, Status};
 pub use source::SOURCE;

@@ -15,14 +15,16 @@ use crate::record::{Kind, Status};
 /// Records that are given vectors at once.
 const BATCH: i64 = 8;
 /// Parts of a record that have vectors, the first of as many tokens as the model takes.
-const MAX_PARTS: usize = 4;
+const MAX_PARTS: usize = 5;
+/// Which of them is the title alone.
+const TITLE: u32 = 1;
 /// Tokens of a further part, without the title that stands before it.
 const PART_TOKENS: usize = 200;
 
-/// The texts of a record that have a meaning each: the title with the beginning of the body, then the title with what
-/// comes after. A record is as near to a question as its nearest part.
+/// The texts of a record that have a meaning each: the title with the beginning of the body, the title alone, and the
+/// title with what comes after. A record is as near to a question as its nearest part.
 pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
-    let mut parts = vec![format!("{title} {body}")];
+    let mut parts = vec![format!("{title} {body}"), title.to_owned()];
     let mut room = model.max_tokens().saturating_sub(model.count(title));
     let mut begin = 0;
     let mut used = 0;
@@ -63,7 +65,10 @@ pub struct About {
 
 /// The vectors of one model, in memory, and what is known of their records.
 pub struct Memory {
+    /// Of the texts with their titles.
     pub vectors: Vectors,
+    /// Of the titles alone, which say what a record is about and not whether it is the same as another.
+    titles: Vectors,
     pub about: HashMap<i64, About, RandomState>,
     /// The last change of a record that is in here, and the last vector.
     seq: i64,
@@ -76,6 +81,31 @@ impl Memory {
     /// Whether some record has no vector yet.
     pub fn is_partial(&self) -> bool {
         self.about.keys().any(|id| !self.vectors.contains(*id))
+    }
+
+    /// The records nearest to a vector, up to `k` by their texts and as many by their titles.
+    pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
+        let (texts, titles) = (self.vectors.top(vector, k, &keep), self.titles.top(vector, k, &keep));
+        texts.into_iter().chain(titles).map(|(id, _)| id)
+    }
+
+    /// The cosine of a record's nearest part.
+    pub fn cosine(&self, vector: &[f32], id: i64) -> Option<f64> {
+        let of = |vectors: &Vectors| vectors.similarity(vector, id).map(f64::from);
+        of(&self.vectors).into_iter().chain(of(&self.titles)).reduce(f64::max)
+    }
+
+    fn remove(&mut self, id: i64) {
+        self.vectors.remove(id);
+        self.titles.remove(id);
+    }
+
+    /// A vector that cannot be read is as none: it is made again when its text changes.
+    fn take(&mut self, id: i64, part: u32, bytes: &[u8]) {
+        let vectors = if part == TITLE { &mut self.titles } else { &mut self.vectors };
+        if let Some(vector) = decode(bytes) {
+            vectors.upsert(id, part, &vector);
+        }
     }
 }
 
@@ -95,6 +125,7 @@ impl Meanings {
             Some(known) if known.vectors.model() == model.id() => known,
             _ => Memory {
                 vectors: Vectors::new(model.id(), model.dims()),
+                titles: Vectors::new(model.id(), model.dims()),
                 about: HashMap::default(),
                 seq: 0,
                 vector: 0,
@@ -129,7 +160,7 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         seq = seq.max(row.get(0)?);
         let id = row.get(1)?;
         known.about.remove(&id);
-        known.vectors.remove(id);
+        known.remove(id);
     }
     let mut changed = c.prepare_cached("SELECT id, project_id, kind, status, seq FROM record WHERE seq > ?1")?;
     let mut rows = changed.query([known.seq])?;
@@ -138,11 +169,11 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         known.about.insert(id, About { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
         seq = seq.max(row.get(4)?);
         // Another text has other vectors, which come below; a record that only stands elsewhere now has these again.
-        known.vectors.remove(id);
+        known.remove(id);
         let mut own = c.prepare_cached("SELECT part, vector FROM embedding WHERE record_id = ?1 AND model = ?2")?;
         let mut own = own.query(params![id, known.vectors.model()])?;
         while let Some(row) = own.next()? {
-            take(&mut known.vectors, id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
+            known.take(id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
         }
     }
     let mut new =
@@ -153,18 +184,11 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         known.vector = known.vector.max(row.get(0)?);
         let id = row.get(1)?;
         if known.about.contains_key(&id) {
-            take(&mut known.vectors, id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
+            known.take(id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
         }
     }
     known.seq = seq;
     Ok(())
-}
-
-/// A vector that cannot be read is as none: it is made again when its text changes.
-fn take(vectors: &mut Vectors, id: i64, part: u32, bytes: &[u8]) {
-    if let Some(vector) = decode(bytes) {
-        vectors.upsert(id, part, &vector);
-    }
 }
 
 /// Keeps the vectors of a record, in its transaction.
@@ -229,4 +253,42 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
         })?;
     }
     Ok((left - done).max(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token for each word, and for each letter that is not ASCII.
+    struct Counts;
+
+    impl Embedder for Counts {
+        fn id(&self) -> &'static str {
+            "counts"
+        }
+        fn dims(&self) -> usize {
+            1
+        }
+        fn max_tokens(&self) -> usize {
+            6
+        }
+        fn count(&self, text: &str) -> usize {
+            text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
+        }
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+            Ok(vec![vec![1.0]; texts.len()])
+        }
+    }
+
+    #[test]
+    fn a_record_has_the_meaning_of_its_title_and_of_each_part_of_its_body() {
+        assert_eq!(parts("a title", "", &Counts), ["a title ", "a title"]);
+        assert_eq!(parts("a title", "one two", &Counts), ["a title one two", "a title"]);
+        let body: Vec<_> = (0..2_000).map(|at| format!("w{at}")).collect();
+        let long = parts("a title", &body.join(" "), &Counts);
+        assert_eq!((long.len(), &*long[TITLE as usize]), (MAX_PARTS, "a title"));
+        // The first part has room for four words; what comes after begins where it ends.
+        assert!(long[2].starts_with("a title w4 w5 ") && long[2].ends_with(" w203"), "{}", long[2]);
+        assert!(long[3].starts_with("a title w204 "), "{}", long[3]);
+    }
 }

@@ -37,6 +37,8 @@ const LISTED: usize = 100;
 const MAX_LISTED: usize = 1_000;
 /// How long a search waits for the model to be loaded; then it goes by words.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
+/// How much of a question a model understands, 0 to 1, below which it is told when nothing is found.
+const LITTLE_UNDERSTOOD: f64 = 0.5;
 /// Longest question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
@@ -84,7 +86,7 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .destructive()
         .verb("rm"),
-        run: |records, by, params| records.delete(by, wire::params(params)?),
+        run: |records, by, params| records.delete(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -93,7 +95,7 @@ pub static TABLE: Table<Records> = Table(&[
             "Bring back what was deleted, or what a record said before.",
             schema::<Restore>,
         ),
-        run: |records, by, params| records.restore(by, wire::params(params)?),
+        run: |records, by, params| records.restore(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -103,7 +105,7 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Merge>,
         )
         .destructive(),
-        run: |records, by, params| records.merge(by, wire::params(params)?),
+        run: |records, by, params| records.merge(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(
@@ -301,22 +303,35 @@ impl Records {
                 let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
                 let (mut results, omitted) = search::find(c, &query, by)?;
                 if !explain {
-                    results.iter_mut().for_each(|hit| hit.explain = None);
+                    for hit in &mut results {
+                        hit.explain = None;
+                    }
                 }
                 Ok(Searched { results, omitted, ..Searched::none() })
             })
         };
-        let (meaning, degraded) = self.meaning_of(&query, MODEL_WAIT);
-        let Some((model, vector)) = meaning else { return Ok(Searched { degraded, ..look(None)? }) };
+        let (model, asked) = match self.meaning_of(&query, MODEL_WAIT) {
+            Ok(found) => found,
+            Err(why) => return Ok(Searched { degraded: vec![why], ..look(None)? }),
+        };
         let (searched, is_partial) = self
             .meanings()
-            .with(db, &*model, |memory| (look(Some(Meaning { vector: &vector, memory })), memory.is_partial()))?;
-        if !is_partial {
-            return Ok(Searched { mode: "semantic", degraded, ..searched? });
+            .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;
+        let mut searched = searched?;
+        searched.mode = match (asked.understood > 0.0, is_partial) {
+            (false, _) => "lexical",
+            (true, true) => "mixed",
+            (true, false) => "semantic",
+        };
+        if is_partial {
+            self.work_on();
+            searched.degraded.push("some records have no vector yet; they are found by words".to_owned());
         }
-        self.work_on();
-        let degraded = vec!["some records have no vector yet; they are found by words".to_owned()];
-        Ok(Searched { mode: "mixed", degraded, ..searched? })
+        if searched.results.is_empty() && asked.understood < LITTLE_UNDERSTOOD {
+            let why = "the embedding model understands little of this question; ask in the words of the records";
+            searched.degraded.push(why.to_owned());
+        }
+        Ok(searched)
     }
 
     fn get(&self, params: &Get) -> Result<Got> {
@@ -357,13 +372,13 @@ impl Records {
         db.read(|c| {
             let project = match params.project.as_deref().filter(|name| *name != "*") {
                 None => None,
-                Some(name) => match project::by_name(c, name)? {
-                    Some(id) => Some(id),
-                    None => {
+                Some(name) => {
+                    let Some(id) = project::by_name(c, name)? else {
                         let message = "No project has this name; `nudge records projects` lists them.";
                         return Err(Error::not_found(message).with("projects_like", project::like(c, name)?).into());
-                    }
-                },
+                    };
+                    Some(id)
+                }
             };
             transfer::export(c, project)
         })
@@ -377,7 +392,7 @@ impl Records {
 
     fn projects(&self) -> Result<Projects> {
         let Some(db) = self.existing()? else { return Ok(Projects { projects: Vec::new(), omitted: 0 }) };
-        let (projects, omitted) = db.read(|c| project::all(c))?;
+        let (projects, omitted) = db.read(project::all)?;
         Ok(Projects { projects, omitted })
     }
 }

@@ -1,19 +1,23 @@
 //! How relevant a record is to a question: one number from 0 to 1, whose addends say why.
+//!
+//! There are two ways to tell: by meaning, with a model, and by words alone. How much each counts depends on how well
+//! the model understands the question: most models know one language, and of another one, or of a line of identifiers,
+//! they make a vector that is near to anything. Such a question is in pieces to the model's tokenizer, which is made for
+//! the texts that it has learned from; so a model of many languages understands more without being told.
 
 use nudge_core::explain::Parts;
 
-/// What the words count beside the meaning.
-const WORDS: f64 = 0.2;
+/// By meaning: what the share of the words that a record holds counts beside the cosine.
+const WORDS_BESIDE: f64 = 0.2;
 /// What it counts that a record is of the project where the question is asked.
 const PROJECT: f64 = 0.1;
-/// Without a model: what the weight of the words counts, the share of them, and the weight of their trigrams.
+/// By words alone: what their weight counts, the share of them, and the weight of their trigrams.
 const STEMS: f64 = 0.6;
-pub const SHARE: f64 = 0.4;
+const WORDS: f64 = 0.4;
 const GRAMS: f64 = 0.3;
 /// The weights at which half of that is reached.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
-
 /// What is known of a record and a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Evidence {
@@ -23,6 +27,10 @@ pub struct Evidence {
     pub coverage: f64,
     /// The weight of their trigrams, 0 and more.
     pub trigrams: f64,
+    /// The cosine of its meaning and the question's, -1 to 1; `None` where a vector is missing.
+    pub cosine: Option<f64>,
+    /// How much of the question the model understands, 0 to 1; see [`understood`](nudge_core::embed::understood).
+    pub understood: f64,
     /// Whether it is of the project where the question is asked.
     pub is_here: bool,
 }
@@ -36,40 +44,91 @@ pub struct Relevance {
     pub parts: Parts,
 }
 
-fn sum<const N: usize>(addends: [(&'static str, f64); N]) -> Relevance {
-    let mut parts = Parts::default();
-    addends.into_iter().filter(|(_, part)| *part > 0.0).for_each(|(name, part)| parts.push(name, part));
-    Relevance { score: parts.sum().clamp(0.0, 1.0), parts }
+impl Evidence {
+    /// How much meaning counts: nothing without a vector.
+    fn by_meaning(&self) -> f64 {
+        if self.cosine.is_some() { self.understood } else { 0.0 }
+    }
+
+    /// What meaning says, 0 and more: the cosine and a little for words, as far as the question is understood.
+    pub fn meaning(&self) -> f64 {
+        self.by_meaning() * (self.cosine.unwrap_or_default().max(0.0) + WORDS_BESIDE * self.coverage)
+    }
+
+    /// What the weight of the words says, 0 to 0.6.
+    pub fn stems(&self) -> f64 {
+        STEMS * share(self.bm25, HALF_STEMS)
+    }
+
+    /// Returns how relevant the record is: what meaning says and what words alone say, mixed by how much of the question
+    /// the model understands, and a little for the project.
+    ///
+    /// ```
+    /// use nudge_records::Evidence;
+    ///
+    /// let words = Evidence { bm25: 5.0, coverage: 1.0, trigrams: 10.0, ..Evidence::default() };
+    /// assert!((words.relevance().score - (0.3 + 0.4 + 0.15)).abs() < 1e-9);
+    /// let understood = Evidence { cosine: Some(0.5), understood: 1.0, ..words };
+    /// assert!((understood.relevance().score - (0.5 + 0.2)).abs() < 1e-9);
+    /// let half = Evidence { understood: 0.5, ..understood };
+    /// assert!((half.relevance().score - (0.7 + 0.85) / 2.0).abs() < 1e-9);
+    /// ```
+    pub fn relevance(&self) -> Relevance {
+        let by_meaning = self.by_meaning();
+        let by_words = 1.0 - by_meaning;
+        let addends = [
+            ("similarity", by_meaning * self.cosine.unwrap_or_default().max(0.0)),
+            ("stems", by_words * self.stems()),
+            ("words", (by_meaning * WORDS_BESIDE + by_words * WORDS) * self.coverage),
+            ("trigrams", by_words * GRAMS * share(self.trigrams, HALF_GRAMS)),
+            ("project", if self.is_here { PROJECT } else { 0.0 }),
+        ];
+        let mut parts = Parts::default();
+        addends.into_iter().filter(|(_, part)| *part > 0.0).for_each(|(name, part)| parts.push(name, part));
+        Relevance { score: parts.sum().clamp(0.0, 1.0), parts }
+    }
 }
 
-/// By meaning: `cosine` of the question and the record, and a little for words.
-///
-/// ```
-/// use nudge_records::{Evidence, with_meaning};
-///
-/// let evidence = Evidence { coverage: 0.5, is_here: true, ..Evidence::default() };
-/// assert!((with_meaning(0.6, evidence).score - 0.8).abs() < 1e-9);
-/// ```
-pub fn with_meaning(cosine: f64, of: Evidence) -> Relevance {
-    let project = if of.is_here { PROJECT } else { 0.0 };
-    sum([("similarity", cosine.max(0.0)), ("words", WORDS * of.coverage), ("project", project)])
+/// A weight of 0 and more as a number from 0 to 1.
+fn share(weight: f64, half: f64) -> f64 {
+    weight / (weight + half)
 }
 
-/// By words alone.
-///
-/// ```
-/// use nudge_records::{Evidence, lexical};
-///
-/// let evidence = Evidence { bm25: 5.0, coverage: 1.0, trigrams: 10.0, is_here: false };
-/// assert!((lexical(evidence).score - (0.3 + 0.4 + 0.15)).abs() < 1e-9);
-/// ```
-pub fn lexical(of: Evidence) -> Relevance {
-    let share = |weight: f64, half: f64| weight / (weight + half);
-    let project = if of.is_here { PROJECT } else { 0.0 };
-    sum([
-        ("stems", STEMS * share(of.bm25, HALF_STEMS)),
-        ("words", SHARE * of.coverage),
-        ("trigrams", GRAMS * share(of.trigrams, HALF_GRAMS)),
-        ("project", project),
-    ])
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence() -> Evidence {
+        Evidence { bm25: 5.0, coverage: 0.5, trigrams: 10.0, cosine: Some(0.4), understood: 0.25, is_here: true }
+    }
+
+    #[test]
+    fn the_addends_have_names_and_sum_to_the_score() {
+        let Relevance { score, parts } = evidence().relevance();
+        let addend = |name| parts.get(name).unwrap_or_default();
+        for (name, expected) in [
+            ("similarity", 0.25 * 0.4),
+            ("stems", 0.75 * 0.3),
+            ("words", 0.25 * 0.1 + 0.75 * 0.2),
+            ("trigrams", 0.75 * 0.15),
+            ("project", 0.1),
+        ] {
+            assert!((addend(name) - expected).abs() < 1e-9, "{name} {parts:?}");
+        }
+        assert!((parts.sum() - score).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_question_that_is_not_understood_and_a_record_without_a_vector_go_by_words() {
+        let words = Evidence { cosine: None, ..evidence() }.relevance();
+        assert_eq!(words, Evidence { cosine: Some(0.9), understood: 0.0, ..evidence() }.relevance());
+        assert_eq!(words, Evidence { cosine: None, understood: 1.0, ..evidence() }.relevance());
+        assert_eq!(words.parts.get("similarity"), None);
+    }
+
+    #[test]
+    fn a_meaning_that_points_away_takes_nothing() {
+        let away = Evidence { cosine: Some(-0.5), understood: 1.0, ..Evidence::default() };
+        assert!((away.relevance().score).abs() < 1e-9 && away.meaning().abs() < 1e-9);
+    }
 }

@@ -1,5 +1,6 @@
 //! Finding the records that are most relevant to a question.
 
+use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
@@ -8,20 +9,24 @@ use serde::Serialize;
 
 use crate::meaning::Memory;
 use crate::project::Asked;
-use crate::rank::{Evidence, Relevance, lexical, with_meaning};
+use crate::rank::{Evidence, Relevance};
 use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
 /// The least relevance of what a search answers.
 pub const CUT: f64 = 0.3;
-/// Most results, and records that are looked at because of their meaning.
-const MAX_LOOKED_AT: usize = 400;
+/// Most results.
+const MAX_RESULTS: usize = 400;
+/// Records that are looked at because of their meaning: the nearest by their texts, and as many by their titles. Hardly
+/// a question has so many over the cut, and keeping more in order takes as long as comparing them all.
+const NEAREST: usize = 100;
+
 /// The meaning of a question, and the vectors to compare it with.
 #[derive(Clone, Copy)]
 pub struct Meaning<'a> {
-    /// The question's, of length 1.
-    pub vector: &'a [f32],
+    /// The question's.
+    pub asked: &'a Thought,
     /// Those of the records.
     pub memory: &'a Memory,
 }
@@ -70,14 +75,16 @@ pub struct Explain {
     pub words: Vec<String>,
     /// How many words were looked for.
     pub of: usize,
+    /// What the addends are made of.
+    #[serde(skip)]
+    pub evidence: Evidence,
 }
 
 /// What is known of a record before its text is read.
 struct Candidate {
     id: i64,
     status: Status,
-    is_here: bool,
-    cosine: Option<f64>,
+    of: Evidence,
     relevance: Relevance,
 }
 
@@ -98,9 +105,10 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         Asked::All | Asked::None(_) => None,
     };
     let mut ids: Vec<i64> = found.rows.keys().chain(grams.keys()).copied().collect();
-    if let Some(Meaning { vector, memory }) = by {
+    // A meaning that counts for nothing finds nothing.
+    if let Some(Meaning { asked, memory }) = by.filter(|by| by.asked.understood > 0.0) {
         let fits = |id: i64| memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
-        ids.extend(memory.vectors.top(vector, MAX_LOOKED_AT, fits).iter().map(|(id, _)| id));
+        ids.extend(memory.top(&asked.vector, NEAREST, fits));
     }
     ids.sort_unstable();
     ids.dedup();
@@ -112,12 +120,12 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             bm25: held.bm25,
             coverage: held.coverage,
             trigrams: grams.get(&id).copied().unwrap_or_default(),
-            is_here: false,
+            cosine: by.and_then(|by| by.memory.cosine(&by.asked.vector, id)),
+            understood: by.map_or(0.0, |by| by.asked.understood),
+            is_here: true,
         };
-        let cosine = by.and_then(|by| by.memory.vectors.similarity(by.vector, id)).map(f64::from);
-        let relevance = |of| cosine.map_or_else(|| lexical(of), |cosine| with_meaning(cosine, of));
         // What the project adds at most does not lift it over the cut.
-        if relevance(Evidence { is_here: true, ..of }).score < query.cut {
+        if of.relevance().score < query.cut {
             continue;
         }
         let row = look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
@@ -127,9 +135,9 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             continue;
         }
         of.is_here = here == Some(project);
-        let relevance = relevance(of);
+        let relevance = of.relevance();
         if relevance.score >= query.cut {
-            candidates.push(Candidate { id, status, is_here: of.is_here, cosine, relevance });
+            candidates.push(Candidate { id, status, of, relevance });
         }
     }
     let more = candidates.len().saturating_sub(query.limit);
@@ -138,14 +146,15 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         let by_place = is_archived(a).cmp(&is_archived(b));
         by_place.then(b.relevance.score.total_cmp(&a.relevance.score)).then(b.id.cmp(&a.id))
     });
-    candidates.truncate(query.limit.min(MAX_LOOKED_AT));
+    candidates.truncate(query.limit.min(MAX_RESULTS));
     let hits = candidates.into_iter().map(|one| {
-        let explain = Explain { parts: one.relevance.parts, words: words_of(&found, one.id), of: found.words.len() };
+        let words = words_of(&found, one.id);
+        let explain = Explain { parts: one.relevance.parts, words, of: found.words.len(), evidence: one.of };
         Ok(Hit {
             record: rows::get(c, one.id)?,
-            similarity: one.cosine.map(rounded),
+            similarity: one.of.cosine.map(rounded),
             relevance: one.relevance.score,
-            elsewhere: !one.is_here && query.project != Asked::All,
+            elsewhere: !one.of.is_here && query.project != Asked::All,
             explain: Some(explain),
         })
     });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::embed::{Embedder, Model, Models};
+use nudge_core::embed::{Embedder, Model, Models, Thought};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
@@ -144,23 +144,17 @@ impl Records {
         &self.meanings
     }
 
-    /// The meaning of a text by the model that there is; else why there is none.
-    pub(crate) fn meaning_of(
-        &self,
-        text: &str,
-        wait: Duration,
-    ) -> (Option<(Arc<dyn Embedder>, Vec<f32>)>, Vec<String>) {
-        let degraded = match self.models.get(wait) {
-            Model::Ready(model) => match model.embed(&[text]).map(|vectors| vectors.into_iter().next()) {
-                Ok(Some(vector)) => return (Some((model, vector)), Vec::new()),
-                Ok(None) => "the model gave no vector".to_owned(),
-                Err(error) => error.message().to_owned(),
+    /// The meaning of a question by the model that there is; else why there is none.
+    pub(crate) fn meaning_of(&self, text: &str, wait: Duration) -> Result<(Arc<dyn Embedder>, Thought), String> {
+        match self.models.get(wait) {
+            Model::Ready(model) => match Thought::of(text, &*model) {
+                Ok(asked) => Ok((model, asked)),
+                Err(error) => Err(error.message().to_owned()),
             },
-            Model::Absent => "no embedding model: nudge model add".to_owned(),
-            Model::Loading => "the embedding model is being loaded".to_owned(),
-            Model::Failed(error) => error.message().to_owned(),
-        };
-        (None, vec![degraded])
+            Model::Absent => Err("no embedding model: nudge model add".to_owned()),
+            Model::Loading => Err("the embedding model is being loaded".to_owned()),
+            Model::Failed(error) => Err(error.message().to_owned()),
+        }
     }
 
     /// Wakes whoever makes vectors.
@@ -237,7 +231,7 @@ impl Records {
 
     /// Looks at a new record before it is written: a model takes its time, and no transaction waits for it.
     fn see(&self, ready: &Ready) -> Result<Seen> {
-        let (params, Some(db)) = (&ready.params, self.existing()?) else { return Ok(Seen::default()) };
+        let params = &ready.params;
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
             return Ok(Seen::default());
         };
@@ -248,6 +242,7 @@ impl Records {
         // What cannot be compared is saved all the same; its vectors come later.
         let Ok(vectors) = model.embed(&texts) else { return Ok(Seen::default()) };
         let vectors = Some((model.id().to_owned(), vectors));
+        let Some(db) = self.existing()? else { return Ok(Seen { vectors, near: Vec::new() }) };
         let project = db.read(|c| {
             let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
                 Asked::One(id) => id,
@@ -286,12 +281,12 @@ impl Records {
         })
     }
 
-    pub(crate) fn delete(&self, by: Caller<'_>, params: Delete) -> Result<Box<RawValue>> {
+    pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
         let author = author(by, self.clock());
         self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))))
     }
 
-    pub(crate) fn restore(&self, by: Caller<'_>, params: Restore) -> Result<Box<RawValue>> {
+    pub(crate) fn restore(&self, by: Caller<'_>, params: &Restore) -> Result<Box<RawValue>> {
         let author = author(by, self.clock());
         self.change(by, "restore", |tx| {
             let record = params.write(tx, &author, self.clock())?;
@@ -300,7 +295,7 @@ impl Records {
         })
     }
 
-    pub(crate) fn merge(&self, by: Caller<'_>, params: Merge) -> Result<Box<RawValue>> {
+    pub(crate) fn merge(&self, by: Caller<'_>, params: &Merge) -> Result<Box<RawValue>> {
         let author = author(by, self.clock());
         self.change(by, "merge", |tx| {
             let record = params.write(tx, &author)?;

@@ -25,7 +25,7 @@ const FORMAT: &str = "nudge-records/1";
 const MAX_BYTES: u64 = 256 << 20;
 /// Most records that are named as left out.
 const MAX_NAMED: usize = 100;
-/// How a file of SQLite begins.
+/// How a file of `SQLite` begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// How long somebody else may be writing in the upstream's file.
 const WAIT: Duration = Duration::from_secs(5);
@@ -81,6 +81,7 @@ pub struct Import {
 
 /// Result of `nudge.records.import`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[allow(clippy::struct_field_names, reason = "it is the word for what became of them, beside `skipped`")]
 pub struct Imported {
     /// Records that are new.
     pub imported: usize,

@@ -261,7 +261,7 @@ impl Ready {
         }
         let project = match project {
             Some(name) => project::for_write(tx, Some(name), *create_project, self.here.as_ref(), clock)?.0,
-            None => self.project_of(tx, &old)?,
+            None => project_of(tx, &old)?,
         };
         let draft = Draft {
             project,
@@ -270,7 +270,7 @@ impl Ready {
             body: body.clone().unwrap_or_else(|| old.body.clone()),
             status: status.unwrap_or(old.status),
         };
-        if is_as(&old, &draft, project == self.project_of(tx, &old)?) {
+        if is_as(&old, &draft, project == project_of(tx, &old)?) {
             let previous_version = Some(old.version);
             let deduplicated = self.why == "dedup";
             return Ok(Upserted { record: old, created: false, deduplicated, previous_version, similar: Vec::new() });
@@ -278,12 +278,6 @@ impl Ready {
         rows::update(tx, &old, &draft, self.why, author)?;
         let (record, deduplicated, previous_version) = (rows::get(tx, id)?, self.why == "dedup", Some(old.version));
         Ok(Upserted { record, created: false, deduplicated, previous_version, similar: Vec::new() })
-    }
-
-    fn project_of(&self, tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
-        let gone =
-            || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
-        Ok(project::by_name(tx, &old.project)?.ok_or_else(gone)?)
     }
 
     fn insert(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
@@ -313,6 +307,12 @@ impl Ready {
         let record = rows::get(tx, rows::insert(tx, &draft, author)?)?;
         Ok(Upserted { record, created: true, deduplicated: false, previous_version: None, similar: Vec::new() })
     }
+}
+
+fn project_of(tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
+    let gone =
+        || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
+    Ok(project::by_name(tx, &old.project)?.ok_or_else(gone)?)
 }
 
 fn is_as(old: &Record, draft: &Draft, in_its_project: bool) -> bool {

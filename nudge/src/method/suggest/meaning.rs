@@ -50,13 +50,13 @@ impl Meanings {
 
     /// How near each hint is to what is asked. None without a model, and none of hints that it has not read yet.
     pub(super) fn near(&self, request: &SuggestRequest) -> NearByRow {
-        let Some(meaning) = request.meaning() else { return NearByRow::default() };
+        let Some((model, thought)) = request.thought() else { return NearByRow::default() };
         let known = self.known.lock();
-        if known.model != meaning.model {
+        if &*known.model != model.id() {
             return NearByRow::default();
         }
         let there = known.rows.iter().filter(|(_, (hint, _))| hint.strong_count() > 0);
-        there.map(|(row, (_, vector))| (*row, f64::from(cosine(vector, &meaning.vector)))).collect()
+        there.map(|(row, (_, vector))| (*row, f64::from(cosine(vector, &thought.vector)))).collect()
     }
 }
 

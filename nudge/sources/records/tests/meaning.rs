@@ -1,0 +1,231 @@
+//! Records by meaning, with a model whose meanings can be told in advance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::clock::{Clock as _, SystemClock};
+use nudge_core::context::ContextSpec;
+use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::error::Result;
+use nudge_core::service::Caller;
+use nudge_core::settings::Values;
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
+use nudge_records::SOURCE;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Knows three subjects, each by some English words, and takes other languages to pieces, letter by letter.
+struct Subjects;
+
+const SUBJECTS: [&[&str]; 3] = [&["logout", "session", "sign"], &["upload", "413", "file"], &["invoice", "pdf"]];
+
+impl Embedder for Subjects {
+    fn id(&self) -> &'static str {
+        "subjects"
+    }
+
+    fn dims(&self) -> usize {
+        4
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count(&self, text: &str) -> usize {
+        let tokens = |word: &str| if word.is_ascii() { 1 } else { word.chars().count() };
+        text.split_whitespace().map(tokens).sum()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let of = |text: &str| {
+            let mut sums = vec![0.0, 0.0, 0.0, 0.01];
+            for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
+                let subject = SUBJECTS.iter().position(|words| words.contains(&word));
+                sums[subject.unwrap_or(3)] += if subject.is_some() { 1.0 } else { 0.05 };
+            }
+            let length = sums.iter().map(|x| x * x).sum::<f32>().sqrt();
+            sums.into_iter().map(|x| x / length).collect()
+        };
+        Ok(texts.iter().map(|text| of(text)).collect())
+    }
+}
+
+impl Models for Subjects {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::new(Self))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+/// Is in memory for whoever waits for it.
+struct Unloaded;
+
+impl Models for Unloaded {
+    fn get(&self, wait: Duration) -> Model {
+        if wait.is_zero() { self.look() } else { Subjects.get(wait) }
+    }
+
+    fn look(&self) -> Model {
+        Model::Loading
+    }
+}
+
+/// Nobody follows, nobody takes the lock.
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+struct Desk {
+    records: Arc<dyn Source>,
+    models: Arc<dyn Models>,
+    _folder: tempfile::TempDir,
+}
+
+impl Desk {
+    /// With a record about signing out and one about uploads, among others without a subject.
+    fn new(models: impl Models + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let models: Arc<dyn Models> = Arc::new(models);
+        let mut values = Values::default();
+        SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
+        let records = (SOURCE.open)(Host {
+            clock: Arc::new(SystemClock),
+            session: SessionIdentity { id: String::new(), created_at: 0 },
+            data: DataDir::new(folder.path().join("nudge")),
+            fence: Arc::new(Alone),
+            journal: Arc::new(Alone),
+            records: Box::new(std::iter::empty()),
+            changes: Arc::new(Alone),
+            models: Arc::clone(&models),
+            settings: Arc::new(values),
+        })
+        .unwrap();
+        let desk = Self { records, models, _folder: folder };
+        desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
+        desk.save("Upload of a large file", "nginx answered 413.");
+        for at in 0..20 {
+            desk.save(&format!("Note {at}"), &format!("thing{at}"));
+        }
+        desk
+    }
+
+    fn call(&self, verb: &str, params: &Value) -> Value {
+        let params = RawValue::from_string(params.to_string()).unwrap();
+        let answer = self.records.call_by(Caller::named("test"), &format!("nudge.records.{verb}"), &params).unwrap();
+        serde_json::from_str(answer.get()).unwrap()
+    }
+
+    fn save(&self, title: &str, body: &str) -> Value {
+        let context = json!({"repo": SHOP});
+        let is_note = title.starts_with("Note");
+        let params = json!({"kind": "issue", "title": title, "body": body, "distinct": is_note, "context": context});
+        self.call("upsert", &params)
+    }
+
+    fn first(&self, query: &str) -> Value {
+        let found = self.call("search", &json!({"query": query, "explain": true, "context": {"repo": OTHER}}));
+        found["results"][0].clone()
+    }
+
+    /// The lines that a prompt draws.
+    fn drawn(&self, prompt: &str) -> Vec<String> {
+        let mut event = Suggest::at(SuggestEvent::Prompt);
+        event.prompt = Some(prompt.to_owned());
+        event.context = serde_json::from_value::<ContextSpec>(json!({"repo": OTHER})).unwrap();
+        let offer = |request: &Arc<SuggestRequest>| {
+            request.understand(&*self.models, Duration::from_mins(1));
+            (vec![("records", self.records.offers(request))], Vec::new())
+        };
+        let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
+        let told = serde_json::to_value(&told).unwrap();
+        let told = told["suggestions"].as_array().unwrap().clone();
+        told.iter().map(|one| format!("{}: {}", one["line"].as_str().unwrap(), one["why"].as_str().unwrap())).collect()
+    }
+}
+
+const SHOP: &str = "github.com/acme/shop";
+const OTHER: &str = "github.com/acme/other";
+
+#[test]
+fn what_is_understood_is_found_by_meaning_and_the_rest_by_words() {
+    let desk = Desk::new(Subjects);
+    let understood = desk.first("why must people sign in again?");
+    assert_eq!(understood["title"], "Logout of every session");
+    assert!(understood["explain"]["parts"]["similarity"].as_f64().unwrap() > 0.5, "{understood}");
+    assert!(understood["explain"]["parts"].get("stems").is_none(), "{understood}");
+    // In pieces to the model: its words alone count, and the cosine is told all the same.
+    let not = desk.first("warum überall später abgemeldet");
+    assert_eq!(not["title"], "Logout of every session");
+    assert!(not["explain"]["parts"].get("similarity").is_none() && not["similarity"].is_number(), "{not}");
+    assert!(not["explain"]["parts"]["stems"].as_f64().unwrap() > 0.0, "{not}");
+}
+
+#[test]
+fn how_it_was_searched_is_told_as_it_was() {
+    let desk = Desk::new(Subjects);
+    let search = |query: &str| desk.call("search", &json!({"query": query, "project": "*"}));
+    assert_eq!((&search("sign in")["mode"], &search("sign in")["degraded"]), (&json!("semantic"), &json!([])));
+    // In pieces: found by words, or not at all, which the caller can do something about.
+    let found = search("überall später abgemeldet");
+    assert_eq!((&found["mode"], &found["degraded"]), (&json!("lexical"), &json!([])), "{found}");
+    let nothing = search("größere Prüfstände übermäßig");
+    assert_eq!((&nothing["mode"], &nothing["results"]), (&json!("lexical"), &json!([])));
+    assert!(nothing["degraded"][0].as_str().unwrap().contains("understands little"), "{nothing}");
+}
+
+#[test]
+fn a_title_alone_makes_no_record_the_same_as_another() {
+    let desk = Desk::new(Subjects);
+    let other = "invoice pdf invoice pdf invoice pdf";
+    assert_eq!(desk.save("Session", other)["created"], true);
+    // The same as the title of the last one, and nothing like its body.
+    let saved = desk.save("session", "");
+    assert!(saved["created"] == true || saved["near"][0]["title"] != "Session", "{saved}");
+}
+
+#[test]
+fn a_prompt_draws_by_meaning_only_where_a_model_is_in_memory() {
+    // No word of it stands in the record.
+    let prompt = "people have to sign in again after each deployment";
+    let drawn = Desk::new(Subjects).drawn(prompt);
+    assert!(drawn.len() == 1 && drawn[0].contains("Logout of every session"), "{drawn:?}");
+    let why = drawn[0].rsplit(": ").next().unwrap();
+    assert!(why.starts_with("similarity 0.") && !why.contains("words"), "{why}");
+    assert_eq!(Desk::new(Unloaded).drawn(prompt), [""; 0]);
+    assert_eq!(Desk::new(NoModels).drawn(prompt), [""; 0]);
+}
+
+#[test]
+fn words_that_a_record_has_by_chance_draw_it_only_where_no_model_knows_better() {
+    let prompt = "nginx answered every pdf invoice: large invoice, large pdf";
+    let drawn = Desk::new(NoModels).drawn(prompt);
+    assert!(drawn.len() == 1 && drawn[0].contains("Upload of a large file"), "{drawn:?}");
+    assert_eq!(Desk::new(Subjects).drawn(prompt), [""; 0]);
+}
