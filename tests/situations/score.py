@@ -105,9 +105,9 @@ def note_of(note, folder):
     }
 
 
-def one(row, as_is):
+def one(row, as_is, model):
     try:
-        play = Play(row, as_is)
+        play = Play(row, as_is, model)
         return judge(play, play.run())
     except Exception as error:
         raise SystemExit(f"{row['id']} could not be played: {error!r}") from error

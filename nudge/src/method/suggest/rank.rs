@@ -26,9 +26,13 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// Cosines up to which two texts have nothing to do with each other, and what more of it counts.
-const NO_MEANING: f64 = 0.25;
-const MEANING: f64 = 1.5;
+/// What the cosine of a hint and a prompt counts. Unasked, only the nearest hint has any, if it is as near as this, and
+/// nearer than the next one by that: what a prompt has nothing to do with is about equally far from all of it. Who asks
+/// on purpose is shown what is less near, too.
+const MEANING: f64 = 1.2;
+const NEAR: f64 = 0.335;
+const NEARER: f64 = 0.05;
+const NEAR_A_QUESTION: f64 = 0.25;
 /// Most words that are named as the reason.
 const MAX_WORDS: usize = 3;
 
@@ -44,7 +48,13 @@ pub(super) struct Ranked {
 /// The reason why a hint is worth telling.
 pub(super) enum Why {
     Place(Place),
-    Words(Moment, Vec<Box<str>>, Place),
+    /// By the words that it shares with what is asked, and by meaning where that counted.
+    Words {
+        moment: Moment,
+        words: Vec<Box<str>>,
+        cosine: Option<f64>,
+        place: Place,
+    },
     Mends(Mends),
 }
 
@@ -54,12 +64,14 @@ impl fmt::Display for Why {
             // At a start that is why it is told all the same.
             Self::Place(Place::Elsewhere) => f.write_str("it applies everywhere and has a high priority"),
             Self::Place(place) => f.write_str(place.why()),
-            Self::Words(moment, words, place) => {
+            Self::Words { moment, words, cosine, place } => {
                 let who = if *moment == Moment::Recall { "question" } else { "prompt" };
-                match &words[..words.len().min(MAX_WORDS)] {
-                    [] => write!(f, "the {who} speaks of its component; {}", place.why()),
-                    words => write!(f, "the {who} mentions {}; {}", words.join(", "), place.why()),
+                match (&words[..words.len().min(MAX_WORDS)], cosine) {
+                    ([], Some(cosine)) => write!(f, "the {who} means much the same (similarity {cosine:.2})")?,
+                    ([], None) => write!(f, "the {who} speaks of its component")?,
+                    (words, _) => write!(f, "the {who} mentions {}", words.join(", "))?,
                 }
+                write!(f, "; {}", place.why())
             }
             Self::Mends(mends) => mends.fmt(f),
         }
@@ -94,7 +106,9 @@ impl Nudge {
             Moment::Prompt | Moment::Recall => {
                 let (mut relevant, undecided) = relevant(&request.terms);
                 let near = self.meanings.near(request);
-                let is_near = |row: &u32| near.get(row).is_some_and(|cosine| *cosine > NO_MEANING);
+                // What is a little less near decides whether the nearest one counts.
+                let least = if request.moment == Moment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
+                let is_near = |row: &u32| near.get(row).is_some_and(|cosine| *cosine >= least);
                 let worth = |row, hint: &Hint| relevant.contains_key(&row) || around.speak_of(hint) || is_near(&row);
                 let (found, _) = found(&worth);
                 (of_words(request.moment, &around, found, &mut relevant, &near), undecided)
@@ -181,30 +195,73 @@ fn of_words(
     relevant: &mut ByRow,
     near: &NearByRow,
 ) -> BinaryHeap<Ranked> {
+    let nearest = nearest(moment, &found, near);
     let weighed = found.into_iter().map(|found| {
         let Relevant { relevance, words, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
         let place = around.place(&found.hint);
-        let cosine = near.get(&found.row).copied().unwrap_or_default();
-        let meant = MEANING * (cosine - NO_MEANING).max(0.0);
-        ((relevance + spoken_of + meant) * around.share(place, moment), found, place, words)
+        let share = around.share(place, moment);
+        let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
+        let by_words = (relevance + spoken_of) * share;
+        Weighed {
+            by_words,
+            by_meaning: MEANING * cosine.unwrap_or_default().max(0.0) * share,
+            found,
+            place,
+            words,
+            cosine,
+        }
     });
     let weighed: Vec<_> = weighed.collect();
-    let best = weighed.iter().map(|(relevance, ..)| *relevance).fold(0.0, f64::max);
+    let best = weighed.iter().map(Weighed::sum).fold(0.0, f64::max);
     let least = if moment == Moment::Recall { 0.0 } else { FLOOR.max(CUT * best) };
-    let told = weighed.into_iter().filter(|(relevance, ..)| *relevance >= least);
-    told.map(|(relevance, found, place, words)| {
+    let told = weighed.into_iter().filter(|weighed| weighed.sum() >= least);
+    told.map(|weighed| {
+        let sum = weighed.sum();
+        let Weighed { by_words, by_meaning, found, place, words, cosine } = weighed;
         let place_part = match place {
             Place::Here => 0.1,
             Place::Near => 0.08,
             Place::Elsewhere => 0.0,
         };
-        let parts = Parts::from([
-            ("words", counted(relevance, 0.7)),
-            ("place", place_part),
-            ("standing", standing(&found, 0.1)),
-        ]);
-        Ranked::new(found, parts, Why::Words(moment, words, place))
+        let all = counted(sum, 0.7);
+        let of_words = if sum > 0.0 { all * by_words / sum } else { 0.0 };
+        let mut parts = Parts::from([("words", of_words), ("place", place_part), ("standing", standing(&found, 0.1))]);
+        if by_meaning > 0.0 {
+            parts.push("meaning", all - of_words);
+        }
+        let cosine = cosine.filter(|_| by_meaning > 0.0);
+        Ranked::new(found, parts, Why::Words { moment, words, cosine, place })
     })
     .collect()
+}
+
+/// A hint, and what words and meaning say of it.
+struct Weighed {
+    by_words: f64,
+    by_meaning: f64,
+    found: Found,
+    place: Place,
+    words: Vec<Box<str>>,
+    cosine: Option<f64>,
+}
+
+impl Weighed {
+    fn sum(&self) -> f64 {
+        self.by_words + self.by_meaning
+    }
+}
+
+/// The row whose meaning alone counts; `None` where that of all counts. Variants of one key are one.
+fn nearest(moment: Moment, found: &[Found], near: &NearByRow) -> Option<u32> {
+    if moment == Moment::Recall {
+        return None;
+    }
+    let cosine = |found: &Found| near.get(&found.row).copied().unwrap_or_default();
+    let nobody = Some(u32::MAX);
+    let Some(first) = found.iter().max_by(|a, b| cosine(a).total_cmp(&cosine(b))) else { return nobody };
+    let name = |found: &Found| (found.hint.component().to_owned(), found.hint.key().to_owned());
+    let others = found.iter().filter(|other| name(other) != name(first));
+    let next = others.map(cosine).fold(0.0, f64::max);
+    (cosine(first) >= NEAR && cosine(first) - next >= NEARER).then_some(first.row).or(nobody)
 }
