@@ -71,9 +71,20 @@ impl Desk {
 
     /// What a hook shows the model for a prompt.
     fn prompt(&self, session: &str, prompt: &str) -> String {
+        self.prompt_with(&[], session, prompt)
+    }
+
+    /// The same, in an agent's environment.
+    fn prompt_with(&self, env: &[(&str, &str)], session: &str, prompt: &str) -> String {
         let event = json!({"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": self.checkout, "prompt": prompt});
         let mut hook = self.nudge(&["hook"]);
-        let mut child = hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = hook
+            .env("NUDGE_HOOK_MS", "5000")
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -131,6 +142,25 @@ fn a_prompt_brings_a_record_to_mind_once_and_idle_talk_none() {
     let told = desk.prompt("s", "why do uploads fail with 413 again?");
     assert!(told.contains("record 13 (issue, open, just now) Uploads above 1 MB fail with 413: nginx had"), "{told}");
     assert_eq!(desk.prompt("s", "why do uploads fail with 413 again?"), "", "once");
+}
+
+#[test]
+fn a_prompt_draws_as_many_as_its_agent_wants() {
+    let desk = Desk::new();
+    let _serve = desk.serve();
+    for host in ["paris", "tokyo", "lagos"] {
+        desk.add(&format!("Uploads above 1 MB fail with 413 in {host}"), "nginx had client_max_body_size 1m; now 20m.");
+    }
+    let prompt = "why do uploads above 1 MB fail with 413?";
+    let lines = |told: &str| told.matches("- record ").count();
+    assert_eq!(lines(&desk.prompt("a", prompt)), 3);
+    assert_eq!(lines(&desk.prompt_with(&[("DUDE_CONTEXT_LIMIT", "1")], "b", prompt)), 1);
+    assert_eq!(lines(&desk.prompt_with(&[("DUDE_CONTEXT_LIMIT", "0")], "c", prompt)), 0);
+    assert_eq!(
+        lines(&desk.prompt_with(&[("DUDE_CONTEXT_LIMIT", "many")], "d", prompt)),
+        3,
+        "what is no number is none"
+    );
 }
 
 #[test]

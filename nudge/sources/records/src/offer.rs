@@ -16,8 +16,7 @@ use crate::project::{self, Here};
 use crate::search::{self, Explain, Hit, Meaning, Query};
 use crate::source::{Records, SOURCE};
 
-/// Most records that a prompt brings to mind, and that are looked at for it, the most relevant ones.
-const LIMIT: usize = 5;
+/// The most relevant records, which are looked at for a prompt.
 const LOOKED_AT: usize = 20;
 /// What a record must hold of a prompt to be told unasked, by words: three of its words that are so much of it, or so
 /// much of it by words that weigh so much. Relevance is no floor: a prompt of two words that says nothing shares both
@@ -70,8 +69,9 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     let (mut hits, mut omitted) = found.ok()?;
     if request.moment == Moment::Prompt {
         hits.retain(|hit| hit.explain.as_ref().is_some_and(is_worth_a_word));
-        omitted = hits.len().saturating_sub(LIMIT);
-        hits.truncate(LIMIT);
+        let most = records.limit(&request.context);
+        omitted = hits.len().saturating_sub(most);
+        hits.truncate(most);
     }
     let offers = hits.into_iter().map(|hit| offer(hit, request.now));
     let offers = offers.filter(|offer| !request.is_needless(SOURCE.name, &offer.id)).collect();

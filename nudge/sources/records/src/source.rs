@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
+use nudge_core::context::Context;
 use nudge_core::embed::{Embedder, Model, Models, Thought};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
@@ -30,6 +31,9 @@ use crate::schema::APP;
 use crate::transfer::{self, Import};
 use crate::write::{ALIKE, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author};
 
+/// The specification's own variable for the most records that one prompt draws.
+const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
+
 /// The records, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "records",
@@ -51,6 +55,13 @@ pub static SOURCE: SourceSpec = SourceSpec {
             about: "What becomes of a record nearly the same as another: the caller is asked, or they are merged",
         },
         Setting {
+            name: "records.limit",
+            kind: Kind::Count,
+            default: "5",
+            flag: Flag::Value("N"),
+            about: "Most records that one prompt draws; 0 for none",
+        },
+        Setting {
             name: "records.capture",
             kind: Kind::OneOf(&["remind", "ask", "off"]),
             default: "remind",
@@ -60,7 +71,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     ],
     resources: None,
     list: SEARCH,
-    env: &[],
+    env: &[LIMIT_VARIABLE],
     alone: true,
     commands: &[],
     works: true,
@@ -86,6 +97,8 @@ pub struct Records {
     is_on: bool,
     /// Whether what is nearly the same is merged without asking.
     merges: bool,
+    /// Most records that one prompt draws.
+    limit: usize,
     turns: Mutex<Turns>,
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
@@ -105,6 +118,7 @@ impl Records {
             data,
             is_on: settings.is_on("records.on"),
             merges: settings.text("records.dedup") == "merge",
+            limit: settings.count("records.limit"),
             turns: Mutex::new(Turns::new(Mode::named(settings.text("records.capture")))),
             models,
             db: OnceLock::new(),
@@ -134,6 +148,11 @@ impl Records {
             return Ok(None);
         }
         self.db().map(Some)
+    }
+
+    /// The most records that one prompt draws: the setting, or what the agent's environment says.
+    pub(crate) fn limit(&self, context: &Context) -> usize {
+        context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
 
     fn turns(&self) -> MutexGuard<'_, Turns> {
