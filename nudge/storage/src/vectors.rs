@@ -177,8 +177,15 @@ fn is_better(a: (i64, f32), b: (i64, f32)) -> bool {
     b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)).is_lt()
 }
 
-/// The sum of the products, in the same order on every machine.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+/// The sum of the products, in the same order on every machine: of two vectors of length 1 and the same dimensions, their
+/// cosine.
+///
+/// ```
+/// use nudge_storage::vectors::dot;
+///
+/// assert_eq!(dot(&[0.6, 0.8], &[0.0, 1.0]), 0.8);
+/// ```
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut sums = [0.0; LANES];
     for (a, b) in a.iter().zip(b) {

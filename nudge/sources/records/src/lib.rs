@@ -8,11 +8,13 @@
 //! | `record`, `project` | a record and its fields; which project a place belongs to |
 //! | `schema`, `rows` | the database, and reading and writing its rows |
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
+//! | `duplicates` | pairs of records that may say the same |
 //! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
 //! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 
+mod duplicates;
 mod meaning;
 mod method;
 mod offer;

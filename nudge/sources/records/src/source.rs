@@ -126,6 +126,10 @@ impl Records {
         self.db().map(Some)
     }
 
+    pub(crate) fn models(&self) -> &dyn Models {
+        &*self.models
+    }
+
     pub(crate) fn meanings(&self) -> &Meanings {
         &self.meanings
     }
