@@ -34,8 +34,10 @@ export function forgetRecord() {
 export async function look(ids) {
   if (ids) return compare(...ids)
   const {id} = shown
+  const mine = ++looked
   const record = await call('nudge.records.get', {id, revisions: true})
-  if (shown.id !== id) return
+  if (mine !== looked) return
+  drawn = ''
   shown.record = record
   drawRecord()
 }

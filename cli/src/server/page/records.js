@@ -268,10 +268,12 @@ function pairRow(pair) {
 
 const options = () => [...list.querySelectorAll('[role=option]')]
 
+/** Done when the chosen row is read; what keys do is done to that, not to the one before. */
+let looking = Promise.resolve()
+
 /** Chooses a row by its name; `goes` on to it where list and record do not stand side by side. */
 async function choose(name, goes = false) {
   if (staysOpen()) return
-  forgetRecord()
   const pair = shown.pairs?.duplicates.find(one => pairId(one) === name)
   shown.pair = pair ? name : null
   shown.id = pair ? null : Number(name.slice('record-'.length))
@@ -286,7 +288,8 @@ async function choose(name, goes = false) {
   }
   rowsDrawn = ''
   if (goes) document.body.classList.add('reading')
-  await look(pair?.ids)
+  looking = look(pair?.ids)
+  await looking
 }
 
 const chosenName = () => shown.pair ?? `record-${shown.id}`
@@ -304,6 +307,11 @@ function back() {
   options().find(one => one.dataset.focus === chosenName())?.focus()
 }
 
+async function withChosen(act) {
+  await looking
+  if (shown.record && shown.record.id === shown.id && !isOpen()) await act(shown.record)
+}
+
 /** What the keys do in this view. */
 export const recordKeys = {
   '/': () => { field.focus(); field.select() },
@@ -314,8 +322,8 @@ export const recordKeys = {
   Home: () => step(-Infinity),
   End: () => step(Infinity),
   Enter: () => { document.body.classList.add('reading'); detail.focus() },
-  e: () => shown.record && edit(shown.record),
-  d: () => shown.record && remove(shown.record),
+  e: () => withChosen(edit),
+  d: () => withChosen(remove),
   n: () => edit(null),
   Escape: back,
 }
