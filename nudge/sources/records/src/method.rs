@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
+use nudge_core::service::{Edited, Method};
 use nudge_core::table::{NoParams, Row, Table, answer, schema};
 use nudge_core::wire;
 use nudge_storage::search::Words;
@@ -59,6 +59,12 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .tool()
         .verb("add")
+        .edited(&Edited {
+            read: GET,
+            id: "id",
+            fields: &["title", "kind", "status", "body"],
+            version: ("version", "if_match_version"),
+        })
         .inferred(),
         run: |records, by, params| records.upsert(by, wire::params(params)?),
     },
