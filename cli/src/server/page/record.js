@@ -80,7 +80,9 @@ export function drawRecord() {
 
 function foundSection({relevance, explain}) {
   const rows = Object.entries(explain.parts).map(([name, value]) => {
-    const [words, most] = PARTS[name] ?? [name, 1]
+    const [words, usual] = PARTS[name] ?? [name, 1]
+    // Beside a meaning words count half as much as alone.
+    const most = name === 'words' && 'similarity' in explain.parts ? usual / 2 : usual
     const meter = el('meter', {min: 0, max: most, value, 'aria-label': `${words}: ${value}`})
     return el('tr', {}, el('th', {scope: 'row'}, words), el('td', {}, meter), el('td', {class: 'number'}, value.toFixed(2)))
   })

@@ -259,12 +259,12 @@ function row(one) {
 const pairId = ({ids}) => `pair-${ids.join('-')}`
 
 function pairRow(pair) {
-  const [first, second] = pair.records
+  const {title, other_title: other, kind, project: name} = pair
   return option(
     pairId(pair), pairId(pair) === shown.pair, '',
-    el('p', {class: 'name'}, line(first.title, 140)),
-    el('p', {class: 'value'}, line(second.title, 140)),
-    el('p', {class: 'facts'}, `records ${pair.ids.join(' and ')} · ${first.kind} · `, line(first.project, 60)),
+    el('p', {class: 'name'}, line(title, 140)),
+    el('p', {class: 'value'}, line(other, 140)),
+    el('p', {class: 'facts'}, `records ${pair.ids.join(' and ')} · ${kind} · `, line(name, 60)),
     el('p', {class: 'chips'}, el('span', {class: 'chip'}, `${pair.distance.toFixed(2)} apart`)),
   )
 }

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::method;
 use crate::project::{self, Asked, Here};
-use crate::record::Kind;
-use crate::rows::{self, Entry};
+use crate::record::{Kind, Record};
+use crate::rows;
 use crate::source::Records;
 use crate::write::ALIKE;
 
@@ -69,8 +69,14 @@ pub struct Pair {
     pub ids: [i64; 2],
     /// 1 less the cosine of their meanings: 0 for texts that mean the same.
     pub distance: f64,
-    /// The records, without their bodies.
-    pub records: [Entry; 2],
+    /// The title of the older.
+    pub title: String,
+    /// That of the newer.
+    pub other_title: String,
+    /// What both are about.
+    pub kind: Kind,
+    /// The name of their project.
+    pub project: String,
 }
 
 /// The meaning of a record, by the first part of its text, and what it may be compared with.
@@ -162,8 +168,10 @@ impl Records {
                 let (Some(first), Some(second)) = (rows::find(c, ids[0])?, rows::find(c, ids[1])?) else {
                     return Ok(None);
                 };
-                let records = [first.into(), second.into()];
-                Ok(Some(Pair { ids: *ids, distance: rounded(f64::from(*distance)), records }))
+                let Record { title: other_title, kind, project, .. } = second;
+                let title = first.title;
+                let distance = rounded(f64::from(*distance));
+                Ok(Some(Pair { ids: *ids, distance, title, other_title, kind, project }))
             };
             nearest.pairs.iter().filter_map(|one| pair(one).transpose()).collect::<Result<_, Failure>>()
         })?;

@@ -98,13 +98,6 @@ pub struct Entry {
     pub updated_at: String,
 }
 
-impl From<Record> for Entry {
-    fn from(record: Record) -> Self {
-        let Record { id, project, kind, title, status, updated_at, .. } = record;
-        Self { id, project, kind, title, status, updated_at }
-    }
-}
-
 /// Records by their last change, newest first, after the place `before`, and how many there are in all.
 pub fn list(
     c: &Connection,
