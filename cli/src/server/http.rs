@@ -175,9 +175,10 @@ impl Endpoint {
                 self.mcp.answer(head, bytes).await.map(Either::Right)
             }
             Ok((Route::Api { api, by_page }, body)) => {
-                let (service, caller) = match by_page {
-                    true => (&self.for_page, Head::of_page(&head.headers)),
-                    false => (&self.service, Head::read(&head.headers)),
+                let (service, caller) = if by_page {
+                    (&self.for_page, Head::of_page(&head.headers))
+                } else {
+                    (&self.service, Head::read(&head.headers))
                 };
                 let query = head.uri.query().map(str::to_owned);
                 let asked = api::Asked { api, method: head.method, query, body };

@@ -4,7 +4,7 @@ import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
 import {create, edit, remove} from '/web/edit.js'
 import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hints.js'
 import {changePlace, drawPlace} from '/web/place.js'
-import {areSomeLeft, count, drawRecords, isEditingRecord, loadRecords, recordKeys} from '/web/records.js'
+import {count, drawRecords, isEditingRecord, isPartial, loadRecords, recordKeys} from '/web/records.js'
 import {Over, enter, follow, isKnown} from '/web/rpc.js'
 import {load, loadSessions, rowOf, search, state} from '/web/store.js'
 import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
@@ -185,7 +185,7 @@ async function heard(changed) {
     await refresh()
   } else {
     // Agents write to each other by files, of which nobody tells the server.
-    await Promise.all([loadSessions(), loadSignals(), areSomeLeft() && loadRecords()])
+    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords()])
     drawRecords()
     drawAgents()
     drawTold(hintNamed)

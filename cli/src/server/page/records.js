@@ -27,8 +27,12 @@ const more = button('More', () => readOn().catch(say), {hidden: true})
 /** How many records there are, for the tab. */
 export const count = () => shown.projects.reduce((sum, one) => sum + one.records, 0)
 
-/** Whether what is shown gets better by itself: some records have no vector yet, and nobody tells when they have. */
-export const areSomeLeft = () => shown.mode === 'mixed' || (shown.pairs?.uncompared ?? 0) > 0
+/**
+ * Whether what is shown may get better by itself: the model is being loaded or added, or makes vectors, and nobody tells
+ * when it is done.
+ */
+export const isPartial = () =>
+  shown.pairs ? shown.pairs.problem !== '' || shown.pairs.uncompared > 0 : shown.mode !== '' && shown.mode !== 'semantic'
 
 export {isEditingRecord}
 
