@@ -74,7 +74,7 @@ pub struct Global {
     /// Print the exact result as JSON; errors go to stderr as JSON.
     #[arg(long, global = true, display_order = 100)]
     pub json: bool,
-    /// Port of the server (default: the running one's; `serve`: 8765 or the next free; `ui`: the page's).
+    /// Port of the running server (`serve`: 8765 or the next free; `ui`: the page's).
     #[arg(short, long, global = true, display_order = 101)]
     pub port: Option<u16>,
     /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).
