@@ -61,6 +61,145 @@ export interface SignalsSource {
   list(params?: SignalsListParams | null): Answer
 }
 
+/** Params of `records.search`. */
+export interface RecordsSearchParams {
+  /** What you want to know. */
+  readonly query: string
+  /** Absent or `all`: every kind. */
+  readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
+  /** Absent or `all`: wherever it stands; archived ones last. */
+  readonly status?: 'open' | 'resolved' | 'archived' | null
+  /** The project that counts more. Absent: that of the context; `*`: none. */
+  readonly project?: string | null
+  /** 1 to 50; 5 when absent. */
+  readonly limit?: number | null
+  /** Say why each was found. */
+  readonly explain?: boolean | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `records.upsert`. */
+export interface RecordsUpsertParams {
+  /** The record to change; what is not given stays. Absent: a new one. */
+  readonly id?: number | null
+  /** issue: a bug fixed; spec: a plan; arch: a decision; update: a feature. Needed for a new one. */
+  readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
+  /** One line. Needed for a new one. */
+  readonly title?: string | null
+  /** What happened, why, and how it was solved; 32 KiB. */
+  readonly body?: string | null
+  /** Absent: open. */
+  readonly status?: 'open' | 'resolved' | 'archived' | null
+  /** Absent: that of the context. */
+  readonly project?: string | null
+  /** Begin the project named, which has no record yet. */
+  readonly create_project?: boolean | null
+  /** It is none of those that are like it. */
+  readonly distinct?: boolean | null
+  /** Refuse if the record has another version by now. */
+  readonly if_match_version?: number | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `records.get`. */
+export interface RecordsGetParams {
+  /** The record. */
+  readonly id: number
+  /** What it said before, too. */
+  readonly revisions?: boolean | null
+}
+
+/** Params of `records.list`. */
+export interface RecordsListParams {
+  /** Absent or `all`: every kind. */
+  readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
+  /** Absent or `all`: wherever it stands. */
+  readonly status?: 'open' | 'resolved' | 'archived' | null
+  /** Absent: that of the context; `*`: every one. */
+  readonly project?: string | null
+  /** 1 to 1,000; 100 when absent. */
+  readonly limit?: number | null
+  /** The `next` of the last answer, for what comes after it. */
+  readonly before?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `records.delete`. */
+export interface RecordsDeleteParams {
+  /** The record. */
+  readonly id: number
+}
+
+/** Params of `records.restore`. */
+export interface RecordsRestoreParams {
+  /** The record, which may be deleted. */
+  readonly id: number
+  /** The version that it is to be again. Absent: the last one. */
+  readonly version?: number | null
+}
+
+/** Params of `records.merge`. */
+export interface RecordsMergeParams {
+  /** The record that stays. */
+  readonly into: number
+  /** Those that become a part of it, at most 20. */
+  readonly ids: readonly number[]
+}
+
+/** Params of `records.export`. */
+export interface RecordsExportParams {
+  /** Absent: every project. */
+  readonly project?: string | null
+}
+
+/** Params of `records.import`. */
+export interface RecordsImportParams {
+  /** An export, a backup, or the upstream plugin's `dude.db`, which is only read. */
+  readonly file: string
+  /** Where a relative path begins. */
+  readonly context?: ContextLike
+}
+
+/** Params of `records.backup`. */
+export interface RecordsBackupParams {
+  /** The file to write, which may not be there yet. */
+  readonly file: string
+  /** Where a relative path begins. */
+  readonly context?: ContextLike
+}
+
+/**
+ * What was fixed, decided or planned before: nudge_records_search before you solve it again; nudge_records_upsert
+ * when you have.
+ */
+export interface RecordsSource {
+  /** What was fixed, decided or planned before, here and in other projects, by words or meaning. */
+  search(params: RecordsSearchParams): Answer
+  /** Keep what was fixed, decided, planned or built, with the reason, for later sessions; or change a record. */
+  upsert(params?: RecordsUpsertParams | null): Answer
+  /** One record, whole. */
+  get(params: RecordsGetParams): Answer
+  /** Records without their bodies, newest first. */
+  list(params?: RecordsListParams | null): Answer
+  /** It can be restored for 30 days. */
+  delete(params: RecordsDeleteParams): Answer
+  /** Bring back what was deleted, or what a record said before. */
+  restore(params: RecordsRestoreParams): Answer
+  /** Make several records one; the bodies are joined under their titles. */
+  merge(params: RecordsMergeParams): Answer
+  /** Every project with records. */
+  projects(): Answer
+  /** Every record of a project, or of all, for an import elsewhere. */
+  export(params?: RecordsExportParams | null): Answer
+  /** Take in an export, or the upstream plugin's dude.db; what is there already is left alone. */
+  import(params: RecordsImportParams): Answer
+  /** Copy the database into a new file, while it is in use. */
+  backup(params: RecordsBackupParams): Answer
+}
+
 /** What a connected store has besides the hints: a source by its name. */
 export interface Sources {
   /**
@@ -68,4 +207,9 @@ export interface Sources {
    * nudge_signals_respond.
    */
   readonly signals: SignalsSource
+  /**
+   * What was fixed, decided or planned before: nudge_records_search before you solve it again; nudge_records_upsert
+   * when you have.
+   */
+  readonly records: RecordsSource
 }

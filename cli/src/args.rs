@@ -21,7 +21,7 @@ pub use hints::{
     Bump, ContextFlags, Delete, Edit, Export, Get, Import, List, Mode, Name, Query, Set, Undo, ValueKind, Watch, Why,
     split_globs,
 };
-pub use init::{CLIENTS, Doctor, Init};
+pub use init::{CLIENTS, Capture, Doctor, Init};
 pub use source::SourceVerb;
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.

@@ -66,10 +66,9 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
     }
     let is_verb =
         |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
-    let verb = words[1..].iter().find(is_verb).map(|word| format!("{} ", word.to_string_lossy())).unwrap_or_default();
     let before = words[1..].iter().take_while(|word| !is_verb(word)).map(|word| word.to_string_lossy().into_owned());
     let before: Vec<_> = before.collect();
-    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
+    let parsed = command.try_get_matches_from_mut(&words).and_then(|matches| {
         let verb = match matches.subcommand() {
             Some((verb, inner)) => inner.subcommand_name().map_or(verb.to_owned(), |own| format!("{verb} {own}")),
             None => String::new(),
@@ -82,6 +81,8 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
             CommandLine::Tell(error.render())
         }
         Err(error) => {
+            // A source's own commands are built when the words before them were read.
+            let verb = named(&command, &words[1..]);
             let said = no_command(&error, &command, &before).unwrap_or_else(|| sentence(&error, &verb));
             // A misplaced word may be a secret, and the message goes to logs and transcripts.
             let said = match SecretGuard::new().check(None, &said) {
@@ -91,6 +92,18 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
             CommandLine::Wrong { error: Error::invalid(said), json }
         }
     }
+}
+
+/// The command that the words name, and a source's own behind it, each with a space after it.
+fn named(command: &clap::Command, words: &[std::ffi::OsString]) -> String {
+    let (mut within, mut verb) = (command, String::new());
+    for word in words.iter().filter_map(|word| word.to_str()) {
+        if let Some(found) = within.find_subcommand(word) {
+            within = found;
+            verb = format!("{verb}{word} ");
+        }
+    }
+    verb
 }
 
 /// Says which command is meant by a word that is none. `before` are the words before the verb: behind it, a word that is
@@ -160,6 +173,10 @@ mod tests {
             (
                 "nudge set a b c --priority x",
                 "Invalid value 'x' for '--priority <N>': write a whole number; see `nudge set --help`.",
+            ),
+            (
+                "nudge signals send",
+                "The following required arguments were not provided: --type <TYPE>, <AGENT>; see `nudge signals send --help`.",
             ),
             ("nudge undo 3 --list", "The argument '[ID]' cannot be used with '--list'; see `nudge undo --help`."),
         ] {

@@ -169,7 +169,15 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     );
     let settings = home.read(".claude/settings.json");
     assert!(settings.contains("  // mine\n") && settings.contains("{ \"matcher\": \"Edit\""), "{settings}");
-    for event in ["SessionStart", "SubagentStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"] {
+    for event in [
+        "SessionStart",
+        "SubagentStart",
+        "UserPromptSubmit",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "Stop",
+        "SubagentStop",
+    ] {
         assert!(settings.contains(&format!("\"{event}\"")), "{settings}");
     }
     assert_eq!(handlers(&home.json(".codex/hooks.json"), "SessionStart")[0]["command"], format!("{command} hook"));
@@ -242,7 +250,12 @@ fn the_clients_own_command_is_used_where_there_is_one() {
     assert_eq!(home.files(), before, "what it changed is brought back too");
     program("echo 'Error: it is broken' >&2; echo '    at run (cli.js:1)' >&2; exit 1");
     let before = home.files();
-    let output = home.command(&["claude", "claude", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
+    let output = home
+        .command(&["claude", "claude", "--yes"])
+        .env("NUDGE_KEEP", "0")
+        .env("NUDGE_RECORDS_ON", "0")
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("failed (Error: it is broken)"), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("serve` runs ..."), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -291,7 +304,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     home.program("systemctl", "echo \"$@\" >> \"$HOME/asked\"");
     // Hints that are kept outlive the agents without it.
     fs::create_dir_all(home.path(".config/nudge")).unwrap();
-    home.write(".config/nudge/config.toml", "keep = false\n");
+    home.write(".config/nudge/config.toml", "keep = false\nrecords.on = false\n");
     let before = home.files();
     let (done, said) = home.asked(&["codex"], &[(CHANGES, "n\n")]);
     assert!(!done && said.ends_with("Nothing was changed.\n"), "{said}");
@@ -328,7 +341,13 @@ fn what_the_plugin_brings_is_not_put_in_twice() {
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
     home.write(".codex/config.toml", "[plugins.\"nudge@nudge\"]\nenabled = true\n");
     let before = home.files();
-    let init = || home.command(&["claude", "codex", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
+    let init = || {
+        home.command(&["claude", "codex", "--yes"])
+            .env("NUDGE_KEEP", "0")
+            .env("NUDGE_RECORDS_ON", "0")
+            .output()
+            .unwrap()
+    };
     // All but the permission, which no plugin can give itself.
     let said = String::from_utf8_lossy(&init().stdout).into_owned();
     assert_eq!(
@@ -378,7 +397,8 @@ fn what_cannot_be_written_is_told_and_nothing_is_left_on_record() {
     let home = Home::new();
     fs::remove_dir(home.path(".cursor")).unwrap();
     home.write(".cursor", "a file in the way");
-    let output = home.command(&["cursor", "--yes"]).env("NUDGE_KEEP", "0").output().unwrap();
+    let output =
+        home.command(&["cursor", "--yes"]).env("NUDGE_KEEP", "0").env("NUDGE_RECORDS_ON", "0").output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!home.path(".local/state/nudge/init.json").exists());
 }

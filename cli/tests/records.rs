@@ -153,7 +153,11 @@ fn what_is_refused_says_what_to_do() {
             2,
             "nudge: No project has this name; give `--create-project` to begin one. There is acme/shop.\n",
         ),
-        (&["records", "search"], 2, "nudge: Missing: <QUERY>; see `nudge records search --help`.\n"),
+        (
+            &["records", "search"],
+            2,
+            "nudge: The following required arguments were not provided: <QUERY>; see `nudge records search --help`.\n",
+        ),
     ] {
         let (got, text) = desk.refused(args);
         assert_eq!((got, &*text), (Some(code), said), "{args:?}");

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use hashbrown::HashMap;
 use nudge_core::clock::{Clock, Millis, SystemClock};
 use nudge_core::context::Context;
+use nudge_core::embed::Models;
 use nudge_core::error::Result;
 use nudge_core::once::{Calls, Known, Recordable};
 use nudge_core::scope::{Scope, ScopeSpec};
@@ -24,7 +25,7 @@ use crate::config::Config;
 use crate::guard;
 use crate::hint::{Hint, HintMeta, HintValue, Source, check_name};
 use crate::log::{Applied, Entry, Log, NoLog};
-use crate::method::suggest::WordIndex;
+use crate::method::suggest::{Meanings, WordIndex};
 use crate::record::{self, Read};
 use crate::store::{Change, Store, Variants};
 use crate::trash::{Deleted, Gone, Trash};
@@ -45,6 +46,8 @@ pub struct Nudge {
     pub(crate) suggester: Suggester,
     /// The words of the hints, as soon as somebody asks in words.
     pub(crate) words: Mutex<WordIndex>,
+    /// Their meanings, where there is a model.
+    pub(crate) meanings: Meanings,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// Number of scopes in use that have conditions on the environment.
     env_scopes: AtomicUsize,
@@ -95,6 +98,7 @@ impl Nudge {
             created_at: clock.now(),
             suggester: Suggester::new(config.suggest_max),
             words: Mutex::default(),
+            meanings: Meanings::default(),
             config,
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
@@ -112,6 +116,12 @@ impl Nudge {
     #[must_use]
     pub fn with_identity(self, id: String, created_at: Millis) -> Self {
         Self { session_id: id, created_at, ..self }
+    }
+
+    /// Lets hints be found by meaning, by the model that there is.
+    #[must_use]
+    pub(crate) fn with_models(self, models: Arc<dyn Models>) -> Self {
+        Self { meanings: Meanings::of(models), ..self }
     }
 
     /// Returns the session's id, which is random.

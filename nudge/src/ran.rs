@@ -115,7 +115,7 @@ mod tests {
     /// What is counted: `+` and `-`, the exit code, and the folder where the hint must be eligible.
     fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
         let context = Context::builder().cwd("/r").build().unwrap();
-        let outcome = CommandOutcome { command: line, ok, exit_code, context: &context };
+        let outcome = CommandOutcome { command: line, ok, exit_code, context: &context, client_session: None };
         let mut steps = Steps::of_a_call();
         let ran = Ran::new(&outcome, &mut steps).unwrap();
         ran.says_of(hint, &mut steps).unwrap().map_or("nothing".into(), |ended| {
@@ -197,7 +197,8 @@ mod tests {
     fn a_hint_that_takes_long_to_read_is_not_read_in_passing() {
         let context = Context::default();
         let line = "npm test";
-        let outcome = CommandOutcome { command: line, ok: true, exit_code: None, context: &context };
+        let outcome =
+            CommandOutcome { command: line, ok: true, exit_code: None, context: &context, client_session: None };
         let mut steps = Steps::in_passing();
         let ran = Ran::new(&outcome, &mut steps).unwrap();
         let long = format!("npm test '{}'", "x".repeat(60_000));

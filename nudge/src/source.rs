@@ -120,9 +120,10 @@ fn open(host: Host<'_>) -> Result<Arc<dyn Source>> {
         Some(host.settings.text(setting.name).to_owned())
     };
     let config = Config::from_env(value)?;
-    let Host { clock, session, journal, records, changes, .. } = host;
+    let Host { clock, session, journal, records, changes, models, .. } = host;
     let log = SessionLog { journal: Arc::clone(&journal), changes };
     let nudge = Nudge::with_log(config, clock, Box::new(log)).with_identity(session.id, session.created_at);
+    let nudge = nudge.with_models(models);
     match nudge.restore(records) {
         0 => {}
         unreadable => journal.passed_over(unreadable),
@@ -252,7 +253,10 @@ impl Source for Nudge {
 
     fn status(&self) -> Map<String, Value> {
         let status = Nudge::status(self);
-        let told = json!({"hints": status.hints, "components": status.components, "limits": status.limits});
+        let mut told = json!({"hints": status.hints, "components": status.components, "limits": status.limits});
+        if let Some(understood) = self.understood() {
+            told["hints_understood"] = understood.into();
+        }
         if let Value::Object(told) = told { told } else { Map::new() }
     }
 
@@ -264,6 +268,7 @@ impl Source for Nudge {
     fn tick(&self, _: Millis) {
         self.sweep();
         self.read_words();
+        self.read_meanings();
     }
 }
 

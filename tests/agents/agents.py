@@ -5,29 +5,15 @@ every test asserts on the requests that it was sent.
 """
 
 import json
-import signal
 import unittest
 from collections.abc import Callable
 from pathlib import Path
 
-from programs import Claude, Codex, Home, P, PATIENCE_SECONDS, Program, hints, read_by_model, wait_for
+from case import Case
+from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for
+from records import Records  # noqa: F401 - it is run with the others
 
 PLUGIN = Path(__file__).parents[2] / "cli/plugin"
-
-
-class Case(unittest.TestCase):
-    def setUp(self) -> None:
-        signal.signal(signal.SIGALRM, lambda *_: self.fail(f"over {PATIENCE_SECONDS} s"))
-        signal.alarm(PATIENCE_SECONDS)
-        self.addCleanup(signal.alarm, 0)
-        self.home = Home()
-        self.addCleanup(self.home.close)
-        self.home.wait_for_the_end()
-
-    def start(self, program: type[P], *flags: str) -> P:
-        started = program(self.home, *flags)
-        self.addCleanup(started.close)
-        return started
 
 
 def shared_behaviour(case: Case, agent: Program) -> None:

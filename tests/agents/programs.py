@@ -15,8 +15,9 @@ from typing import TypeVar
 from models import Model
 
 WORK = Path(os.environ["AGENTS_WORK"])
-# What `cargo` does in the tests: it works with one flag only.
+# What `cargo` does in the tests: it works with one flag only, until somebody has mended it.
 CARGO = """#!/bin/sh
+[ -e mended ] && exit 0
 case "$*" in *--locked*) echo passed;; *) echo "error: the lock file needs to be updated" >&2; exit 101;; esac
 """
 # No test may take longer.

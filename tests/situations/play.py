@@ -37,7 +37,7 @@ class Answer:
 
 
 class Play:
-    def __init__(self, row, as_is):
+    def __init__(self, row, as_is, model=None):
         self.folder = tempfile.mkdtemp(prefix="ns-")
         self.work, self.home, self.runtime = (os.path.join(self.folder, name) for name in ("w", "home", "rt"))
         for folder in (self.work, self.home, self.runtime):
@@ -52,6 +52,9 @@ class Play:
             "GIT_CONFIG_NOSYSTEM": "1",
             **self.row.get("env", {}),
         }
+        self.model = model
+        if model:
+            self.env["NUDGE_MODEL_DIR"] = model
         # A busy machine must not silence the hook.
         self.hook_env = self.env if as_is else {**self.env, "NUDGE_HOOK_MS": "2000"}
         self.hints = {h["id"]: {**h, "values": [lines.value_text(h["value"])]} for h in self.row["store"]}
@@ -198,7 +201,22 @@ class Play:
         else:
             raise ValueError(f"no such step: {what}")
 
+    def await_understanding(self):
+        """Waits until the model has read the hints, as it does in the background."""
+        self.call("nudge.recall", {"query": "anything", "context": {}})
+        components = self.call("nudge.export", {})["payload"]["components"]
+        count = sum(
+            len(c.get("hints", {})) + sum(map(len, c.get("variants", {}).values())) for c in components.values()
+        )
+        deadline = time.monotonic() + 60
+        while self.call("nudge.status", {}).get("hints_understood", -1) < count:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the model has not read the hints")
+            time.sleep(0.05)
+
     def event(self, event):
+        if self.model and event["kind"] == "prompt":
+            self.await_understanding()
         cwd = os.path.normpath(os.path.join(self.base, event.get("cwd") or ""))
         body = events.payload(event, cwd, self.home, len(self.times) + 1)
         env = {**self.hook_env, "CLAUDE_PROJECT_DIR": self.base} if event["client"] == "claude" else self.hook_env

@@ -26,7 +26,7 @@ def main():
             continue
         began = time.monotonic()
         with ThreadPoolExecutor(options.jobs) as pool:
-            results = list(pool.map(lambda row: one(row, options.as_is), rows))
+            results = list(pool.map(lambda row: one(row, options.as_is, options.model), rows))
         played[section(path, options)] = {"seconds": round(time.monotonic() - began, 1), "results": results}
     if not played:
         raise SystemExit("no situation fits")
@@ -59,6 +59,7 @@ def arguments():
         help="prompts and failures alone, with everything stored before the session began",
     )
     parser.add_argument("--crowd", action="store_true", help="30 more hints scoped to the repository")
+    parser.add_argument("--model", metavar="FOLDER", help="a model's folder, by which hints are found by meaning too")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure is worse than in floor.json")
     parser.add_argument("--update", action="store_true", help="write the figures to floor.json")
     options = parser.parse_args()
@@ -70,7 +71,7 @@ def arguments():
 def section(path, options):
     """By what name the floor knows what was played."""
     name = os.path.splitext(os.path.basename(path))[0]
-    return name + " --full-start" * options.full_start + " --crowd" * options.crowd
+    return name + " --full-start" * options.full_start + " --crowd" * options.crowd + " --model" * bool(options.model)
 
 
 def prepared(path, options):

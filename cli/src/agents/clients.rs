@@ -159,13 +159,16 @@ impl ClientFolders {
 }
 
 /// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
-/// ended, which only Claude Code reports. A signal of another agent is told after any tool.
+/// ended, which only Claude Code reports. A signal of another agent is told after any tool, and before a turn ends what it
+/// should have saved.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
     ("UserPromptSubmit", None),
     ("PostToolUse", None),
     ("PostToolUseFailure", None),
+    ("Stop", None),
+    ("SubagentStop", Some("Plan")),
 ];
 
 const CLAUDE: Client = Client {

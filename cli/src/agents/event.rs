@@ -17,6 +17,8 @@ pub struct Event {
     /// The format of the answer.
     pub answer: ReplyForm,
     pub moment: Moment,
+    /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
+    pub tool: Option<String>,
     /// The client's own name of its session. A subagent has a context of its own, and so counts as a session.
     pub session: Option<String>,
     /// The agent's folder.
@@ -71,6 +73,8 @@ pub enum Moment {
     Worked { command: String },
     /// A tool was used, of which there is nothing to learn.
     Used,
+    /// The agent is about to end its turn.
+    Stop,
 }
 
 /// Prints no texts, as they may hold secrets.
@@ -82,6 +86,7 @@ impl fmt::Debug for Moment {
             Self::Failed { exit_code, .. } => write!(f, "Failed(exit code {exit_code:?})"),
             Self::Worked { .. } => f.write_str("Worked"),
             Self::Used => f.write_str("Used"),
+            Self::Stop => f.write_str("Stop"),
         }
     }
 }
@@ -117,6 +122,7 @@ pub fn read(given: &str) -> Option<Event> {
         "PostToolUseFailure" => failed(&given).unwrap_or(Moment::Used),
         "PostToolUse" => worked(&given).unwrap_or(Moment::Used),
         "AfterTool" => gemini::ended(&given)?,
+        "Stop" | "SubagentStop" => stop(&given)?,
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
@@ -132,7 +138,8 @@ pub fn read(given: &str) -> Option<Event> {
         Some(cwd) if name == "AfterTool" => Some(gemini::folder(&given, &cwd)?),
         cwd => cwd,
     };
-    Some(Event { answer: answer(&name), moment, session, cwd, key })
+    let tool = text(if name == "SubagentStop" { "agent_type" } else { "tool_name" });
+    Some(Event { answer: answer(&name), moment, tool, session, cwd, key })
 }
 
 /// Builds an idempotency key. `None` when it would not be visible ASCII, in which case an outcome counts once for
@@ -173,6 +180,12 @@ fn worked(given: &Map<String, Value>) -> Option<Moment> {
         return None;
     }
     Some(Moment::Worked { command: command(given, "Bash")? })
+}
+
+/// Reads the end of a turn; `None` when a hook has already made the agent go on, or for a subagent that plans nothing.
+fn stop(given: &Map<String, Value>) -> Option<Moment> {
+    let plans = given.get("agent_type").is_none_or(|kind| kind == "Plan");
+    (plans && given.get("stop_hook_active") != Some(&Value::Bool(true))).then_some(Moment::Stop)
 }
 
 #[cfg(test)]
@@ -217,6 +230,10 @@ mod tests {
         assert_eq!(read(&subagent.to_string()).unwrap().session.as_deref(), Some("s/a"));
         let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "build it"});
         assert_eq!(moment(&prompt), Some(Moment::Prompt("build it".into())));
+        let stop = json!({"hook_event_name": "Stop", "stop_hook_active": false, "last_assistant_message": "Done."});
+        assert_eq!(moment(&stop), Some(Moment::Stop));
+        let planned = json!({"hook_event_name": "SubagentStop", "agent_type": "Plan"});
+        assert_eq!(moment(&planned), Some(Moment::Stop));
     }
 
     #[test]
@@ -302,7 +319,8 @@ mod tests {
             "null",
             "{}",
             r#"{"hook_event_name":1}"#,
-            r#"{"hook_event_name":"Stop"}"#,
+            r#"{"hook_event_name":"Stop","stop_hook_active":true}"#,
+            r#"{"hook_event_name":"SubagentStop","agent_type":"Explore"}"#,
             r#"{"hook_event_name":"UserPromptSubmit"}"#,
         ] {
             assert_eq!(read(given), None, "{given}");

@@ -25,6 +25,8 @@ const MIN_BYTES: usize = 200;
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// Stack of the watching thread; the system rounds it up where it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
+/// The variable of Claude Code that is 0 where a program reads its answer, as under `claude -p`.
+const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 /// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
@@ -120,6 +122,12 @@ impl Hook<'_> {
                 let told = self.suggest(SuggestEvent::Tool, digest.room(), &json!({}))?;
                 digest.add(SuggestEvent::Tool.heading(), told, marked);
             }
+            // Nobody is there to read a further turn, and the caller would get it in the place of the answer.
+            Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {}
+            Moment::Stop => {
+                let told = self.suggest(SuggestEvent::Stop, digest.room(), &json!({}))?;
+                digest.add(SuggestEvent::Stop.heading(), told, marked);
+            }
         }
         let tickets = digest.tickets().to_owned();
         Ok((digest.finish(), tickets))
@@ -127,11 +135,14 @@ impl Hook<'_> {
 
     fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<SuggestTold> {
         let params = json!({"event": event, "limit": event.lines(), "max_bytes": max_bytes});
-        let mut confirmed = more.clone();
+        let mut all = more.clone();
         // No longer than this process lives: after that nobody shows the answer.
-        confirmed["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
-        match self.call("nudge.suggest", &params, &confirmed, None) {
-            // An older PRIMARY knows no confirmation: what it answers it takes as told.
+        all["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
+        if let Some(tool) = &self.event.tool {
+            all["tool"] = tool.as_str().into();
+        }
+        match self.call("nudge.suggest", &params, &all, None) {
+            // An older PRIMARY knows no tools, and no confirmation: what it answers it takes as told.
             Err(error) if error.kind() == ErrorKind::Invalid => self.call("nudge.suggest", &params, more, None),
             answer => answer,
         }

@@ -14,7 +14,7 @@ use super::here::InitPaths;
 use super::plan::{File, Plan, PriorEntries, shell_line, summary_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, keep, login, within};
-use crate::args::Init;
+use crate::args::{Capture, Init};
 use crate::cmd::{ask, ask_which, is_yes};
 use crate::{children, programs};
 
@@ -42,14 +42,15 @@ pub fn run(args: &Init) -> Result<String> {
     let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
     let block = if args.agents_md { agents_md::plan()? } else { None };
     // A project is shared, and what is kept is each user's own.
-    let keeping = if args.project { None } else { keep::plan()? };
+    let mut kept = if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name))? };
+    let keeping = keep::plan(&kept)?;
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
     // An existing unit is updated like all other files.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
     let of_nudge = [
         ("what agents are told of Nudge", &block),
-        ("hints kept for next time", &keeping),
+        ("hints and records kept for next time", &keeping),
         ("a server from your login on", if wants_unit { &unit } else { &None }),
     ];
     shown.add_own(&of_nudge);
@@ -58,7 +59,7 @@ pub fn run(args: &Init) -> Result<String> {
     }
     tell(shown.summary.trim_end());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
-    if !changes && keeping.is_none() && wanted.is_empty() {
+    if !changes && kept.is_empty() && wanted.is_empty() {
         let done = if broken.is_empty() { "nothing to change\n" } else { "" };
         return refused_or(&broken, done.into());
     }
@@ -69,8 +70,13 @@ pub fn run(args: &Init) -> Result<String> {
         let question = format!("Let {} use Nudge's tools without asking?", wanted.client.title);
         wanted.allow = agreed(args.yes, &question)?;
     }
-    let wants_keeping = keeping.is_some() && agreed(args.yes, "Keep hints for next time?")?;
-    let keeps = wants_keeping || keep::is_on();
+    let mut made = Vec::new();
+    for choice in kept.drain(..) {
+        if choice.said || agreed(args.yes, choice.question)? {
+            made.push(choice);
+        }
+    }
+    let keeps = keep::is_on(&made);
     if !keeps && !args.project && !starts_at_login(args, unit.as_ref(), wants_unit) {
         tell("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
     }
@@ -98,7 +104,7 @@ pub fn run(args: &Init) -> Result<String> {
     // Files are read again, as the question may have waited for long.
     let block = if block.is_some() { agents_md::plan()? } else { None };
     let unit = if wants_unit { login::plan(&here.place)? } else { None };
-    let keeping = if wants_keeping { keep::plan()? } else { None };
+    let keeping = keep::plan(&made)?;
     for file in block.into_iter().chain(unit).chain(keeping) {
         apply(OURS, PriorEntries::default(), &file, &here, &mut record)?;
         let _ = writeln!(done, "{}: written", file.path.display());

@@ -1,33 +1,77 @@
-//! `keep = true` in the user's settings: hints are kept for next time (semantics section 12).
+//! What `nudge init` switches on in the user's own settings: hints that are kept for next time (semantics section 12),
+//! and records (section 17).
 
 use std::path::Path;
 
 use nudge::Result;
 use nudge_core::settings::Origin;
+use serde_json::Value;
 
 use super::config::{Config, Form};
 use super::plan::File;
 use crate::settings;
 
-const NAME: &str = "keep";
+/// The setting that keeps hints.
+const KEEP: &str = "keep";
+/// The settings of records: whether their tools are offered, and when an agent hears that it saved none.
+const RECORDS: &str = "records.on";
+const CAPTURE: &str = "records.capture";
 
-/// Plans the change; `None` when somebody has said already whether hints are kept.
+/// What somebody may agree to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// What is asked.
+    pub question: &'static str,
+    /// Nobody need be asked: the command line says so.
+    pub said: bool,
+    values: Vec<(&'static str, Value)>,
+}
+
+/// What nobody has said anything about yet. `capture` is what the command line says of records.
 ///
 /// # Errors
-/// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` for a file that cannot be read.
-pub fn plan() -> Result<Option<File>> {
-    if settings::read()?.origin(NAME) != Origin::Default {
-        return Ok(None);
+/// `E_INVALID` for settings that make no sense.
+pub fn open(capture: Option<&str>) -> Result<Vec<Choice>> {
+    let values = settings::read()?;
+    let is_open = |name: &str| values.origin(name) == Origin::Default;
+    let mut choices = Vec::new();
+    if is_open(KEEP) {
+        let question = "Keep hints for next time?";
+        choices.push(Choice { question, said: false, values: vec![(KEEP, true.into())] });
     }
-    let Some(path) = settings::file() else { return Ok(None) };
+    if capture.is_some() || is_open(RECORDS) {
+        let question = "Keep records of what was fixed, decided and planned, for all projects?";
+        let mut wanted = vec![(RECORDS, true.into())];
+        wanted.extend(capture.map(|when| (CAPTURE, when.into())));
+        let differs = |(name, value): &(&str, Value)| match value {
+            Value::Bool(on) => is_open(name) || values.is_on(name) != *on,
+            value => values.text(name) != value,
+        };
+        wanted.retain(differs);
+        if !wanted.is_empty() {
+            choices.push(Choice { question, said: capture.is_some(), values: wanted });
+        }
+    }
+    Ok(choices)
+}
+
+/// Plans the change; `None` when there is none.
+///
+/// # Errors
+/// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for one that cannot be read.
+pub fn plan(choices: &[Choice]) -> Result<Option<File>> {
+    let Some(path) = settings::file().filter(|_| !choices.is_empty()) else { return Ok(None) };
     let mut config = Config::read(&path, Form::Toml)?;
-    config.set(&[NAME], &true.into())?;
+    for (name, value) in choices.iter().flat_map(|choice| &choice.values) {
+        config.set(&place(name), value)?;
+    }
     Ok(Some(file(&config)))
 }
 
-/// Returns true where hints are kept as things stand.
-pub fn is_on() -> bool {
-    settings::read().is_ok_and(|values| values.is_on(NAME))
+/// Returns true where hints are kept once these choices are made.
+pub fn is_on(made: &[Choice]) -> bool {
+    made.iter().flat_map(|choice| &choice.values).any(|(name, _)| *name == KEEP)
+        || settings::read().is_ok_and(|values| values.is_on(KEEP))
 }
 
 /// Returns true for the file that [`plan`] changes.
@@ -41,11 +85,20 @@ pub fn is_settings(path: &Path) -> bool {
 /// As [`Config::read`].
 pub fn removal(path: &Path) -> Result<Option<File>> {
     let mut config = Config::read(path, Form::Toml)?;
-    if config.get(&[NAME]) != Some(true.into()) {
+    let made: Vec<_> =
+        [KEEP, RECORDS].into_iter().filter(|name| config.get(&place(name)) == Some(true.into())).collect();
+    if made.is_empty() {
         return Ok(None);
     }
-    config.remove(&[NAME]);
+    for name in made.into_iter().chain([CAPTURE]) {
+        config.remove(&place(name));
+    }
     Ok(Some(file(&config)))
+}
+
+/// Where a setting stands in the file.
+fn place(name: &str) -> Vec<&str> {
+    name.split('.').collect()
 }
 
 fn file(config: &Config) -> File {

@@ -1,7 +1,7 @@
 //! `nudge init` and `nudge doctor`
 
-use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, ValueEnum};
 
 /// The names of the coding agents that are known, in the order in which they are told.
 pub const CLIENTS: [&str; 7] = ["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
@@ -32,9 +32,34 @@ pub struct Init {
     /// Add five lines about Nudge to AGENTS.md (or CLAUDE.md) of this folder.
     #[arg(long, conflicts_with = "undo")]
     pub agents_md: bool,
+    /// Keep records of what was fixed, decided and planned, and say when an agent hears that it saved none.
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "remind", conflicts_with_all = ["undo", "project"])]
+    pub records: Option<Capture>,
     /// Start a server at login, so that hints outlive the agents.
     #[arg(long, conflicts_with = "undo")]
     pub login: bool,
+}
+
+/// When an agent that did something and saved no record hears of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Capture {
+    /// With its next prompt.
+    Remind,
+    /// Before its turn ends; it works on then.
+    Ask,
+    /// Never.
+    Off,
+}
+
+impl Capture {
+    /// The value of the setting `records.capture`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Remind => "remind",
+            Self::Ask => "ask",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// `nudge doctor`

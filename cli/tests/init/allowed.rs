@@ -39,18 +39,18 @@ fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
     let claude = home.json(".claude/settings.json");
     assert_eq!(claude["permissions"]["allow"].as_array().unwrap().len(), tools.len() + 1, "each once: {claude}");
     assert!(!claude.to_string().contains('*'), "no wildcard");
-    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n");
+    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n\n[records]\non = true\n");
     assert_eq!(home.init(&["--yes"]), "nothing to change\n");
 
     // What others have written since stays.
     let more = home.read(".claude/settings.json").replace("\"Bash(ls)\"", "\"Bash(ls)\", \"Bash(id)\"");
     home.write(".claude/settings.json", &more);
-    home.write(".config/nudge/config.toml", "# mine\nkeep = true\nmax_hints = 9\n");
+    home.write(".config/nudge/config.toml", "# mine\nkeep = true\nmax_hints = 9\nrecords.on = true\n");
     home.init(&["--undo", "--yes"]);
     let claude = home.json(".claude/settings.json");
     assert_eq!(claude["permissions"]["allow"], json!(["Bash(ls)", "Bash(id)", "mcp__nudge__nudge_query"]));
     assert_eq!(claude.get("hooks"), None);
-    assert_eq!(home.read(".config/nudge/config.toml").matches("keep").count(), 0);
+    assert_eq!(home.read(".config/nudge/config.toml").matches(" = true").count(), 0);
     assert!(home.read(".config/nudge/config.toml").contains("max_hints = 9"));
     let after = home.files();
     for (path, text) in &before {
@@ -67,16 +67,17 @@ fn what_is_refused_is_not_written() {
         ("Make these changes? [y/N, d to see every line]", "y\n"),
         ("Let Gemini CLI use Nudge's tools without asking? [y/N]", "n\n"),
         ("Keep hints for next time? [y/N]", "n\n"),
+        ("Keep records of what was fixed, decided and planned, for all projects? [y/N]", "n\n"),
     ];
     let (done, said) = home.asked(&["gemini"], &answers);
     assert!(done && said.contains("Gemini CLI: ready") && said.contains("Hints end with the last agent"), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"].get("trust"), None);
     assert!(!home.path(".config/nudge").exists());
     // The next time these are what is asked, and nothing else.
-    let (done, said) = home.asked(&["gemini"], &[(answers[1].0, "y\n"), (answers[2].0, "y\n")]);
+    let (done, said) = home.asked(&["gemini"], &[(answers[1].0, "y\n"), (answers[2].0, "y\n"), (answers[3].0, "y\n")]);
     assert!(done && !said.contains(answers[0].0), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["trust"], true);
-    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n");
+    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n\n[records]\non = true\n");
 }
 
 #[test]
@@ -85,10 +86,10 @@ fn what_the_user_has_set_otherwise_stays() {
     let codex = format!("{CODEX}[mcp_servers.nudge]\ncommand = \"nudge\"\ndefault_tools_approval_mode = \"prompt\"\n");
     home.write(".codex/config.toml", &codex);
     fs::create_dir_all(home.path(".config/nudge")).unwrap();
-    home.write(".config/nudge/config.toml", "# mine\nkeep = false\n");
+    home.write(".config/nudge/config.toml", "# mine\nkeep = false\nrecords.on = false\n");
     home.init(&["codex", "claude", "--yes"]);
     assert!(home.read(".codex/config.toml").contains("default_tools_approval_mode = \"prompt\""));
-    assert_eq!(home.read(".config/nudge/config.toml"), "# mine\nkeep = false\n");
+    assert_eq!(home.read(".config/nudge/config.toml"), "# mine\nkeep = false\nrecords.on = false\n");
     // A rule of the user's that allows the whole server does.
     home.init(&["--undo", "--yes"]);
     home.write(".claude/settings.json", "{\"permissions\": {\"allow\": [\"mcp__nudge\"]}}\n");
@@ -97,4 +98,16 @@ fn what_the_user_has_set_otherwise_stays() {
     // Cursor's own list would be replaced by one in a file.
     home.init(&["cursor", "--yes"]);
     assert!(!home.path(".cursor/permissions.json").exists());
+}
+
+#[test]
+fn records_are_switched_on_by_a_flag_without_a_question() {
+    let home = Home::new();
+    home.init(&["gemini", "--yes", "--records=ask"]);
+    let config = ".config/nudge/config.toml";
+    assert_eq!(home.read(config), "keep = true\n\n[records]\non = true\ncapture = \"ask\"\n");
+    home.init(&["gemini", "--yes", "--records"]);
+    assert!(home.read(config).contains("capture = \"remind\""), "{}", home.read(config));
+    home.init(&["--undo", "--yes"]);
+    assert!(!home.path(config).exists());
 }

@@ -124,8 +124,10 @@ fn what_is_written_while_the_question_stands_stays() {
     terminal.wait_for("Make these changes?");
     home.write(".cursor/mcp.json", r#"{"mcpServers": {"meanwhile": {"command": "y"}}}"#);
     terminal.press(b"y\n");
-    terminal.wait_for("Keep hints for next time?");
-    terminal.press(b"y\n");
+    for question in ["Keep hints for next time?", "Keep records of"] {
+        terminal.wait_for(question);
+        terminal.press(b"y\n");
+    }
     drop(terminal.wait_for("Cursor: ready"));
     assert!(child.wait().unwrap().success());
     terminal.finish();

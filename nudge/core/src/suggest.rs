@@ -16,7 +16,8 @@ mod told;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -25,6 +26,7 @@ use serde_json::value::RawValue;
 
 use crate::clock::Millis;
 use crate::context::Context;
+use crate::embed::{Model, Models};
 use crate::error::{Error, Result};
 use crate::explain::{MatchExplain, Parts};
 use crate::relevance::Terms;
@@ -43,6 +45,10 @@ pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
 /// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
+/// The part of it that a model may take to understand a prompt: a good one takes a third of that.
+const MEANING_PATIENCE: Duration = Duration::from_millis(15);
+/// Length to which a prompt is cut for a model, about 64 tokens: it takes as long as its text is.
+const MEANING_CHARS: usize = 300;
 
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +61,8 @@ pub enum Moment {
     Failure,
     /// A tool was used: what cannot wait. Only [`Offer::must`] is told.
     Tool,
+    /// The agent is about to end its turn: what it should do before. Only [`Offer::must`] is told.
+    Stop,
     /// Somebody asks in words.
     Recall,
 }
@@ -73,6 +81,8 @@ pub struct SuggestRequest {
     pub command: Option<String>,
     /// What it printed.
     pub error: String,
+    /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
+    pub tool: Option<String>,
     /// The agent's session, if it has a name.
     pub client_session: Option<String>,
     /// The time by the store's clock.
@@ -87,7 +97,16 @@ pub struct SuggestRequest {
     confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
+    meaning: OnceLock<Meaning>,
     known: Known,
+}
+
+/// What a prompt or a question means, by one model.
+pub struct Meaning {
+    /// Of which model the vector is: [`Embedder::id`](crate::embed::Embedder::id).
+    pub model: Box<str>,
+    /// Of length 1.
+    pub vector: Vec<f32>,
 }
 
 /// The ids of offers by source, with the stamps that they were told with.
@@ -103,6 +122,14 @@ struct Known {
     needless: Ids,
 }
 
+/// The end of a text, where a long prompt asks.
+fn last_words(text: &str) -> &str {
+    let text = text.trim();
+    let from = text.char_indices().rev().nth(MEANING_CHARS - 1).map_or(0, |(at, _)| at);
+    let cut = &text[from..];
+    if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) }
+}
+
 impl SuggestRequest {
     /// Returns true when the client session need not be told the offer of `source` with this id.
     pub fn is_needless(&self, source: &str, id: &str) -> bool {
@@ -113,6 +140,35 @@ impl SuggestRequest {
     /// more of them is a [`Change`].
     pub fn told(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
+    }
+
+    /// What the prompt or the question means, where there is a model and it was quick enough; computed once for all
+    /// sources.
+    pub fn meaning(&self) -> Option<&Meaning> {
+        self.meaning.get()
+    }
+
+    /// Finds out what the prompt or the question means, if a model is loaded. One that is not is loaded meanwhile, for
+    /// the next: nobody's prompt waits for that, nor long for a busy one.
+    pub(crate) fn understand(&self, models: &dyn Models) {
+        if self.moment == Moment::Start {
+            models.get(Duration::ZERO);
+        }
+        if !matches!(self.moment, Moment::Prompt | Moment::Recall) || self.text.trim().is_empty() {
+            return;
+        }
+        let Model::Ready(model) = models.get(Duration::ZERO) else { return };
+        let text = last_words(&self.text).to_owned();
+        let (sender, understood) = channel();
+        let work = move || {
+            let vector = model.embed(&[&text]).ok().and_then(|vectors| vectors.into_iter().next());
+            // Who asked may have given up.
+            let _ = sender.send(vector.map(|vector| Meaning { model: model.id().into(), vector }));
+        };
+        let started = std::thread::Builder::new().name("nudge-meaning".into()).spawn(work).is_ok();
+        if let Some(meaning) = started.then(|| understood.recv_timeout(MEANING_PATIENCE).ok().flatten()).flatten() {
+            let _ = self.meaning.set(meaning);
+        }
     }
 
     /// Returns true when a source is asked.
@@ -140,6 +196,7 @@ impl SuggestRequest {
             text: params.query,
             command: None,
             error: String::new(),
+            tool: None,
             client_session: None,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -147,6 +204,7 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
             confirm_ms: None,
             sources: params.sources,
+            meaning: OnceLock::new(),
             known: Known::default(),
         })
     }
@@ -155,7 +213,7 @@ impl SuggestRequest {
     fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, known: Known) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
-            SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool => String::new(),
+            SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool | SuggestEvent::Stop => String::new(),
         };
         let error = params.error.unwrap_or_default();
         Self {
@@ -164,16 +222,18 @@ impl SuggestRequest {
                 SuggestEvent::Prompt => Moment::Prompt,
                 SuggestEvent::Failure => Moment::Failure,
                 SuggestEvent::Tool => Moment::Tool,
+                SuggestEvent::Stop => Moment::Stop,
             },
             context,
             terms: match params.event {
-                SuggestEvent::Start | SuggestEvent::Tool => Terms::default(),
+                SuggestEvent::Start | SuggestEvent::Tool | SuggestEvent::Stop => Terms::default(),
                 SuggestEvent::Prompt => Terms::of_prompt(&text),
                 SuggestEvent::Failure => Terms::of_error(&error),
             },
             text,
             command: params.command,
             error,
+            tool: params.tool,
             client_session: params.client_session,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -181,6 +241,7 @@ impl SuggestRequest {
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,
             sources: Vec::new(),
+            meaning: OnceLock::new(),
             known,
         }
     }
@@ -307,6 +368,8 @@ pub struct CommandOutcome<'a> {
     pub exit_code: Option<i64>,
     /// Where it ran.
     pub context: &'a Context,
+    /// The agent's session, if it has a name.
+    pub client_session: Option<&'a str>,
 }
 
 /// The effect of an outcome on a source.

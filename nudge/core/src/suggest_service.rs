@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::context::{EnvNames, ask_env};
+use crate::embed::Models;
 use crate::error::Result;
 use crate::once::Once;
 use crate::service::{Caller, ContextUse, Method};
@@ -30,6 +31,7 @@ const MAX_ASKED: usize = 4;
 pub struct SuggestService {
     suggester: Suggester,
     clock: Arc<dyn Clock>,
+    models: Arc<dyn Models>,
     /// By name, in the order of the list.
     sources: Vec<Asked>,
 }
@@ -68,11 +70,16 @@ struct Matched {
 
 impl SuggestService {
     /// Asks these sources, in this order; `max` is the most offers that one client session is told in 10 minutes.
-    pub fn new(max: usize, clock: Arc<dyn Clock>, sources: Vec<(&'static SourceSpec, Arc<dyn Source>)>) -> Self {
+    pub fn new(
+        max: usize,
+        clock: Arc<dyn Clock>,
+        models: Arc<dyn Models>,
+        sources: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
+    ) -> Self {
         let asked =
             |(spec, source): (&SourceSpec, _)| Asked { name: spec.name, list: spec.list, source, open: Arc::default() };
         let sources = sources.into_iter().map(asked).collect();
-        Self { suggester: Suggester::new(max), clock, sources }
+        Self { suggester: Suggester::new(max), clock, models, sources }
     }
 
     fn suggest(&self, params: Suggest) -> Result<Suggestions> {
@@ -95,6 +102,7 @@ impl SuggestService {
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
+        request.understand(&*self.models);
         let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
         // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
         let here = asked.next();
@@ -219,6 +227,7 @@ mod tests {
 
     use super::*;
     use crate::clock::SystemClock;
+    use crate::embed::NoModels;
     use crate::explain::{MatchExplain, Parts};
     use crate::service::Service;
     use crate::suggest::{Item, More, Offer};
@@ -279,7 +288,7 @@ mod tests {
         };
         let of = |one: One| (&*Box::leak(Box::new(spec(one.0))), Arc::new(one) as Arc<dyn Source>);
         let sources = sources.into_iter().map(of).collect();
-        SuggestService::new(20, Arc::new(SystemClock), sources)
+        SuggestService::new(20, Arc::new(SystemClock), Arc::new(NoModels), sources)
     }
 
     fn ask(service: &SuggestService, method: &str, params: &Value) -> Value {

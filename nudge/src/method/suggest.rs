@@ -5,6 +5,7 @@ mod changes;
 mod failure;
 mod index;
 mod line;
+mod meaning;
 mod paths;
 mod place;
 mod rank;
@@ -30,6 +31,7 @@ use crate::hint::{Hint, NAME};
 pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
 use line::{line, name};
+pub(crate) use meaning::Meanings;
 use rank::Ranked;
 
 /// Bytes of the shortest line that there can be.
@@ -113,7 +115,7 @@ impl Nudge {
 
     /// Returns the hints worth telling, best first, as many as there is room for.
     pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
-        if request.moment == Moment::Tool {
+        if matches!(request.moment, Moment::Tool | Moment::Stop) {
             return Offers::default();
         }
         let (mut steps, mut row_steps) = (Steps::of_a_call(), Steps::of_a_call());

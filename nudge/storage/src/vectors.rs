@@ -6,9 +6,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-
-/// The numbers that are summed side by side, so that a compiler makes one instruction of them.
-const LANES: usize = 16;
+use nudge_core::embed::cosine;
 
 /// Scales a vector to length 1. `None` for one without a direction, or with a number that is none.
 ///
@@ -145,7 +143,7 @@ impl Vectors {
         }
         let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.len()) + 1);
         for (row, (id, _)) in self.numbers.chunks_exact(self.dims).zip(&self.owners) {
-            let found = (*id, dot(row, vector));
+            let found = (*id, cosine(row, vector));
             // Another part of a text that is there already may be better. One that was left out for `k` others that are
             // better still is never needed again.
             if best.len() == k && !is_better(found, best[k - 1]) {
@@ -169,30 +167,10 @@ impl Vectors {
     /// The cosine of a text's best part. `None` for one without vectors, or another vector's dimensions.
     pub fn similarity(&self, vector: &[f32], id: i64) -> Option<f32> {
         let rows = self.rows.get(&id).filter(|_| vector.len() == self.dims)?;
-        rows.iter().map(|row| dot(&self.numbers[row * self.dims..][..self.dims], vector)).max_by(f32::total_cmp)
+        rows.iter().map(|row| cosine(&self.numbers[row * self.dims..][..self.dims], vector)).max_by(f32::total_cmp)
     }
 }
 
 fn is_better(a: (i64, f32), b: (i64, f32)) -> bool {
     b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)).is_lt()
-}
-
-/// The sum of the products, in the same order on every machine: of two vectors of length 1 and the same dimensions, their
-/// cosine.
-///
-/// ```
-/// use nudge_storage::vectors::dot;
-///
-/// assert_eq!(dot(&[0.6, 0.8], &[0.0, 1.0]), 0.8);
-/// ```
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
 }

@@ -287,7 +287,7 @@ impl Source for Demo {
         let offers = offers.filter_map(|note| match request.moment {
             Moment::Start => Some(offer(note, None)),
             Moment::Failure => None,
-            Moment::Tool => note.urgent.then(|| offer(note, None)),
+            Moment::Tool | Moment::Stop => note.urgent.then(|| offer(note, None)),
             Moment::Prompt | Moment::Recall => {
                 let mut texts = [&note.name, &note.text].into_iter().chain(&note.tags);
                 texts.find_map(|text| request.terms.first_in(text)).map(|word| offer(note, Some(&word)))

@@ -1,6 +1,7 @@
 # Generated from the method tables; UPDATE=1 cargo test -p nudge-tests --test typegen writes it anew.
 """The sources as `Store` has them."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, type_check_only
 
 from nudge._nudge import NativeStore
@@ -72,8 +73,169 @@ class SignalsSource:
         `context`: Where the caller is.
         """
 
+@type_check_only
+class RecordsSource:
+    """What was fixed, decided or planned before: nudge_records_search before you solve it again;
+    nudge_records_upsert when you have.
+    """
+
+    def search(
+        self,
+        *,
+        query: str,
+        kind: Literal["issue", "spec", "arch", "update"] | None = None,
+        status: Literal["open", "resolved", "archived"] | None = None,
+        project: str | None = None,
+        limit: int | None = None,
+        explain: bool | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """What was fixed, decided or planned before, here and in other projects, by words or meaning.
+
+        `query`: What you want to know.
+        `kind`: Absent or `all`: every kind.
+        `status`: Absent or `all`: wherever it stands; archived ones last.
+        `project`: The project that counts more. Absent: that of the context; `*`: none.
+        `limit`: 1 to 50; 5 when absent.
+        `explain`: Say why each was found.
+        `context`: Where you are.
+        """
+
+    def upsert(
+        self,
+        *,
+        id: int | None = None,
+        kind: Literal["issue", "spec", "arch", "update"] | None = None,
+        title: str | None = None,
+        body: str | None = None,
+        status: Literal["open", "resolved", "archived"] | None = None,
+        project: str | None = None,
+        create_project: bool | None = None,
+        distinct: bool | None = None,
+        if_match_version: int | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Keep what was fixed, decided, planned or built, with the reason, for later sessions; or change a record.
+
+        `id`: The record to change; what is not given stays. Absent: a new one.
+        `kind`: issue: a bug fixed; spec: a plan; arch: a decision; update: a feature. Needed for a new one.
+        `title`: One line. Needed for a new one.
+        `body`: What happened, why, and how it was solved; 32 KiB.
+        `status`: Absent: open.
+        `project`: Absent: that of the context.
+        `create_project`: Begin the project named, which has no record yet.
+        `distinct`: It is none of those that are like it.
+        `if_match_version`: Refuse if the record has another version by now.
+        `context`: Where you are.
+        """
+
+    def get(
+        self,
+        *,
+        id: int,
+        revisions: bool | None = None,
+    ) -> dict[str, Any]:
+        """One record, whole.
+
+        `id`: The record.
+        `revisions`: What it said before, too.
+        """
+
+    def list(
+        self,
+        *,
+        kind: Literal["issue", "spec", "arch", "update"] | None = None,
+        status: Literal["open", "resolved", "archived"] | None = None,
+        project: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Records without their bodies, newest first.
+
+        `kind`: Absent or `all`: every kind.
+        `status`: Absent or `all`: wherever it stands.
+        `project`: Absent: that of the context; `*`: every one.
+        `limit`: 1 to 1,000; 100 when absent.
+        `before`: The `next` of the last answer, for what comes after it.
+        `context`: Where you are.
+        """
+
+    def delete(
+        self,
+        *,
+        id: int,
+    ) -> dict[str, Any]:
+        """It can be restored for 30 days.
+
+        `id`: The record.
+        """
+
+    def restore(
+        self,
+        *,
+        id: int,
+        version: int | None = None,
+    ) -> dict[str, Any]:
+        """Bring back what was deleted, or what a record said before.
+
+        `id`: The record, which may be deleted.
+        `version`: The version that it is to be again. Absent: the last one.
+        """
+
+    def merge(
+        self,
+        *,
+        into: int,
+        ids: Sequence[int],
+    ) -> dict[str, Any]:
+        """Make several records one; the bodies are joined under their titles.
+
+        `into`: The record that stays.
+        `ids`: Those that become a part of it, at most 20.
+        """
+
+    def projects(self) -> dict[str, Any]:
+        """Every project with records."""
+
+    def export(
+        self,
+        *,
+        project: str | None = None,
+    ) -> dict[str, Any]:
+        """Every record of a project, or of all, for an import elsewhere.
+
+        `project`: Absent: every project.
+        """
+
+    def import_(
+        self,
+        *,
+        file: str,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Take in an export, or the upstream plugin's dude.db; what is there already is left alone.
+
+        `file`: An export, a backup, or the upstream plugin's `dude.db`, which is only read.
+        `context`: Where a relative path begins.
+        """
+
+    def backup(
+        self,
+        *,
+        file: str,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Copy the database into a new file, while it is in use.
+
+        `file`: The file to write, which may not be there yet.
+        `context`: Where a relative path begins.
+        """
+
 class Sources(NativeStore):
     """What `Store` inherits: the sources besides the hints."""
 
     @property
     def signals(self) -> SignalsSource: ...
+    @property
+    def records(self) -> RecordsSource: ...

@@ -89,7 +89,12 @@ impl OpenSources {
             }
         }
         let asked = all.clone();
-        let suggest = SuggestService::new(lent.settings.count("suggest_max"), Arc::clone(&lent.clock), asked);
+        let suggest = SuggestService::new(
+            lent.settings.count("suggest_max"),
+            Arc::clone(&lent.clock),
+            Arc::clone(&lent.models),
+            asked,
+        );
         let stops = all.iter().map(|_| StopFlag::default()).collect();
         Ok(Self {
             all,

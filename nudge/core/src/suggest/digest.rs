@@ -92,6 +92,7 @@ impl SuggestEvent {
             Self::Prompt => "Nudge: what the prompt brings to mind. These are notes, not instructions:\n",
             Self::Failure => "Nudge: what may work instead. These are notes, not instructions:\n",
             Self::Tool => "Nudge: what cannot wait. These are notes, not instructions:\n",
+            Self::Stop => "Nudge: before you end this turn:\n",
         }
     }
 
@@ -101,8 +102,13 @@ impl SuggestEvent {
         match self {
             Self::Start => 14,
             Self::Prompt => 6,
-            Self::Failure | Self::Tool => 3,
+            Self::Failure | Self::Tool | Self::Stop => 3,
         }
+    }
+
+    /// Whether only what must be told is told.
+    pub(super) const fn is_brief(self) -> bool {
+        matches!(self, Self::Tool | Self::Stop)
     }
 }
 

@@ -103,7 +103,7 @@ impl Telling {
 
     /// Returns the number that counts against the most in 10 minutes. What cannot wait takes nobody's place.
     fn counted(&self) -> usize {
-        if matches!(self.event, SuggestEvent::Failure | SuggestEvent::Tool) { 0 } else { self.offers.len() }
+        if self.event == SuggestEvent::Failure || self.event.is_brief() { 0 } else { self.offers.len() }
     }
 }
 
@@ -305,7 +305,7 @@ impl Suggester {
                 }
             }
         }
-        if event == SuggestEvent::Tool {
+        if event.is_brief() {
             for (_, offers) in &mut offered {
                 let mut all = std::mem::take(offers);
                 all.offers.retain(|offer| offer.must);

@@ -100,6 +100,8 @@ pub enum SuggestEvent {
     Failure,
     /// A tool was used. It comes often: what must be told is told, and nothing else.
     Tool,
+    /// The agent is about to end its turn: what must be told before is told, and nothing else.
+    Stop,
 }
 
 /// Params of `nudge.suggest` and `nudge.digest`.
@@ -120,6 +122,9 @@ pub struct Suggest {
     /// What it printed, for `failure`.
     #[serde(default, deserialize_with = "wire::given")]
     pub error: Option<String>,
+    /// The tool that was used, for `tool`, or the kind of subagent that ends, for `stop`, as the agent calls them.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub tool: Option<String>,
     /// The agent's session; it is told each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
@@ -239,7 +244,8 @@ impl Outcome {
 
     /// The same, as every source is told of it.
     pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
-        CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context }
+        let client_session = self.client_session.as_deref();
+        CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context, client_session }
     }
 }
 
@@ -252,6 +258,7 @@ impl Suggest {
             prompt: None,
             command: None,
             error: None,
+            tool: None,
             client_session: None,
             fresh: false,
             max_bytes: None,
@@ -263,10 +270,10 @@ impl Suggest {
     /// Checks sizes and ranges.
     pub(super) fn check(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
-        let texts = [&self.prompt, &self.command, &self.error];
+        let texts = [&self.prompt, &self.command, &self.error, &self.tool];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
             return Err(Error::invalid(
-                "`prompt`, `command` and `error` may have 64 KiB each; send the end of a long text.",
+                "`prompt`, `command`, `error` and `tool` may have 64 KiB each; send the end of a long text.",
             ));
         }
         if self.limit == Some(0) {

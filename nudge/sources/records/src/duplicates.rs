@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Model};
+use nudge_core::embed::{Embedder, Model, cosine};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::rounded;
 use nudge_core::wire;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::vectors::{decode, dot};
+use nudge_storage::vectors::decode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ impl Records {
         for group in ones.chunk_by(|a, b| a.of == b.of) {
             for (at, one) in group.iter().enumerate() {
                 for other in &group[at + 1..] {
-                    let distance = (1.0 - dot(&one.vector, &other.vector)).max(0.0);
+                    let distance = (1.0 - cosine(&one.vector, &other.vector)).max(0.0);
                     if f64::from(distance) <= most {
                         nearest.take(distance, [one.id, other.id]);
                     }

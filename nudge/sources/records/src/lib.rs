@@ -13,7 +13,9 @@
 //! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
+//! | `capture` | what a turn of an agent did, and whether it is worth a record |
 
+mod capture;
 mod duplicates;
 mod meaning;
 mod method;

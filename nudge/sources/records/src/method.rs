@@ -23,6 +23,10 @@ use crate::write::{Delete, Merge, Restore, Upsert};
 
 /// The method that hooks name to the model.
 pub const SEARCH: &str = "nudge.records.search";
+/// The method that saves one.
+pub const UPSERT: &str = "nudge.records.upsert";
+/// The method that lists them.
+pub const LIST: &str = "nudge.records.list";
 /// The method that gets the whole of one.
 pub const GET: &str = "nudge.records.get";
 
@@ -52,7 +56,7 @@ pub static TABLE: Table<Records> = Table(&[
     },
     &Row {
         method: Method::new(
-            "nudge.records.upsert",
+            UPSERT,
             "Save a record",
             "Keep what was fixed, decided, planned or built, with the reason, for later sessions; or change a record.",
             schema::<Upsert>,
@@ -73,14 +77,9 @@ pub static TABLE: Table<Records> = Table(&[
         run: |records, _, params| answer(params, |params: Get| records.get(&params)),
     },
     &Row {
-        method: Method::new(
-            "nudge.records.list",
-            "List records",
-            "Records without their bodies, newest first.",
-            schema::<List>,
-        )
-        .reads()
-        .inferred(),
+        method: Method::new(LIST, "List records", "Records without their bodies, newest first.", schema::<List>)
+            .reads()
+            .inferred(),
         run: |records, _, params| answer(params, |params: List| records.list(params)),
     },
     &Row {

@@ -42,7 +42,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     let (words, cut) = match request.moment {
         Moment::Prompt => (Words::of(&request.text), search::CUT),
         Moment::Recall => (Words::of_query(&request.text), search::CUT),
-        Moment::Start | Moment::Failure | Moment::Tool => return None,
+        Moment::Start | Moment::Failure | Moment::Tool | Moment::Stop => return None,
     };
     if request.moment == Moment::Prompt && words.iter().count() < MIN_WORDS {
         return None;

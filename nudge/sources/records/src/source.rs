@@ -1,7 +1,7 @@
 //! The records as a source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
@@ -12,7 +12,7 @@ use nudge_core::once::Once;
 use nudge_core::service::Caller;
 use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag};
-use nudge_core::suggest::{Offers, SuggestRequest};
+use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
 use nudge_storage::{Db, Failure, Opening};
@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::capture::{Mode, Tally, Turns};
 use crate::meaning::{self, Meanings};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
@@ -48,6 +49,13 @@ pub static SOURCE: SourceSpec = SourceSpec {
             default: "ask",
             flag: Flag::Value("HOW"),
             about: "What becomes of a record nearly the same as another: the caller is asked, or they are merged",
+        },
+        Setting {
+            name: "records.capture",
+            kind: Kind::OneOf(&["remind", "ask", "off"]),
+            default: "remind",
+            flag: Flag::Value("WHEN"),
+            about: "When an agent that did something and saved no record hears of it: with its next prompt, before its turn ends, or never",
         },
     ],
     resources: None,
@@ -78,6 +86,7 @@ pub struct Records {
     is_on: bool,
     /// Whether what is nearly the same is merged without asking.
     merges: bool,
+    turns: Mutex<Turns>,
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
     meanings: Meanings,
@@ -96,6 +105,7 @@ impl Records {
             data,
             is_on: settings.is_on("records.on"),
             merges: settings.text("records.dedup") == "merge",
+            turns: Mutex::new(Turns::new(Mode::named(settings.text("records.capture")))),
             models,
             db: OnceLock::new(),
             meanings: Meanings::default(),
@@ -128,6 +138,10 @@ impl Records {
 
     pub(crate) fn models(&self) -> &dyn Models {
         &*self.models
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn meanings(&self) -> &Meanings {
@@ -315,7 +329,17 @@ impl TableService for Records {
 
 impl Source for Records {
     fn offers(&self, request: &SuggestRequest) -> Offers {
-        offer::offers(self, request)
+        let mut offers = offer::offers(self, request);
+        let name = request.client_session.as_deref();
+        let word = name.and_then(|name| self.turns().at(name, request.moment, request.tool.as_deref(), request.now));
+        // Without records there are no tools by which one could be saved.
+        offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.offer(request)));
+        offers
+    }
+
+    fn outcome(&self, _: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
+        self.turns().ran(ran, self.clock.now());
+        Ok(Counted::default())
     }
 
     fn in_use(&self) -> bool {
@@ -323,10 +347,12 @@ impl Source for Records {
     }
 
     fn status(&self) -> Map<String, Value> {
-        if self.db.get().is_none() {
+        let Tally { asked, skipped } = self.turns().tally();
+        if self.db.get().is_none() && asked == 0 {
             return Map::new();
         }
-        Map::from_iter([(SOURCE.name.to_owned(), json!({"written": self.written.load(Ordering::Relaxed)}))])
+        let written = self.written.load(Ordering::Relaxed);
+        Map::from_iter([(SOURCE.name.to_owned(), json!({"written": written, "asked": asked, "skipped": skipped}))])
     }
 
     fn work(&self, stop: &StopFlag) {

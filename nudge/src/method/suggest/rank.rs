@@ -11,6 +11,7 @@ use nudge_core::suggest::{Moment, SuggestRequest};
 
 use super::failure::{Failure, Mends};
 use super::index::ByRow;
+use super::meaning::NearByRow;
 use super::place::{Around, Place};
 use crate::cache::Nudge;
 use crate::hint::Hint;
@@ -25,6 +26,9 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
+/// Cosines up to which two texts have nothing to do with each other, and what more of it counts.
+const NO_MEANING: f64 = 0.25;
+const MEANING: f64 = 1.5;
 /// Most words that are named as the reason.
 const MAX_WORDS: usize = 3;
 
@@ -89,10 +93,13 @@ impl Nudge {
             }
             Moment::Prompt | Moment::Recall => {
                 let (mut relevant, undecided) = relevant(&request.terms);
-                let (found, _) = found(&|row, hint| relevant.contains_key(&row) || around.speak_of(hint));
-                (of_words(request.moment, &around, found, &mut relevant), undecided)
+                let near = self.meanings.near(request);
+                let is_near = |row: &u32| near.get(row).is_some_and(|cosine| *cosine > NO_MEANING);
+                let worth = |row, hint: &Hint| relevant.contains_key(&row) || around.speak_of(hint) || is_near(&row);
+                let (found, _) = found(&worth);
+                (of_words(request.moment, &around, found, &mut relevant, &near), undecided)
             }
-            Moment::Tool => (BinaryHeap::new(), 0),
+            Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
             Moment::Failure => {
                 let failure = Failure::new(request);
                 let (mut relevant, undecided) = relevant(failure.terms());
@@ -167,12 +174,20 @@ fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
     ranked.collect()
 }
 
-fn of_words(moment: Moment, around: &Around, found: Vec<Found>, relevant: &mut ByRow) -> BinaryHeap<Ranked> {
+fn of_words(
+    moment: Moment,
+    around: &Around,
+    found: Vec<Found>,
+    relevant: &mut ByRow,
+    near: &NearByRow,
+) -> BinaryHeap<Ranked> {
     let weighed = found.into_iter().map(|found| {
         let Relevant { relevance, words, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
         let place = around.place(&found.hint);
-        ((relevance + spoken_of) * around.share(place, moment), found, place, words)
+        let cosine = near.get(&found.row).copied().unwrap_or_default();
+        let meant = MEANING * (cosine - NO_MEANING).max(0.0);
+        ((relevance + spoken_of + meant) * around.share(place, moment), found, place, words)
     });
     let weighed: Vec<_> = weighed.collect();
     let best = weighed.iter().map(|(relevance, ..)| *relevance).fold(0.0, f64::max);

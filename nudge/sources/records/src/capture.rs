@@ -1,0 +1,398 @@
+//! What a turn of an agent did, and whether it is worth a record (semantics section 17).
+//!
+//! No model looks at it. Hooks tell which tools were used and how commands ended; that is counted for each client session
+//! from prompt to prompt. A turn that did something and saved nothing is reminded of it once: with the next prompt
+//! (`remind`), or before it ends (`ask`). The agent's own model decides, for it alone knows what it did.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher as _;
+
+use foldhash::quality::FixedState;
+use nudge_core::clock::Millis;
+use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::shell;
+use nudge_core::suggest::{CommandOutcome, Item, Moment, More, Offer, SuggestRequest};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::method::{LIST, UPSERT};
+
+/// Client sessions that are remembered; the one idle longest goes first.
+const MAX_SESSIONS: usize = 256;
+/// Failed commands of a turn that are remembered; further ones are not.
+const MAX_FAILED: usize = 64;
+/// Edits of a turn that are worth a word by themselves.
+const MANY_EDITS: u32 = 3;
+/// A client session is reminded this often, and no sooner again.
+const MAX_ASKED: u32 = 5;
+const PAUSE_MS: Millis = 10 * 60_000;
+
+/// Tools that change files, by the names of Claude Code, Codex, Gemini CLI and Cursor.
+const EDITS: &[&str] =
+    &["Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file", "edit_file"];
+/// Tools by which a plan is agreed.
+const PLANS: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
+/// The kind of subagent that makes one.
+const PLANNER: &str = "Plan";
+/// The ends of the tools' names by which a record is saved; before them stands the name of the server.
+const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
+
+/// When an agent is reminded of a record that it did not save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// With the next prompt.
+    Remind,
+    /// Before the turn ends; the agent works on then.
+    Ask,
+    /// Never.
+    Off,
+}
+
+impl Mode {
+    /// The value of the setting `records.capture`.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "ask" => Self::Ask,
+            "off" => Self::Off,
+            _ => Self::Remind,
+        }
+    }
+}
+
+/// What a turn did that may be worth a record. The first that holds is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// A command that had failed worked.
+    Mended,
+    /// A plan was agreed.
+    Planned,
+    /// Changes were committed.
+    Committed,
+    /// Files were changed so many times.
+    Edited(u32),
+}
+
+/// What there is to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// The turn before saved nothing.
+    Before(Deed),
+    /// The turn that ends has saved nothing.
+    Now(Deed),
+    /// It was asked to, and saved nothing.
+    Skipped,
+}
+
+/// What came of it, for `nudge.status`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Turns that were reminded or asked.
+    pub asked: u64,
+    /// Of these, how many saved nothing then.
+    pub skipped: u64,
+}
+
+#[derive(Default)]
+struct Turn {
+    failed: HashSet<u64>,
+    mended: bool,
+    planned: bool,
+    committed: bool,
+    edits: u32,
+    saved: bool,
+}
+
+impl Turn {
+    fn deed(&self) -> Option<Deed> {
+        if self.saved {
+            return None;
+        }
+        let facts = [
+            (self.mended, Deed::Mended),
+            (self.planned, Deed::Planned),
+            (self.committed, Deed::Committed),
+            (self.edits >= MANY_EDITS, Deed::Edited(self.edits)),
+        ];
+        facts.into_iter().find(|(is_so, _)| *is_so).map(|(_, deed)| deed)
+    }
+}
+
+#[derive(Default)]
+struct Session {
+    turn: Turn,
+    asked: u32,
+    last_asked: Option<Millis>,
+    /// It was reminded or asked, and has saved nothing since.
+    waits: bool,
+    last: Millis,
+}
+
+impl Session {
+    fn may_be_asked(&mut self, now: Millis) -> bool {
+        let may = self.asked < MAX_ASKED && self.last_asked.is_none_or(|last| now - last >= PAUSE_MS);
+        if may {
+            (self.asked, self.last_asked, self.waits) = (self.asked + 1, Some(now), true);
+        }
+        may
+    }
+}
+
+/// The turns of the client sessions.
+pub struct Turns {
+    mode: Mode,
+    sessions: HashMap<String, Session>,
+    tally: Tally,
+}
+
+impl Turns {
+    /// Nothing was done yet.
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, sessions: HashMap::new(), tally: Tally::default() }
+    }
+
+    /// What came of it.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn session(&mut self, name: &str, now: Millis) -> &mut Session {
+        if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
+            let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
+            idle.map(|idle| self.sessions.remove(&idle));
+        }
+        let session = self.sessions.entry(name.to_owned()).or_default();
+        session.last = now;
+        session
+    }
+
+    /// Notes what happened in a client session; what there is to say to it now. A prompt ends the turn before it.
+    pub fn at(&mut self, name: &str, moment: Moment, tool: Option<&str>, now: Millis) -> Option<Word> {
+        if self.mode == Mode::Off {
+            return None;
+        }
+        let mode = self.mode;
+        let session = self.session(name, now);
+        match moment {
+            Moment::Tool | Moment::Failure => {
+                let tool = tool?;
+                session.turn.edits += u32::from(moment == Moment::Tool && EDITS.contains(&tool));
+                session.turn.planned |= moment == Moment::Tool && PLANS.contains(&tool);
+                if moment == Moment::Tool && SAVES.iter().any(|end| tool.ends_with(end)) {
+                    session.turn.saved = true;
+                    session.waits = false;
+                }
+                None
+            }
+            Moment::Stop => {
+                session.turn.planned |= tool == Some(PLANNER);
+                let deed = session.turn.deed().filter(|_| mode == Mode::Ask)?;
+                let asked = session.may_be_asked(now);
+                self.tally.asked += u64::from(asked);
+                asked.then_some(Word::Now(deed))
+            }
+            Moment::Prompt => {
+                let turn = std::mem::take(&mut session.turn);
+                let was_asked = std::mem::take(&mut session.waits);
+                let deed = turn.deed().filter(|_| mode == Mode::Remind);
+                let word = match deed.filter(|_| session.may_be_asked(now)) {
+                    Some(deed) => Some(Word::Before(deed)),
+                    None => (was_asked && mode == Mode::Ask).then_some(Word::Skipped),
+                };
+                self.tally.skipped += u64::from(was_asked);
+                self.tally.asked += u64::from(matches!(word, Some(Word::Before(_))));
+                word
+            }
+            Moment::Start | Moment::Recall => None,
+        }
+    }
+
+    /// Notes how a command ended.
+    pub fn ran(&mut self, ran: &CommandOutcome<'_>, now: Millis) {
+        let (Some(name), false) = (ran.client_session, self.mode == Mode::Off) else { return };
+        let Some(line) = shell::parse(ran.command) else { return };
+        let turn = &mut self.session(name, now).turn;
+        for command in &line.commands {
+            let is_told = if ran.ok { command.told.success } else { command.told.failure };
+            if !is_told {
+                continue;
+            }
+            let hash = FixedState::default().hash_one(&command.words);
+            if ran.ok {
+                turn.mended |= turn.failed.contains(&hash);
+                turn.committed |= command.program == "git" && command.words.iter().any(|word| word == "commit");
+            } else if turn.failed.len() < MAX_FAILED {
+                turn.failed.insert(hash);
+            }
+        }
+    }
+}
+
+impl Deed {
+    /// What was done, as the end of a sentence about a turn.
+    fn done(self) -> String {
+        match self {
+            Self::Mended => "made a failing command work".to_owned(),
+            Self::Planned => "ended with an agreed plan".to_owned(),
+            Self::Committed => "committed changes".to_owned(),
+            Self::Edited(edits) => format!("changed files {edits} times"),
+        }
+    }
+}
+
+impl Word {
+    /// The line that the model reads.
+    fn line(self) -> String {
+        let tool = UPSERT.replace('.', "_");
+        let kinds = "issue (a bug fixed), spec (a plan), arch (a decision), update (a feature)";
+        match self {
+            Self::Before(deed) => {
+                let done = deed.done();
+                format!(
+                    "the turn before {done} and saved no record; if it is worth knowing later, call {tool} once: {kinds}"
+                )
+            }
+            Self::Now(deed) => {
+                let done = deed.done();
+                format!(
+                    "this turn {done} and saved no record. If that is worth knowing later, call {tool} once, with kind {kinds}, \
+                     a title, and the reason in the body. Otherwise end."
+                )
+            }
+            Self::Skipped => "auto-persist skipped: the model saved nothing".to_owned(),
+        }
+    }
+
+    /// The same among what is told at a moment. It comes once.
+    pub fn offer(self, request: &SuggestRequest) -> Offer {
+        let why = "what the turn did, and that it saved no record".to_owned();
+        let parts = Parts::from([("deed", 1.0)]);
+        // Numbers and strings alone: writing them cannot fail.
+        let params = to_raw_value(&json!({})).unwrap_or_default();
+        let item = to_raw_value(&json!({"capture": why})).unwrap_or_default();
+        Offer {
+            id: format!("capture {}", request.now).into(),
+            name: "capture".to_owned(),
+            line: self.line(),
+            stamp: 0,
+            must: true,
+            paths: Vec::new(),
+            explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons: vec![why.clone()] },
+            why,
+            parts,
+            more: More { method: LIST, params },
+            item: Item(item),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::context::Context;
+
+    use super::*;
+
+    const MINUTE: Millis = 60_000;
+
+    /// Plays steps of one session: `-` before a command that failed, `+` before one that worked, `*` before a tool, a
+    /// number of minutes that pass, `stop` and `prompt`. Returns what was said.
+    fn played(mode: Mode, steps: &str) -> Vec<Word> {
+        let (mut turns, mut now, mut said) = (Turns::new(mode), 0, Vec::new());
+        let context = Context::default();
+        for step in steps.split(';').map(str::trim) {
+            let (moment, tool) = match step.split_at(1) {
+                (sign @ ("-" | "+"), command) => {
+                    let ran = CommandOutcome {
+                        command,
+                        ok: sign == "+",
+                        exit_code: None,
+                        context: &context,
+                        client_session: Some("s"),
+                    };
+                    turns.ran(&ran, now);
+                    continue;
+                }
+                ("*", tool) => (Moment::Tool, Some(tool)),
+                ("s", _) => (Moment::Stop, step.strip_prefix("stop ")),
+                ("p", _) => (Moment::Prompt, None),
+                _ => {
+                    now += step.parse::<Millis>().unwrap() * MINUTE;
+                    continue;
+                }
+            };
+            said.extend(turns.at("s", moment, tool, now));
+        }
+        said
+    }
+
+    #[test]
+    fn a_turn_that_did_something_and_saved_nothing() {
+        use Deed::{Committed, Edited, Mended, Planned};
+        let fixed = "-cargo test; *Edit; +cargo test";
+        for (steps, deed) in [
+            (fixed, Some(Mended)),
+            ("-cd web && npm test 2>&1; +npm test", Some(Mended)),
+            ("-npm test; +CI=1 npm test", Some(Mended)),
+            ("-cargo test; +cargo build", None),
+            ("+cargo test", None),
+            ("+git add . && git commit -m x", Some(Committed)),
+            ("+git log --grep x", None),
+            ("*ExitPlanMode", Some(Planned)),
+            ("*Edit; *Write", None),
+            ("*Edit; *Write; *apply_patch", Some(Edited(3))),
+            ("*Read; *Read; *Read; *Grep", None),
+            ("-cargo test; +cargo test; *mcp__nudge__nudge_records_upsert", None),
+            ("-cargo test; +cargo test; *mcp__dude__upsert_record", None),
+            ("", None),
+        ] {
+            let with = |end: &str| if steps.is_empty() { end.to_owned() } else { format!("{steps}; {end}") };
+            assert_eq!(played(Mode::Remind, &with("stop; prompt")), Vec::from_iter(deed.map(Word::Before)), "{steps}");
+            assert_eq!(played(Mode::Ask, &with("stop")), Vec::from_iter(deed.map(Word::Now)), "{steps}");
+            assert_eq!(played(Mode::Off, &with("stop; prompt")), [], "{steps}");
+        }
+        assert_eq!(played(Mode::Ask, "stop Plan"), [Word::Now(Planned)]);
+        assert_eq!(played(Mode::Ask, "stop Explore"), []);
+    }
+
+    #[test]
+    fn it_is_said_seldom() {
+        let turn = "-make; +make; prompt";
+        let turns = |pause: &str, count: usize| vec![format!("{turn}; {pause}"); count].join("; ");
+        assert_eq!(played(Mode::Remind, &turns("9", 2)).len(), 1);
+        assert_eq!(played(Mode::Remind, &turns("10", 2)).len(), 2);
+        assert_eq!(played(Mode::Remind, &turns("10", 20)).len(), 5);
+        assert_eq!(played(Mode::Remind, "prompt; -make; +make; prompt; prompt").len(), 1, "once a turn");
+    }
+
+    #[test]
+    fn who_was_asked_and_saved_nothing_is_told_so_once() {
+        use Deed::Mended;
+        let asked = "-make; +make; stop";
+        assert_eq!(played(Mode::Ask, &format!("{asked}; prompt; prompt")), [Word::Now(Mended), Word::Skipped]);
+        let saved = format!("{asked}; *mcp__nudge__nudge_records_upsert; stop; prompt");
+        assert_eq!(played(Mode::Ask, &saved), [Word::Now(Mended)]);
+        let mut turns = Turns::new(Mode::Ask);
+        let context = Context::default();
+        for ok in [false, true] {
+            let ran =
+                CommandOutcome { command: "make", ok, exit_code: None, context: &context, client_session: Some("s") };
+            turns.ran(&ran, 0);
+        }
+        turns.at("s", Moment::Stop, None, 0);
+        turns.at("s", Moment::Prompt, None, 0);
+        assert_eq!(turns.tally(), Tally { asked: 1, skipped: 1 });
+    }
+
+    #[test]
+    fn sessions_are_apart_and_few_are_remembered() {
+        let mut turns = Turns::new(Mode::Remind);
+        for n in 0..2 * MAX_SESSIONS {
+            for _ in 0..3 {
+                turns.at(&format!("s{n}"), Moment::Tool, Some("Edit"), i64::try_from(n).unwrap());
+            }
+        }
+        assert_eq!(turns.sessions.len(), MAX_SESSIONS);
+        assert_eq!(turns.at("s0", Moment::Prompt, None, 0), None);
+        let last = format!("s{}", 2 * MAX_SESSIONS - 1);
+        assert_eq!(turns.at(&last, Moment::Prompt, None, 0), Some(Word::Before(Deed::Edited(3))));
+    }
+}

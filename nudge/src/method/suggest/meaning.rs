@@ -1,0 +1,118 @@
+//! The meanings of hints: vectors, made in the background, for prompts in other words (semantics section 10).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use foldhash::fast::RandomState;
+use nudge_core::context::Context;
+use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
+use nudge_core::steps::Steps;
+use nudge_core::suggest::SuggestRequest;
+use parking_lot::Mutex;
+
+use crate::cache::Nudge;
+use crate::hint::Hint;
+use crate::store::Filter;
+
+/// Hints that are given vectors at once, and in one turn: some tenths of a second.
+const BATCH: usize = 8;
+const MAX_MADE: usize = 64;
+/// Bytes of a value that count.
+const MAX_VALUE_BYTES: usize = 400;
+
+/// The meanings of the hints, as far as they are known.
+pub(crate) struct Meanings {
+    models: Arc<dyn Models>,
+    known: Mutex<Known>,
+}
+
+/// Those of one model, by row.
+#[derive(Default)]
+struct Known {
+    model: Box<str>,
+    rows: HashMap<u32, (Weak<Hint>, Vec<f32>), RandomState>,
+}
+
+/// How near hints are to what is asked, by row: the cosine.
+pub(super) type NearByRow = HashMap<u32, f64, RandomState>;
+
+impl Default for Meanings {
+    fn default() -> Self {
+        Self::of(Arc::new(NoModels))
+    }
+}
+
+impl Meanings {
+    /// None yet; they are made by the model that there is.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self { models, known: Mutex::default() }
+    }
+
+    /// How near each hint is to what is asked. None without a model, and none of hints that it has not read yet.
+    pub(super) fn near(&self, request: &SuggestRequest) -> NearByRow {
+        let Some(meaning) = request.meaning() else { return NearByRow::default() };
+        let known = self.known.lock();
+        if known.model != meaning.model {
+            return NearByRow::default();
+        }
+        let there = known.rows.iter().filter(|(_, (hint, _))| hint.strong_count() > 0);
+        there.map(|(row, (_, vector))| (*row, f64::from(cosine(vector, &meaning.vector)))).collect()
+    }
+}
+
+impl Nudge {
+    /// Gives vectors to some hints that have none, where a model is loaded. It takes its time, and holds no lock
+    /// meanwhile.
+    pub(crate) fn read_meanings(&self) {
+        let Model::Ready(model) = self.meanings.models.look() else { return };
+        let (context, only) = (Context::default(), |_: u32, hint: &Hint| !hint.is_secret());
+        let all = Filter { include_ineligible: true, only: Some(&only), ..Filter::all(&context, self.now()) };
+        let (rows, _) = self.store.fitting(&all, Steps::of_a_call());
+        let missing = self.meanings.missing(&*model, &rows);
+        let hints: Vec<_> = self.store.hints_of(missing).into_iter().filter(|(_, hint)| !hint.is_secret()).collect();
+        for batch in hints.chunks(BATCH) {
+            let texts: Vec<_> = batch.iter().map(|(_, hint)| text(hint)).collect();
+            // What fails now is tried again.
+            let Ok(vectors) = model.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
+            let mut known = self.meanings.known.lock();
+            for ((row, hint), vector) in batch.iter().zip(vectors) {
+                known.rows.insert(*row, (Arc::downgrade(hint), vector));
+            }
+        }
+    }
+
+    /// The number of hints that have a vector, for `nudge.status`; `None` without a model.
+    pub(crate) fn understood(&self) -> Option<usize> {
+        let is_there = matches!(self.meanings.models.look(), Model::Ready(_));
+        is_there.then(|| self.meanings.known.lock().rows.len())
+    }
+}
+
+impl Meanings {
+    /// The rows whose hint has no vector by this model; what is known of others is forgotten.
+    fn missing(&self, model: &dyn Embedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
+        let mut known = self.known.lock();
+        if &*known.model != model.id() {
+            *known = Known { model: model.id().into(), rows: HashMap::default() };
+        }
+        known.rows.retain(|_, (hint, _)| hint.strong_count() > 0);
+        let has = |row: &u32, hint: *const Hint| known.rows.get(row).is_some_and(|(known, _)| known.as_ptr() == hint);
+        let missing = rows.iter().filter(|(row, hint)| !has(row, *hint)).map(|(row, _)| *row);
+        missing.take(MAX_MADE).collect()
+    }
+}
+
+/// What a hint says, as a model reads it.
+fn text(hint: &Hint) -> String {
+    let value = hint.text();
+    let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];
+    let tags: Vec<_> = hint.tags().collect();
+    let name = |name: &str| name.replace(['-', '_', '.', '/'], " ");
+    let mut text = format!("{} {}: {value}", name(hint.component()), name(hint.key()));
+    for more in [tags.join(", "), hint.reason().unwrap_or_default().to_owned()] {
+        if !more.is_empty() {
+            text += &format!(". {more}");
+        }
+    }
+    text
+}
