@@ -80,9 +80,7 @@ export function drawRecord() {
 
 function foundSection({relevance, explain}) {
   const rows = Object.entries(explain.parts).map(([name, value]) => {
-    const [words, usual] = PARTS[name] ?? [name, 1]
-    // Beside a meaning words count half as much as alone.
-    const most = name === 'words' && 'similarity' in explain.parts ? usual / 2 : usual
+    const [words, most] = PARTS[name] ?? [name, 1]
     const meter = el('meter', {min: 0, max: most, value, 'aria-label': `${words}: ${value}`})
     return el('tr', {}, el('th', {scope: 'row'}, words), el('td', {}, meter), el('td', {class: 'number'}, value.toFixed(2)))
   })
