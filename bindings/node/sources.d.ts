@@ -149,6 +149,18 @@ export interface RecordsMergeParams {
   readonly ids: readonly number[]
 }
 
+/** Params of `records.duplicates`. */
+export interface RecordsDuplicatesParams {
+  /** Absent: that of the context; `*`: every one. */
+  readonly project?: string | null
+  /** The most that two may be apart, 0 to 1; 0.3 when absent. */
+  readonly max_distance?: number | null
+  /** 1 to 100; 20 when absent. */
+  readonly limit?: number | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
 /** Params of `records.export`. */
 export interface RecordsExportParams {
   /** Absent: every project. */
@@ -190,6 +202,8 @@ export interface RecordsSource {
   restore(params: RecordsRestoreParams): Answer
   /** Make several records one; the bodies are joined under their titles. */
   merge(params: RecordsMergeParams): Answer
+  /** Pairs of records of a project and kind that nearly mean the same, nearest first, to look at and merge. */
+  duplicates(params?: RecordsDuplicatesParams | null): Answer
   /** Every project with records. */
   projects(): Answer
   /** Every record of a project, or of all, for an import elsewhere. */

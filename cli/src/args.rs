@@ -74,7 +74,7 @@ pub struct Global {
     /// Print the exact result as JSON; errors go to stderr as JSON.
     #[arg(long, global = true, display_order = 100)]
     pub json: bool,
-    /// Port of the server (default: the running one's; `serve`: 8765 or the next free).
+    /// Port of the running server (`serve`: 8765 or the next free; `ui`: the page's).
     #[arg(short, long, global = true, display_order = 101)]
     pub port: Option<u16>,
     /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).
@@ -239,7 +239,8 @@ status. Below what is wrong stands its fix; then the exit code is 1, and the rep
 Examples:
   nudge ui
   nudge ui --no-open         print the address only, for a browser elsewhere on this machine
-What it prints works once, within a minute. Without a terminal nothing is opened.")]
+  nudge ui --port 3456       on this port, with records for programs below /api, until the server ends
+DUDE_PORT says the port as well. What it prints works once, within a minute. Without a terminal nothing is opened.")]
     Ui(Ui),
     /// Answer a hook of a coding agent: the event on stdin, what the agent should know on stdout.
     #[command(after_help = "\

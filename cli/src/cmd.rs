@@ -6,6 +6,7 @@ mod config;
 mod delete;
 mod doctor;
 mod edit;
+mod editor;
 mod export;
 mod forget;
 mod get;

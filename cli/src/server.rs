@@ -37,6 +37,7 @@ use tokio::time::sleep;
 use http::accept::{Connections, Listeners};
 use http::door::Door;
 use http::mcp::McpHttp;
+use http::ports::Ports;
 use mcp::Tools;
 use mcp::fill_in::FillIn;
 use page::{ForPage, Page};
@@ -287,7 +288,9 @@ impl Shared<'_> {
             Some(member) => member,
             None => dir.join()?,
         };
-        let door = Door::new(file.port, token, &self.settings.allow_host, dir.server_file_path())?;
+        let (ports, further) = Ports::new(file.port);
+        let ports = Arc::new(ports);
+        let door = Door::new(Arc::clone(&ports), token, &self.settings.allow_host, dir.server_file_path())?;
         let tcp = listeners.into_iter().map(TcpListener::from_std).collect::<std::io::Result<_>>();
         let tcp = tcp.map_err(|error| failed("listen", &error))?;
         let local = dir.listen(&lock).inspect_err(|error| {
@@ -310,7 +313,7 @@ impl Shared<'_> {
         };
         // The session's own token, also where callers need another or none: every PRIMARY of the session knows it.
         let key = session.token.clone().map_or_else(Token::random, Token::fixed)?;
-        let page = Arc::new(Page::new(clock as _, key, file.port));
+        let page = Arc::new(Page::new(clock as _, key, ports));
         let endpoint = http::Endpoint {
             door,
             for_page: Arc::new(ForPage(calls.service())),
@@ -329,7 +332,7 @@ impl Shared<'_> {
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
-        let connections = http::spawn(Listeners { tcp, local: local.ok() }, endpoint, &stopped);
+        let connections = http::spawn(Listeners { tcp, further, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
         keeper.start();
         let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));

@@ -136,7 +136,6 @@ fn only_json_posts_to_the_root() {
     }
     refused(&with(&serve, 2, &[]), 415);
     for (line, status) in [
-        ("GET / HTTP/1.1", 405),
         ("PUT / HTTP/1.1", 405),
         ("DELETE /health HTTP/1.1", 405),
         ("POST /rpc HTTP/1.1", 404),

@@ -193,3 +193,55 @@ fn what_is_refused_says_what_to_do() {
         assert_eq!((got, &*text), (Some(code), said), "{args:?}");
     }
 }
+
+#[test]
+fn a_record_is_changed_in_an_editor_or_by_flags() {
+    let desk = Desk::new();
+    let id = desk.add("Uploads: refused", "# nginx\n\nhas a limit\n").to_string();
+    let edit = |script: &str| {
+        let editor = desk.home.path().join("editor.sh");
+        let script = format!("set -e\nfile=$1\nnudge() {{ '{}' \"$@\"; }}\n{script}\n", env!("CARGO_BIN_EXE_nudge"));
+        fs::write(&editor, script).unwrap();
+        let mut edit = desk.nudge(&["records", "edit", &id]);
+        edit.env_remove("VISUAL").env("EDITOR", format!("sh '{}'", editor.display())).env("TMPDIR", desk.home.path());
+        let out = edit.stdin(Stdio::null()).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    // Without a server, then with one: both read and write the same file.
+    let untouched = desk.run(&["records", "show", &id]);
+    assert_eq!(edit("cat \"$file\" > seen"), (Some(0), "nudge: nothing was changed\n".to_owned()));
+    let seen = fs::read_to_string(desk.checkout.join("seen")).unwrap();
+    let expected = "title: Uploads: refused\nkind: issue\nstatus: open\n\n# nginx\n\nhas a limit\n\n";
+    assert!(seen.starts_with("# Version 1 of ") && seen.split_once('\n').unwrap().1 == expected, "{seen}");
+    assert_eq!(desk.run(&["records", "show", &id]), untouched);
+    assert_eq!(edit("sed -i.bak 's/^status:.*/status: resolved/' \"$file\"").0, Some(0));
+    let shown = desk.run(&["records", "show", &id]);
+    let kept = (&shown["title"], &shown["body"], &shown["version"]);
+    assert_eq!(kept, (&untouched["title"], &untouched["body"], &json!(2)));
+    assert_eq!(shown["status"], "resolved");
+    let _serve = desk.serve();
+    assert_eq!(edit("echo more >> \"$file\"").0, Some(0));
+    assert_eq!(desk.run(&["records", "show", &id])["body"], "# nginx\n\nhas a limit\n\nmore");
+    // What somebody else changed meanwhile stays, and what was typed is kept.
+    let (code, said) = edit(&format!("nudge records edit {id} --title theirs > /dev/null\necho mine >> \"$file\""));
+    assert!(code == Some(4) && said.contains("has version 4 by now, not 3"), "{said}");
+    let kept = said.trim_end().trim_end_matches('.').rsplit_once("your text is in ").unwrap().1;
+    assert!(fs::read_to_string(kept).unwrap().ends_with("more\nmine\n"));
+    assert_eq!(desk.run(&["records", "show", &id])["title"], "theirs");
+    let (code, said) = edit("echo 'titel: x' > \"$file\"");
+    assert!(code == Some(2) && said.contains("one line each of title, kind, status"), "{said}");
+    // A credential is not kept on disk either.
+    let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
+    let (code, said) = edit(&format!("echo '{token}' >> \"$file\""));
+    assert!(code == Some(4) && said.contains("your text was not kept") && !said.contains(&token), "{said}");
+    assert_eq!(
+        desk.run(&["records", "edit", &id, "--kind", "arch", "--if-match-version", "4"])["record"]["kind"],
+        "arch"
+    );
+    let mut nobody = desk.nudge(&["records", "edit", &id]);
+    let out = nobody.env_remove("VISUAL").env_remove("EDITOR").stdin(Stdio::null()).output().unwrap();
+    let expected =
+        "nudge: There is no terminal for an editor; give what changes by `--title`, `--kind`, `--status`, `--body`.\n";
+    assert_eq!((out.status.code(), &*String::from_utf8_lossy(&out.stderr)), (Some(2), expected));
+    assert_eq!(desk.run(&["records", "show", &id])["version"], 5);
+}

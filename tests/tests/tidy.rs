@@ -56,7 +56,7 @@ fn files_of_others_are_read_by_one_reader() {
     const ALLOWED: [(&str, &str); 3] = [
         ("nudge/core/src/foreign.rs", "the reader"),
         ("cli/src/cmd/import.rs", "the caller names the file, which may be a pipe"),
-        ("cli/src/cmd/edit.rs", "a file of our own, in a folder of our own"),
+        ("cli/src/cmd/editor.rs", "a file of our own, in a folder of our own"),
     ];
     let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
     let shipped = |name: &&String| {

@@ -7,6 +7,7 @@
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
 use nudge::{ContextUse, Method};
+use nudge_core::service::Edited;
 use nudge_core::source::{LongCommand, SourceSpec};
 use serde_json::{Map, Value};
 
@@ -22,6 +23,8 @@ pub struct SourceVerb {
     pub method: &'static Method,
     /// The command that stays.
     pub long: Option<&'static LongCommand>,
+    /// How it is changed in an editor, where that is the verb.
+    pub edited: Option<&'static Edited>,
     /// Its params, but for the context.
     pub params: Map<String, Value>,
     /// The place of the agent, for a method that takes a context.
@@ -33,20 +36,64 @@ fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
     sources::all().iter().skip(1).copied()
 }
 
-/// What a source has verbs for: its methods, then its commands that stay.
-fn rows(source: &'static SourceSpec) -> impl Iterator<Item = (&'static Method, Option<&'static LongCommand>)> {
-    let long = source.commands.iter().map(|command| (&command.row, Some(command)));
-    (source.methods)().into_iter().map(|method| (method, None)).chain(long)
+/// A verb of a source.
+struct Word {
+    name: String,
+    /// Another word that is taken, too.
+    other: Option<String>,
+    method: &'static Method,
+    long: Option<&'static LongCommand>,
+    edited: Option<&'static Edited>,
 }
 
-/// The verb of a method: `nudge.records.search` is `search`, unless its row says another word; then that is taken, too.
-fn verbs(source: &SourceSpec, method: &Method) -> Option<(String, Option<String>)> {
-    let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
-    let own = rest.replace(['.', '_'], "-");
-    Some(match method.verb {
-        Some(verb) => (verb.to_owned(), Some(own)),
-        None => (own, None),
-    })
+impl Word {
+    /// Those of a source: of its methods, then of its commands that stay.
+    fn all(source: &'static SourceSpec) -> impl Iterator<Item = Self> {
+        let of_method = |method: &'static Method| {
+            let call = Self::of(source, method);
+            let edit = method.edited.map(|edited| Self {
+                name: "edit".to_owned(),
+                other: None,
+                method,
+                long: None,
+                edited: Some(edited),
+            });
+            call.into_iter().chain(edit)
+        };
+        let stays =
+            |command: &'static LongCommand| Some(Self { long: Some(command), ..Self::of(source, &command.row)? });
+        (source.methods)().into_iter().flat_map(of_method).chain(source.commands.iter().filter_map(stays))
+    }
+
+    /// That of a method: `nudge.records.search` is `search`, unless its row says another word; then that is taken, too.
+    fn of(source: &SourceSpec, method: &'static Method) -> Option<Self> {
+        let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
+        let own = rest.replace(['.', '_'], "-");
+        let (name, other) = match method.verb {
+            Some(verb) => (verb.to_owned(), Some(own)),
+            None => (own, None),
+        };
+        Some(Self { name, other, method, long: None, edited: None })
+    }
+
+    /// The params that it takes, without the context. Whoever edits says what.
+    fn params(&self) -> Vec<Param> {
+        let mut params = Param::all(self.method);
+        if let Some(edited) = self.edited {
+            for param in params.iter_mut().filter(|param| param.name == edited.id) {
+                param.is_required = true;
+                param.schema["description"] = "The one to change.".into();
+            }
+        }
+        params
+    }
+
+    fn about(&self) -> &'static str {
+        match self.edited {
+            Some(_) => "Change one, in $VISUAL or $EDITOR or by flags; stored only if nobody changed it meanwhile.",
+            None => self.method.description,
+        }
+    }
 }
 
 /// One member of a method's params.
@@ -160,9 +207,9 @@ fn command(source: &'static SourceSpec) -> Command {
 /// at every start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
-    let verbs = rows(source).filter_map(|(method, _)| Some((verbs(source, method)?, method)));
-    let verbs = verbs.map(|((name, other), method)| {
-        let params = Param::all(method);
+    let verbs = Word::all(source).map(|word| {
+        let (params, about) = (word.params(), word.about());
+        let Word { name, other, method, .. } = word;
         let example = params.iter().filter(|param| param.is_required);
         let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
             let value = param.name.to_ascii_uppercase();
@@ -171,7 +218,7 @@ fn with_own_verbs(command: Command) -> Command {
         let command = Command::new(Str::from(name)).aliases(other.map(Str::from)).args(params.iter().map(Param::arg));
         let command = if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
         // The flags of the context would describe the command as themselves.
-        command.about(method.description).long_about(None).after_help(format!("Example:\n{example}"))
+        command.about(about).long_about(None).after_help(format!("Example:\n{example}"))
     });
     command.subcommands(verbs)
 }
@@ -196,11 +243,12 @@ impl FromArgMatches for SourceVerb {
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
         let source = with_verbs().find(|source| source.name == name).ok_or_else(unknown)?;
         let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-        let is_named = |method: &Method| verbs(source, method).is_some_and(|(verb, _)| verb == wanted);
-        let (method, long) = rows(source).find(|(method, _)| is_named(method)).ok_or_else(unknown)?;
-        let params = Param::all(method).into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?)));
+        let word = Word::all(source).find(|word| word.name == wanted).ok_or_else(unknown)?;
+        let params =
+            word.params().into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?))).collect();
+        let Word { method, long, edited, .. } = word;
         let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;
-        Ok(Self { source, method, long, params: params.collect(), here })
+        Ok(Self { source, method, long, edited, params, here })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

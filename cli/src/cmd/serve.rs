@@ -16,6 +16,7 @@ use super::CommandOutput;
 use crate::args::{Global, Serve};
 use crate::context::{Inference, Inferred, Look, client_cwd};
 use crate::server::http::door::Door;
+use crate::server::http::ports::Ports;
 use crate::server::mcp::fill_in::FillIn;
 use crate::server::session::history::History;
 use crate::server::session::role::{self, Asks, ServeSettings};
@@ -59,7 +60,7 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         values: Arc::new(values.clone()),
     };
     // Allowed hosts are checked at the start, even when they are needed only after a promotion.
-    Door::new(settings.port, None, &settings.allow_host, settings.dir.server_file_path())?;
+    Door::new(Arc::new(Ports::new(settings.port).0), None, &settings.allow_host, settings.dir.server_file_path())?;
     Ok(ServeArgs { settings, log_level: log::level(values.text("log_level")), detached: args.detached })
 }
 

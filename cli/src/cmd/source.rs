@@ -1,5 +1,7 @@
 //! `nudge SOURCE VERB`
 
+mod edit;
+
 use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result, Service as _};
@@ -23,18 +25,31 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     if let Some(long) = call.long {
         return stay(call, long, global);
     }
-    let result = match in_session(&call, global) {
+    if let Some(edited) = call.edited
+        && call.params.keys().all(|name| name == edited.id)
+    {
+        return edit::run(&call, edited, global);
+    }
+    shown(&answer(call, global)?, global)
+}
+
+/// Asks the running session, and where there is none the source itself.
+fn answer(call: SourceVerb, global: &Global) -> Result<Box<RawValue>> {
+    match in_session(&call, global) {
         // No server runs, or one of a version that has no such source. Who names a port means that server.
         Err(error)
             if call.source.alone
                 && global.port.is_none()
                 && matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::UnknownMethod) =>
         {
-            alone(call)?
+            alone(call)
         }
-        result => result?,
-    };
-    Ok(if global.json { json(&result) } else { output::plain(&parsed(&result)?).into() })
+        result => result,
+    }
+}
+
+fn shown(result: &RawValue, global: &Global) -> Result<CommandOutput> {
+    Ok(if global.json { json(result) } else { output::plain(&parsed(result)?).into() })
 }
 
 fn in_session(call: &SourceVerb, global: &Global) -> Result<Box<RawValue>> {

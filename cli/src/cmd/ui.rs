@@ -4,7 +4,7 @@ mod open;
 
 use std::io::IsTerminal as _;
 
-use nudge::{ContextUse, EnvNames, ErrorKind, Result};
+use nudge::{ContextUse, EnvNames, Error, ErrorKind, Result};
 use nudge_client::process_cwd;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -25,14 +25,35 @@ struct Opened {
     expires_s: u64,
 }
 
+/// The variable of the upstream plugin for the port of its page.
+const PORT: &str = "DUDE_PORT";
+
+/// The port that the page is wanted on: the flag, else the variable.
+fn port(global: &Global) -> Result<Option<u16>> {
+    let given = std::env::var_os(PORT).filter(|text| !text.is_empty());
+    match (global.port, given) {
+        (None, Some(text)) => {
+            let port = text.to_str().and_then(|text| text.trim().parse().ok());
+            let wrong = || Error::invalid(format!("{PORT} must be a port from 1 to 65535; set another, or unset it."));
+            port.filter(|port| *port != 0).ok_or_else(wrong).map(Some)
+        }
+        (port, _) => Ok(port),
+    }
+}
+
 /// Prints the address of the page, and opens it where a person sits.
 pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
-    let session = RunningSession::open(global).map_err(|error| {
+    let port = port(global)?;
+    // Here the port says where the page is wanted, and not which server is meant.
+    let session = RunningSession::open(&Global { port: None, ..global.clone() }).map_err(|error| {
         // Whatever else is wrong is told as it is.
         if error.message().starts_with("No Nudge server is running") { reworded(&error, NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
     params.insert("context".into(), Value::Object(given(&args.here)));
+    if let Some(port) = port {
+        params.insert("port".into(), port.into());
+    }
     // What scopes mention of the environment must be there beforehand: the page has none.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
     session.learn(names);
@@ -52,5 +73,10 @@ pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
         return Ok(json(&opened));
     }
     tell(&format!("{note}; it works once, within {expires_s} seconds"));
+    if let Some(port) = port {
+        tell(&format!(
+            "until this server ends, records are at http://127.0.0.1:{port}/api for programs, too, with its token"
+        ));
+    }
     Ok(format!("{url}\n").into())
 }

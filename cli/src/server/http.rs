@@ -1,9 +1,11 @@
 //! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which
-//! requests are let in; [`rpc`] and, under `/mcp`, [`mcp`] answer them.
+//! requests are let in; [`rpc`], under `/mcp` [`mcp`] and under `/api` [`api`] answer them.
 
 pub mod accept;
+pub mod api;
 pub mod door;
 pub mod mcp;
+pub mod ports;
 pub mod reply;
 pub mod request;
 pub mod rpc;
@@ -171,6 +173,18 @@ impl Endpoint {
             Ok((Route::Mcp, bytes)) => {
                 memory::used(bytes.len());
                 self.mcp.answer(head, bytes).await.map(Either::Right)
+            }
+            Ok((Route::Api { api, by_page }, body)) => {
+                let (service, caller) = if by_page {
+                    (&self.for_page, Head::of_page(&head.headers))
+                } else {
+                    (&self.service, Head::read(&head.headers))
+                };
+                let query = head.uri.query().map(str::to_owned);
+                let asked = api::Asked { api, method: head.method, query, body };
+                let (status, answer) = api::answer(Arc::clone(service), caller, asked).await;
+                memory::used(answer.len());
+                json(status, answer).map(Either::Left)
             }
             Ok((Route::PageSession, answer)) => closing(json(StatusCode::OK, answer)).map(Either::Left),
             Ok((route, bytes)) => {

@@ -7,6 +7,9 @@
 //! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
 //! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
 //!
+//! The token is also taken at `/api`, whose methods are among these. `nudge ui --port` has the server listen on a further
+//! port, and opens the page there.
+//!
 //! There is no cookie: one of 127.0.0.1 goes to every port there. The token of a page is made from the session's own
 //! token, so that every PRIMARY of the session knows it, and it dies with the session. The page lives on over a change
 //! of PRIMARY where the next one has the port, because a page keeps what it knows by host and port.
@@ -33,6 +36,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+use super::http::ports::Ports;
 use super::session::changes::CHANGES;
 use super::token::Token;
 
@@ -50,6 +54,8 @@ pub const METHODS: &[&str] = &[
     "nudge.query",
     "nudge.recall",
     "nudge.records.delete",
+    "nudge.records.duplicates",
+    "nudge.records.export",
     "nudge.records.get",
     "nudge.records.list",
     "nudge.records.merge",
@@ -94,6 +100,9 @@ struct OpenPage {
     #[serde(default, deserialize_with = "wire::object_or_default")]
     #[schemars(with = "ContextSpec")]
     context: Map<String, Value>,
+    /// Where the page is wanted. The server listens there, too, until it ends; absent: the session's port.
+    #[serde(default, deserialize_with = "wire::given")]
+    port: Option<u16>,
 }
 
 /// Result of [`OPEN_PAGE`].
@@ -124,7 +133,7 @@ pub struct Page {
     clock: Arc<dyn Clock>,
     /// The session's own token. It stays here.
     key: Token,
-    port: u16,
+    ports: Arc<Ports>,
     state: Mutex<State>,
 }
 
@@ -177,9 +186,9 @@ impl fmt::Display for PageToken {
 }
 
 impl Page {
-    /// The page of a session with this token of its own, served on this port.
-    pub fn new(clock: Arc<dyn Clock>, key: Token, port: u16) -> Self {
-        Self { clock, key, port, state: Mutex::default() }
+    /// The page of a session with this token of its own, served on these ports.
+    pub fn new(clock: Arc<dyn Clock>, key: Token, ports: Arc<Ports>) -> Self {
+        Self { clock, key, ports, state: Mutex::default() }
     }
 
     fn open(&self, params: OpenPage) -> Result<Opened> {
@@ -190,7 +199,9 @@ impl Page {
         }
         wire::params::<ContextSpec>(&text)?.build()?;
         let (text, made) = (Token::random()?, self.clock.now());
-        let url = format!("http://127.0.0.1:{}/web#code={}", self.port, text.text());
+        let port = params.port.unwrap_or(self.ports.own());
+        self.ports.listen(port)?;
+        let url = format!("http://127.0.0.1:{port}/web#code={}", text.text());
         let mut state = self.state();
         if state.codes.len() == MAX_CODES {
             state.codes.pop_front();
@@ -316,7 +327,7 @@ mod tests {
     use super::*;
 
     fn page(clock: &Arc<ManualClock>, key: &str) -> Page {
-        Page::new(Arc::clone(clock) as _, Token::fixed(key.into()).unwrap(), 8765)
+        Page::new(Arc::clone(clock) as _, Token::fixed(key.into()).unwrap(), Arc::new(Ports::new(8765).0))
     }
 
     fn open(page: &Page, context: &Value) -> Result<String> {

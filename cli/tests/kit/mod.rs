@@ -51,6 +51,7 @@ fn clean(command: &mut Command) {
             command.env_remove(name);
         }
     }
+    command.env_remove("DUDE_PORT");
     // Nor does the settings file of whoever runs the tests count.
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
     // The tests run in a repository, to which their hints would be limited.

@@ -89,6 +89,22 @@ pub struct Method {
     pub cost: Cost,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
+    /// How a person changes in an editor what it writes.
+    pub edited: Option<&'static Edited>,
+}
+
+/// How `nudge SOURCE edit NUMBER` works: what is there is read, a person changes it in an editor, and what differs is
+/// written if nobody else has changed it meanwhile.
+#[derive(Debug)]
+pub struct Edited {
+    /// The method that reads one by its number.
+    pub read: &'static str,
+    /// The param of both with the number.
+    pub id: &'static str,
+    /// What stands in the text, by its name in the answer and the params: a line each, and the last has all the rest.
+    pub fields: &'static [&'static str],
+    /// The version in the answer, and the param that refuses what was made from another.
+    pub version: (&'static str, &'static str),
 }
 
 impl Method {
@@ -113,6 +129,7 @@ impl Method {
             context: ContextUse::None,
             cost: Cost::Slow,
             verb: None,
+            edited: None,
         }
     }
 
@@ -120,6 +137,12 @@ impl Method {
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
+    }
+
+    /// The same, with `edit` as a further verb.
+    #[must_use]
+    pub const fn edited(self, edited: &'static Edited) -> Self {
+        Self { edited: Some(edited), ..self }
     }
 
     /// The same, offered as an MCP tool.

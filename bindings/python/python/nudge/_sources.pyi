@@ -195,6 +195,22 @@ class RecordsSource:
         `ids`: Those that become a part of it, at most 20.
         """
 
+    def duplicates(
+        self,
+        *,
+        project: str | None = None,
+        max_distance: float | None = None,
+        limit: int | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Pairs of records of a project and kind that nearly mean the same, nearest first, to look at and merge.
+
+        `project`: Absent: that of the context; `*`: every one.
+        `max_distance`: The most that two may be apart, 0 to 1; 0.3 when absent.
+        `limit`: 1 to 100; 20 when absent.
+        `context`: Where you are.
+        """
+
     def projects(self) -> dict[str, Any]:
         """Every project with records."""
 

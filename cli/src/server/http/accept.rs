@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use nudge_client::{Duplex, LocalListener};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
@@ -31,6 +32,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub struct Listeners {
     /// The port, on each loopback address.
     pub tcp: Vec<TcpListener>,
+    /// Those of further ports, as they are opened.
+    pub further: UnboundedReceiver<std::net::TcpListener>,
     /// The local channel, where there is one.
     pub local: Option<LocalListener>,
 }
@@ -156,10 +159,21 @@ impl Connections {
         let places = places();
         let (tcp, local) = (Arc::new(Semaphore::new(places)), Arc::new(Semaphore::new(places)));
         let strangers = Arc::<Strangers>::default();
-        for listener in listeners.tcp {
-            let accepting = accept_tcp(listener, Arc::clone(&tcp), Arc::clone(&strangers), serve.clone());
-            tokio::spawn(until(stopped.clone(), accepting));
-        }
+        let accept = {
+            let (tcp, serve, stopped) = (Arc::clone(&tcp), serve.clone(), stopped.clone());
+            move |listener| {
+                let accepting = accept_tcp(listener, Arc::clone(&tcp), Arc::clone(&strangers), serve.clone());
+                tokio::spawn(until(stopped.clone(), accepting));
+            }
+        };
+        listeners.tcp.into_iter().for_each(&accept);
+        let mut further = listeners.further;
+        let accepting = async move {
+            while let Some(listener) = further.recv().await {
+                let _ = TcpListener::from_std(listener).map(&accept);
+            }
+        };
+        tokio::spawn(until(stopped.clone(), accepting));
         if let Some(listener) = listeners.local {
             tokio::spawn(until(stopped.clone(), accept_local(listener, Arc::clone(&local), serve)));
         }

@@ -3,22 +3,27 @@
 //! | # | check | refused with | against |
 //! |---|---|---|---|
 //! | 1 | the target is a path, not a URI | 403 | use as a proxy |
-//! | 2 | exactly one `Host`: a loopback name with our port, or one allowed by `--allow-host` | 403 | DNS rebinding |
-//! | 3 | no `Origin`; `Sec-Fetch-Site` absent or `none`. Of our own page: see below | 403 | calls made by web pages |
+//! | 2 | exactly one `Host`: a loopback name with a port of ours, or one allowed by `--allow-host` | 403 | DNS rebinding |
+//! | 3 | no `Origin`; `Sec-Fetch-Site` absent or `none`. Of our own page and `/api`: see below | 403 | calls made by web pages |
 //! | 4 | the path exists | 404 | |
 //! | 5 | the method is the path's; `OPTIONS` never is, so no preflight succeeds | 405 | |
 //! | 6 | the token, compared in constant time (not for `/health`, the page's files and `/web/session`) | 401 | other users of this machine |
-//! | 7 | of a `POST`: `Content-Type: application/json` | 415 | calls that need no preflight |
+//! | 7 | of a `POST` or `PUT`: `Content-Type: application/json` | 415 | calls that need no preflight |
 //! | 8 | a body announced as larger than 32 MiB; 4 KiB at `/web/session` | 413 | exhaustion, before a byte of it is read |
 //!
 //! [Our own page](crate::server::page) has paths of its own, with a check 3 of their own: an `Origin`, where there is
 //! one, is that of the host and port that were asked. Its files, which hold no data, are given to whoever is led to
-//! `/web`, and otherwise not to other pages. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`. The
-//! token of `/web/rpc` is the page's, which opens nothing else, and no other token opens that.
+//! `/web` or `/`, and otherwise not to other pages. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`.
+//! The token of `/web/rpc` is the page's, and no other token opens that.
+//!
+//! The [routes below `/api`](super::api) are for programs and the page alike: `Sec-Fetch-Site`, where there is one, is
+//! `same-origin`, an `Origin` that of the host and port that were asked, and the token the session's or a page's. A page's
+//! opens these two, of which neither can do more than the other, and nothing else.
 //!
 //! No response ever carries a CORS header. [`super::accept`] decides which connections get this far.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -26,6 +31,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use nudge::{Error, Result};
 
+use super::api::Api;
+use super::ports::Ports;
 use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
 use crate::server::MAX_BODY_BYTES;
@@ -50,16 +57,26 @@ pub enum Route {
     PageSession,
     /// `POST /web/rpc`
     PageRpc,
+    /// Below `/api`
+    Api {
+        /// Which one.
+        api: Api,
+        /// Whether the token was a page's.
+        by_page: bool,
+    },
 }
 
 impl Route {
-    fn of(path: &str) -> Option<Self> {
+    fn of(path: &str, method: &Method) -> Option<Self> {
         match path {
+            // Whoever opens the address without a path wants the page.
+            "/" if matches!(*method, Method::GET | Method::HEAD) => page::find("/web").map(Self::PageFile),
             "/" => Some(Self::Rpc),
             "/mcp" | "/mcp/" => Some(Self::Mcp),
             "/health" => Some(Self::Health),
             "/web/session" => Some(Self::PageSession),
             "/web/rpc" => Some(Self::PageRpc),
+            _ if path.starts_with("/api/") => Api::of(path).map(|api| Self::Api { api, by_page: false }),
             _ => page::find(path).map(Self::PageFile),
         }
     }
@@ -69,12 +86,13 @@ impl Route {
             Self::Rpc | Self::PageSession | Self::PageRpc => &[Method::POST],
             Self::Mcp => &[Method::POST, Method::GET, Method::DELETE],
             Self::Health | Self::PageFile(_) => &[Method::GET, Method::HEAD],
+            Self::Api { api, .. } => api.methods().0,
         }
     }
 
     /// Returns true when whoever is let in here has shown a token.
     pub fn takes_token(self) -> bool {
-        matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc)
+        matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc | Self::Api { .. })
     }
 
     /// Most bytes of a body.
@@ -86,8 +104,7 @@ impl Route {
 /// The rules of one server.
 #[derive(Debug)]
 pub struct Door {
-    /// Complete values of `Host`, in lower case.
-    own_hosts: [String; 3],
+    ports: Arc<Ports>,
     /// Names that may stand in `Host` with any port or none, in lower case.
     allowed_hosts: Vec<String>,
     token: Option<Token>,
@@ -95,18 +112,18 @@ pub struct Door {
 }
 
 impl Door {
-    /// Makes the rules for a port. The refusal of a request without a token names `token_file`.
+    /// Makes the rules for the ports of a server. The refusal of a request without a token names `token_file`.
     ///
     /// # Errors
     /// `E_INVALID` when an allowed host is not a bare name.
-    pub fn new(port: u16, token: Option<Token>, allow_host: &[String], token_file: PathBuf) -> Result<Self> {
+    pub fn new(ports: Arc<Ports>, token: Option<Token>, allow_host: &[String], token_file: PathBuf) -> Result<Self> {
         let bare = |name: &&String| name.is_empty() || name.contains([':', '/', '*', '@', ',', ' ']);
         if let Some(name) = allow_host.iter().find(bare) {
             let message = format!("`{name}` is not a host name; give --allow-host a bare name such as build.internal.");
             return Err(Error::invalid(message));
         }
         Ok(Self {
-            own_hosts: ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")),
+            ports,
             allowed_hosts: allow_host.iter().map(|name| name.to_ascii_lowercase()).collect(),
             token,
             token_file,
@@ -128,12 +145,22 @@ impl Door {
                 "`Host` must be 127.0.0.1, localhost or [::1] with the port, or a name given by --allow-host.",
             ));
         }
-        let route = Route::of(head.uri.path());
+        let route = Route::of(head.uri.path(), &head.method);
         check_sender(route, &head.headers, host.unwrap_or_default())?;
         let route = route.ok_or_else(Refusal::not_found)?;
         if !route.methods().contains(&head.method) {
             return Err(Refusal::method(route));
         }
+        let route = match route {
+            Route::Api { api, .. } => {
+                let by_page = bearer(&head.headers).is_some_and(|shown| page.lets_in(shown));
+                if !by_page && !is_local && !self.shows_token(&head.headers) {
+                    return Err(Refusal::unauthorized(&self.token_file));
+                }
+                Route::Api { api, by_page }
+            }
+            route => route,
+        };
         match route {
             Route::Health | Route::PageFile(_) => return Ok(route),
             Route::PageRpc if !bearer(&head.headers).is_some_and(|shown| page.lets_in(shown)) => {
@@ -142,9 +169,11 @@ impl Door {
             Route::Rpc | Route::Mcp if !is_local && !self.shows_token(&head.headers) => {
                 return Err(Refusal::unauthorized(&self.token_file));
             }
-            Route::PageSession | Route::PageRpc | Route::Rpc | Route::Mcp => {}
+            Route::PageSession | Route::PageRpc | Route::Rpc | Route::Mcp | Route::Api { .. } => {}
         }
-        if head.method == Method::POST && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json) {
+        if (head.method == Method::POST || head.method == Method::PUT)
+            && !one(&head.headers, &header::CONTENT_TYPE).is_some_and(is_json)
+        {
             return Err(Refusal::media_type());
         }
         let announced = one(&head.headers, &header::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
@@ -156,7 +185,9 @@ impl Door {
 
     fn is_ours(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
-        if self.own_hosts.contains(&host) {
+        let port = ["127.0.0.1:", "localhost:", "[::1]:"].iter().find_map(|name| host.strip_prefix(name));
+        if port.is_some_and(|text| text.parse().is_ok_and(|port: u16| port.to_string() == text && self.ports.has(port)))
+        {
             return true;
         }
         let name = match host.split_once(':') {
@@ -194,6 +225,10 @@ fn check_sender(route: Option<Route>, headers: &HeaderMap, host: &str) -> Result
             }
             Err(Refusal::forbidden("Other web pages may not load Nudge's page; run `nudge ui`."))
         }
+        Some(Route::Api { .. }) if is_own && comes_from(&["same-origin"]) => Ok(()),
+        Some(Route::Api { .. }) => Err(Refusal::forbidden(
+            "Other web pages may not call this; call it without `Origin`, or from Nudge's page.",
+        )),
         _ if has_origin || !comes_from(&["none"]) => {
             Err(Refusal::forbidden("Web pages may not call this server; call it without `Origin`."))
         }
@@ -241,17 +276,18 @@ impl Refusal {
         Self::new(
             StatusCode::NOT_FOUND,
             "E_NO_SUCH_PATH",
-            "There is nothing here; use `POST /`, `/mcp` or `GET /health`.",
+            "There is nothing here; use `POST /`, `/mcp`, `/api/records` or `GET /health`.",
         )
     }
 
     fn method(route: Route) -> Self {
         let (allow, message) = match route {
-            Route::Rpc => ("POST", "Use `POST /` with a JSON-RPC request."),
+            Route::Rpc => ("GET, HEAD, POST", "Use `POST /` with a JSON-RPC request."),
             Route::Mcp => ("GET, POST, DELETE", "Use `POST`, `GET` or `DELETE` as MCP's streamable HTTP says."),
             Route::Health => ("GET, HEAD", "Use `GET /health`."),
             Route::PageFile(_) => ("GET, HEAD", "Use `GET`."),
             Route::PageSession | Route::PageRpc => ("POST", "Use `POST`."),
+            Route::Api { api, .. } => (api.methods().1, "This route takes the methods that `Allow` lists."),
         };
         let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "E_METHOD_NOT_ALLOWED", message);
         refusal.with(header::ALLOW, allow)

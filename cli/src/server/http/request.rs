@@ -44,7 +44,11 @@ impl Head {
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false }
     }
 
-    fn caller(&self) -> Result<Caller<'_>> {
+    /// Reads who calls.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a key that is none.
+    pub fn caller(&self) -> Result<Caller<'_>> {
         // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let caller = Caller::named(&name[..name.len().min(MAX_NAME_BYTES)]);

@@ -4,7 +4,7 @@ import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
 import {create, edit, remove} from '/web/edit.js'
 import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hints.js'
 import {changePlace, drawPlace} from '/web/place.js'
-import {count, drawRecords, loadRecords} from '/web/records.js'
+import {count, drawRecords, isEditingRecord, isPartial, loadRecords, recordKeys} from '/web/records.js'
 import {Over, enter, follow, isKnown} from '/web/rpc.js'
 import {load, loadSessions, rowOf, search, state} from '/web/store.js'
 import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
@@ -136,6 +136,7 @@ const KEYS = {
   Escape: () => { leaveSearch(); back() },
 }
 /** Keys that belong to whatever has the focus, unless that is the list or nothing. */
+const WITH_LIST = new Set(['hints', 'records'])
 const OF_LIST = new Set(['Enter', 'ArrowDown', 'ArrowUp', 'Home', 'End'])
 
 addEventListener('keydown', event => {
@@ -153,10 +154,12 @@ addEventListener('keydown', event => {
     event.preventDefault()
     return
   }
-  if (target.closest('input, textarea, select') || (isEditing() && key !== '?')) return
-  const inList = target === document.body || target.closest('#list, #main') === byId('list') || target === byId('main')
-  if (OF_LIST.has(key) && (!inList || state.view !== 'hints')) return
-  const act = Object.hasOwn(KEYS, key) ? KEYS[key] : null
+  const editing = state.view === 'records' ? isEditingRecord() : isEditing()
+  if (target.closest('input, textarea, select') || (editing && key !== '?')) return
+  const inList = target === document.body || target.closest('[role=listbox]') || target === byId('main')
+  if (OF_LIST.has(key) && (!inList || !WITH_LIST.has(state.view))) return
+  const keys = state.view === 'records' && Object.hasOwn(recordKeys, key) ? recordKeys : KEYS
+  const act = Object.hasOwn(keys, key) ? keys[key] : null
   if (!act) return
   event.preventDefault()
   Promise.resolve(act()).catch(failed)
@@ -182,7 +185,8 @@ async function heard(changed) {
     await refresh()
   } else {
     // Agents write to each other by files, of which nobody tells the server.
-    await Promise.all([loadSessions(), loadSignals()])
+    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords()])
+    drawRecords()
     drawAgents()
     drawTold(hintNamed)
     byId('count-told').textContent = state.sessions.length || ''

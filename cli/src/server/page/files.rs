@@ -30,6 +30,8 @@ static FILES: &[File] = &[
     script("/web/edit.js", include_str!("edit.js")),
     script("/web/hints.js", include_str!("hints.js")),
     script("/web/place.js", include_str!("place.js")),
+    script("/web/record.js", include_str!("record.js")),
+    script("/web/recorded.js", include_str!("recorded.js")),
     script("/web/records.js", include_str!("records.js")),
     script("/web/rpc.js", include_str!("rpc.js")),
     script("/web/signals.js", include_str!("signals.js")),

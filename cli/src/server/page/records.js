@@ -1,25 +1,47 @@
-// Records: a list that is narrowed and searched, and the one that is chosen.
+// The list of records: narrowed, searched, or the pairs that may say the same.
 
-import {block, button, byId, code, el, field, fill, line, since, text, toast} from '/web/dom.js'
-import {call, change, here, Over} from '/web/rpc.js'
+import {button, byId, code, el, fill, line, since, text, toast, visible} from '/web/dom.js'
+import {detail, drawRecord, edit, forgetRecord, isEditingRecord, isOpen, look, remove} from '/web/record.js'
+import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
+import {KINDS, STATES, shown} from '/web/recorded.js'
 
-const KINDS = {issue: 'bug fixed', spec: 'plan', arch: 'decision', update: 'improvement'}
-const STATES = ['open', 'resolved', 'archived']
-/** What the parts of a relevance say. */
-const PARTS = {
-  similarity: 'by meaning', words: 'by the words it holds', stems: 'by how rare those are', trigrams: 'by parts of words', project: 'of this project',
-}
-/** Entries that are read at once. */
-const MOST = 100
+/** Entries that are read at once, and the most. */
+const PAGE = 100
+const MOST = 1000
+/** Pairs that are shown. */
+const PAIRS = 50
+const MODES = {lexical: 'by words alone', semantic: 'by meaning', mixed: 'by meaning, some by words alone'}
+
 const view = byId('view-records')
+const project = el('select', {name: 'project', onchange: () => narrow('project', project.value)})
+const field = el('input', {
+  type: 'search', name: 'query', placeholder: 'Search records', 'aria-label': 'Search records', autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
+  'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
+})
+const pairsButton = button('Duplicates', () => togglePairs(), {class: 'quiet', 'aria-pressed': 'false'})
+const found = el('p', {class: 'found', role: 'status'})
+const list = el('div', {class: 'records', role: 'listbox', 'aria-label': 'Records', tabindex: '-1'})
+const more = button('More', () => readOn().catch(say), {hidden: true})
 
-/** What is shown: the filters, the rows, the record that is chosen, and why it was found. */
-const shown = {project: '', kind: '', status: '', query: '', rows: [], total: 0, next: null, mode: '', degraded: [], projects: [], id: null, record: null, form: false}
-let drawn = false
+/** How many records there are, for the tab. */
+export const count = () => shown.projects.reduce((sum, one) => sum + one.records, 0)
 
-/** Whether there is anything, for the tab. */
-export const count = () => shown.projects.reduce((sum, project) => sum + project.records, 0)
+/**
+ * Whether what is shown may get better by itself: the model is being loaded or added, or makes vectors, and nobody tells
+ * when it is done.
+ */
+export const isPartial = () =>
+  shown.pairs ? shown.pairs.problem !== '' || shown.pairs.uncompared > 0 : shown.mode !== '' && shown.mode !== 'semantic'
+
+export {isEditingRecord}
+
+function say(error) {
+  if (error instanceof Over) throw error
+  toast(error.message)
+}
+
+let asked = 0
 
 /** Reads what the filters ask for. */
 export async function loadRecords() {
@@ -32,297 +54,292 @@ export async function loadRecords() {
   }
 }
 
+const filters = () => ({project: shown.project || '*', kind: shown.kind, status: shown.status, context: here()})
+
 async function find() {
-  const {project, kind, status, query} = shown
-  const asked = {project: project || '*', kind, status, context: here()}
-  if (query.trim()) {
-    const found = await call('nudge.records.search', {...asked, query, limit: 50, explain: true})
-    Object.assign(shown, {rows: found.results, total: found.results.length + found.omitted, next: null, mode: found.mode, degraded: found.degraded})
-  } else {
-    const listed = await call('nudge.records.list', {...asked, limit: MOST})
-    Object.assign(shown, {rows: listed.records, total: listed.total, next: listed.next ?? null, mode: '', degraded: []})
-  }
-  // Somebody may have deleted it.
-  shown.record = shown.id === null ? null : await call('nudge.records.get', {id: shown.id, revisions: true}).catch(() => null)
-  if (!shown.record) shown.id = null
+  const mine = ++asked
+  const {id} = shown
+  const next = shown.pairs ? await readPairs() : shown.query.trim() ? await search() : await read()
+  // Where somebody has deleted it, nothing is chosen.
+  const record = id === null ? null : await call('nudge.records.get', {id, revisions: true}).catch(gone)
+  // Somebody may have typed on or chosen another meanwhile.
+  if (mine !== asked) return
+  Object.assign(shown, next)
+  if (id === shown.id) Object.assign(shown, {record, id: record?.id ?? null})
 }
 
-async function more() {
-  const {project, kind, status, next, rows} = shown
-  const listed = await call('nudge.records.list', {project: project || '*', kind, status, limit: MOST, before: next, context: here()})
-  Object.assign(shown, {rows: [...rows, ...listed.records], next: listed.next ?? null})
+function gone(error) {
+  if (error.reason !== 'E_NOT_FOUND') throw error
+  return null
+}
+
+async function read() {
+  // As many as somebody has read on to.
+  const limit = Math.min(MOST, Math.max(PAGE, shown.mode ? 0 : shown.rows.length))
+  const {records, total, next = null} = await call('nudge.records.list', {...filters(), limit})
+  return {rows: records, total, next, mode: '', degraded: []}
+}
+
+async function search() {
+  const {results, omitted, mode, degraded} = await call('nudge.records.search', {...filters(), query: shown.query, limit: 50, explain: true})
+  return {rows: results, total: results.length + omitted, next: null, mode, degraded}
+}
+
+async function readPairs() {
+  const {project: name, context} = filters()
+  try {
+    const {duplicates, omitted, uncompared} = await call('nudge.records.duplicates', {project: name, context, limit: PAIRS})
+    return {pairs: {duplicates, omitted, uncompared, problem: ''}}
+  } catch (error) {
+    if (error.reason !== 'E_UNAVAILABLE') throw error
+    return {pairs: {duplicates: [], omitted: 0, uncompared: 0, problem: error.message}}
+  }
+}
+
+async function readOn() {
+  const mine = ++asked
+  const {records, next = null} = await call('nudge.records.list', {...filters(), limit: PAGE, before: shown.next})
+  if (mine !== asked) return
+  Object.assign(shown, {rows: [...shown.rows, ...records], next})
   drawRows()
 }
 
-/** Draws the view; a form that somebody fills in stays. */
+let begun = false
+let rowsDrawn = ''
+let projectsDrawn = ''
+
+/** Draws the view; what somebody fills in or compares stays. */
 export function drawRecords() {
-  if (!drawn) begin()
+  if (!begun) begin()
   drawProjects()
   drawRows()
-  if (!shown.form) drawRecord()
+  if (!isOpen()) drawRecord()
 }
 
-const rows = el('div', {class: 'column'})
-const detail = el('article', {class: 'record', 'aria-label': 'The chosen record', tabindex: '-1'})
-const project = el('select', {name: 'project', onchange: () => narrow('project', project.value)})
-
 function begin() {
-  drawn = true
+  begun = true
   const select = (name, label, options) =>
     el('label', {}, el('span', {class: 'unseen'}, label), el('select', {name, onchange: event => narrow(name, event.target.value)}, options))
   const option = (value, words) => el('option', {value}, words)
-  const field = el('input', {
-    type: 'search', name: 'query', placeholder: 'Search records', 'aria-label': 'Search records', autocomplete: 'off', maxlength: '1000',
-    oninput: () => ask(field.value),
-  })
   const bar = el(
-    'p',
-    {class: 'bar'},
+    'div',
+    {class: 'bar', role: 'search'},
     field,
     el('label', {}, el('span', {class: 'unseen'}, 'Project'), project),
     select('kind', 'Kind', [option('', 'every kind'), Object.entries(KINDS).map(([kind, words]) => option(kind, `${kind}: ${words}`))]),
     select('status', 'Status', [option('', 'wherever they stand'), STATES.map(status => option(status, status))]),
+    pairsButton,
+    button('Export', () => exportAll().catch(say), {class: 'quiet'}),
     button('New record', () => edit(null), {class: 'quiet'}),
-    button('Export', exportAll, {class: 'quiet'}),
   )
-  fill(view, bar, el('div', {class: 'columns'}, rows, detail))
+  fill(view, bar, el('div', {class: 'columns'}, el('div', {class: 'column'}, found, list, more), detail))
+  detail.addEventListener('stored', () => redraw().catch(say))
+  detail.addEventListener('left', () => back())
 }
 
 function drawProjects() {
-  const options = shown.projects.map(({name, records}) => el('option', {value: name, selected: name === shown.project}, `${name} (${records})`))
+  const picture = JSON.stringify([shown.projects, shown.project])
+  if (picture === projectsDrawn) return
+  projectsDrawn = picture
+  const options = shown.projects.map(({name, records}) => el('option', {value: name, selected: name === shown.project}, `${visible(name)} (${records})`))
   fill(project, el('option', {value: '', selected: shown.project === ''}, 'every project'), options)
+}
+
+async function redraw() {
+  await loadRecords()
+  drawRecords()
 }
 
 let typed = 0
 
-function ask(query) {
+function ask() {
   clearTimeout(typed)
-  typed = setTimeout(() => narrow('query', query), 150)
+  typed = setTimeout(() => narrow('query', field.value), 150)
+}
+
+function inSearch(event) {
+  if (event.key === 'Escape') {
+    field.value = ''
+    narrow('query', '')
+    back()
+  } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
+    step(0)
+  } else {
+    return
+  }
+  event.preventDefault()
+  event.stopPropagation()
 }
 
 async function narrow(name, value) {
   shown[name] = value
+  if (name === 'query' && value.trim()) leavePairs()
   await find().catch(say)
   drawRecords()
 }
 
-function say(error) {
-  if (error instanceof Over) throw error
-  toast(error.message)
+function leavePairs() {
+  Object.assign(shown, {pairs: null, pair: null})
+  for (const select of view.querySelectorAll('select[name=kind], select[name=status]')) select.disabled = false
+  pairsButton.setAttribute('aria-pressed', 'false')
 }
 
-function drawRows() {
-  const {query, total, degraded, mode} = shown
-  const none = query || shown.project || shown.kind || shown.status
-    ? 'No record is like that.'
-    : [el('strong', {}, 'No record yet.'), ' Agents save what they fixed, decided and planned; you can, too: ', code('nudge records add --kind issue "…"')]
-  const words = mode && el('span', {class: 'faint'}, ` · found ${{lexical: 'by words', semantic: 'by meaning', mixed: 'by meaning and by words'}[mode]}`, degraded.length ? `: ${degraded.join('; ')}` : '')
-  fill(
-    rows,
-    el('p', {class: 'found', role: 'status'}, total ? plural(total, 'record') : none, words),
-    el('ul', {class: 'plain'}, shown.rows.map(row)),
-    shown.next && button('More', () => more().catch(say)),
-  )
-}
-
-function row(one) {
-  const {id, title, kind, status, project: name, updated_at: at, explain} = one
-  const why = explain && `holds ${explain.words.length} of ${plural(explain.of, 'word')}${explain.words.length ? `: ${explain.words.join(', ')}` : ''}`
-  return el(
-    'li',
-    {},
-    el(
-      'button',
-      {type: 'button', class: id === shown.id ? 'record-row chosen' : 'record-row', 'aria-pressed': String(id === shown.id), 'data-focus': `record-${id}`, onclick: () => choose(id)},
-      el('b', {}, line(title, 140)),
-      el('span', {class: 'facts'}, `${kind}, ${status} · `, text(name), ' · ', since(at)),
-      why && el('span', {class: 'facts'}, text(why)),
-    ),
-  )
-}
-
-async function choose(id) {
-  if (shown.form) {
-    toast('Store or cancel what you are editing first.')
-    return
+async function togglePairs() {
+  if (staysOpen()) return
+  if (shown.pairs) {
+    leavePairs()
+  } else {
+    Object.assign(shown, {pairs: {duplicates: [], omitted: 0, uncompared: 0, problem: ''}, query: '', id: null, record: null})
+    for (const select of view.querySelectorAll('select[name=kind], select[name=status]')) select.disabled = true
+    field.value = ''
+    pairsButton.setAttribute('aria-pressed', 'true')
   }
-  shown.id = id
-  shown.record = await call('nudge.records.get', {id, revisions: true}).catch(error => (say(error), null))
-  drawRows()
-  drawRecord()
-  detail.focus({preventScroll: true})
-}
-
-function drawRecord() {
-  const {record} = shown
-  if (!record) {
-    fill(detail, el('p', {class: 'empty'}, 'Choose a record to read it.'))
-    return
-  }
-  const {id, title, body, kind, status, project: name, version, by, origin, created_at: made, updated_at: changed} = record
-  const found = shown.rows.find(one => one.id === id)?.explain
-  fill(
-    detail,
-    el('div', {class: 'head'}, el('h2', {class: 'title'}, text(title)), el('p', {class: 'actions'}, button('Edit', () => edit(record)), button('Delete', () => remove(record)))),
-    body ? block(body) : el('p', {class: 'empty'}, 'It has no body.'),
-    el(
-      'dl',
-      {class: 'facts'},
-      [
-        ['Kind', `${kind}: ${KINDS[kind]}`], ['Status', status], ['Project', text(name)], ['Number', `${id}, version ${version}`],
-        ['Saved', since(made)], ['Changed', [since(changed), by ? [' by ', text(by)] : null, ` (${origin})`].flat()],
-      ].map(([term, fact]) => [el('dt', {}, term), el('dd', {}, fact)]),
-    ),
-    found && el('section', {}, el('h3', {}, 'Why it was found'), el('ul', {}, Object.entries(found.parts).map(([part, value]) => el('li', {}, `${value.toFixed(2)} ${PARTS[part] ?? part}`)))),
-    others(record),
-    record.revisions.length > 0 && el('section', {}, el('h3', {}, 'What it said before'), el('ul', {class: 'plain'}, record.revisions.map(one => revision(record, one)))),
-  )
-}
-
-/** Those in the list that it could be merged with: of its project and kind. */
-function others(record) {
-  const same = shown.rows.filter(one => one.id !== record.id && one.project === record.project && one.kind === record.kind).slice(0, 20)
-  if (!same.length) return null
-  const select = el('select', {'aria-label': 'Another record of this project and kind'}, same.map(one => el('option', {value: String(one.id)}, `${one.id}: ${one.title.slice(0, 80)}`)))
-  return el('section', {}, el('h3', {}, 'Does another one say the same?'), el('p', {class: 'actions'}, select, button('Compare', () => compare(record, Number(select.value)))))
-}
-
-async function compare(record, id) {
-  const other = await call('nudge.records.get', {id}).catch(error => (say(error), null))
-  if (!other) return
-  const side = one => el('section', {}, el('h3', {}, `${one.id}: `, text(one.title)), el('p', {class: 'facts'}, one.status, ' · ', since(one.updated_at)), block(one.body || '(no body)'))
-  fill(
-    detail,
-    el('h2', {class: 'title'}, 'Two records'),
-    el('div', {class: 'versions'}, side(record), side(other)),
-    el('p', {class: 'actions'}, button('Merge the right one into the left', () => merge(record, other), {class: 'strong'}), button('Leave both', drawRecord)),
-  )
-}
-
-async function merge(record, other) {
-  try {
-    await change('nudge.records.merge', {into: record.id, ids: [other.id]})
-    toast(`Merged ${other.id} into ${record.id}.`, async () => {
-      await change('nudge.records.restore', {id: other.id}).catch(say)
-      await change('nudge.records.restore', {id: record.id, version: record.version}).catch(say)
-      await redraw()
-    })
-    await redraw()
-  } catch (error) {
-    say(error)
-  }
-}
-
-function revision(record, one) {
-  const back = async () => {
-    try {
-      await change('nudge.records.restore', {id: record.id, version: one.version})
-      toast(`Record ${record.id} says again what version ${one.version} said.`)
-      await redraw()
-    } catch (error) {
-      say(error)
-    }
-  }
-  return el(
-    'li',
-    {},
-    el('details', {}, el('summary', {}, `version ${one.version}, replaced `, since(one.at), one.by ? [' by ', text(one.by)] : null), el('p', {}, text(one.title)), one.body ? block(one.body) : null, button('Make it this again', back)),
-  )
-}
-
-async function redraw() {
-  shown.form = false
-  await loadRecords().catch(say)
+  forgetRecord()
+  await find().catch(say)
   drawRecords()
 }
 
-async function remove(record) {
-  try {
-    await change('nudge.records.delete', {id: record.id})
-    toast(`Deleted record ${record.id}.`, async () => {
-      await change('nudge.records.restore', {id: record.id}).catch(say)
-      await redraw()
-    })
-    await redraw()
-  } catch (error) {
-    say(error)
-  }
+/** Says what to do first where a form is open, and whether one is. */
+function staysOpen() {
+  if (isEditingRecord()) toast('Store or cancel what you are editing first.')
+  return isEditingRecord()
 }
 
-function edit(record) {
-  shown.form = true
-  const input = (name, value, attributes = {}) => Object.assign(el('input', {name, autocomplete: 'off', ...attributes}), {value})
-  const select = (name, words, value) => el('select', {name}, words.map(word => el('option', {value: word, selected: word === value}, word)))
-  const area = Object.assign(el('textarea', {name: 'body', rows: '12', dir: 'auto'}), {value: record?.body ?? ''})
-  const problem = el('div', {class: 'problem', role: 'alert'})
-  const cancel = () => {
-    shown.form = false
-    drawRecord()
+function drawRows() {
+  const {rows, pairs, next, project: name, mode} = shown
+  fill(found, pairs ? pairWords(pairs) : foundWords())
+  const picture = JSON.stringify([rows, pairs, shown.id, shown.pair, mode, name])
+  if (picture === rowsDrawn) return
+  rowsDrawn = picture
+  more.hidden = Boolean(pairs) || !next
+  list.setAttribute('aria-label', pairs ? 'Pairs of records' : 'Records')
+  if (pairs) {
+    fill(list, pairs.duplicates.map(pairRow))
+    return
   }
-  const form = el(
-    'form',
-    {onsubmit: event => save(event), onkeydown: event => event.key === 'Escape' && cancel(), novalidate: true},
-    el('h2', {class: 'title'}, record ? `Edit record ${record.id}` : 'A new record'),
-    field('Title, one line', input('title', record?.title ?? '', {maxlength: '300', dir: 'auto'})),
-    field('What happened, why, and how it was solved', area),
-    el('div', {class: 'pair'}, field('Kind', select('kind', Object.keys(KINDS), record?.kind ?? 'issue')), field('Status', select('status', STATES, record?.status ?? 'open'))),
-    field('Project', input('project', record?.project ?? shown.project), record ? null : 'empty: that of the folder above'),
-    problem,
-    el('p', {class: 'actions'}, el('button', {class: 'strong'}, 'Store'), button('Cancel', cancel)),
+  // A search goes beyond the project that it is asked in, and says so.
+  const away = mode && name ? rows.filter(one => one.elsewhere) : []
+  const group = (title, of) => of.length ? el('div', {role: 'group', 'aria-label': title}, el('h2', {}, title), of.map(row)) : null
+  if (away.length) fill(list, group('In this project', rows.filter(one => !one.elsewhere)), group('In other projects', away))
+  else fill(list, rows.map(row))
+}
+
+function foundWords() {
+  const {total, rows, mode, degraded} = shown
+  const none = mode || shown.project || shown.kind || shown.status
+    ? 'No record is like that.'
+    : [el('strong', {}, 'No record yet.'), ' Agents save what they fixed, decided and planned. You can, too: with “New record”, or in a terminal: ', code('nudge records add --kind issue --title "…"')]
+  const how = mode && ` · found ${MODES[mode] ?? mode}${degraded.length ? `: ${degraded.join('; ')}` : ''}`
+  return [total ? plural(total, 'record') : none, total > rows.length && ` · ${mode ? 'the best' : 'the newest'} ${rows.length} are shown`, how && el('span', {class: 'mode'}, how)]
+}
+
+function pairWords({duplicates, omitted, uncompared, problem}) {
+  if (problem) return problem
+  const words = duplicates.length ? `${plural(duplicates.length, 'pair')} of a project and kind that mean nearly the same` : 'No two records of a project and kind mean nearly the same.'
+  return [words, omitted > 0 && ` · ${omitted} more`, uncompared > 0 && ` · ${plural(uncompared, 'record')} not compared yet`]
+}
+
+function why({relevance, explain: {words, of}}) {
+  const holds = of ? `holds ${words.length} of ${plural(of, 'word')}${words.length ? `: ${words.join(', ')}` : ''}` : 'by its meaning'
+  return `relevance ${relevance.toFixed(2)}, ${holds}`
+}
+
+const option = (id, chosen, extra, ...children) =>
+  el('div', {role: 'option', class: `row ${extra}`.trim(), tabindex: chosen ? '0' : '-1', 'aria-selected': String(chosen), 'data-focus': id, onclick: () => choose(id, true).catch(say)}, children)
+
+function row(one) {
+  const {id, title, body, kind, status, project: name, updated_at: at, explain, elsewhere} = one
+  const chips = [elsewhere && shown.project && ['elsewhere', ''], status !== 'open' && [status, status === 'resolved' ? 'good' : '']].filter(Boolean)
+  return option(
+    `record-${id}`, id === shown.id, status === 'archived' ? 'away' : '',
+    el('p', {class: 'name'}, line(title, 140)),
+    body && el('p', {class: 'value'}, line(body, 160)),
+    el('p', {class: 'facts'}, `${kind} · `, line(name, 60)),
+    explain && el('p', {class: 'facts'}, line(why(one), 200)),
+    el('p', {class: 'chips'}, chips.map(([words, look]) => el('span', {class: `chip ${look}`}, words)), since(at)),
   )
-  /** What is given besides what the fields say. */
-  async function save(event, more = {}) {
-    event?.preventDefault()
-    const {title, body, kind, status, project: name} = form.elements
-    const params = {title: title.value, body: body.value, kind: kind.value, status: status.value, context: here(), ...more}
-    if (name.value.trim()) params.project = name.value.trim()
-    if (record) Object.assign(params, {id: record.id, if_match_version: more.version ?? record.version})
-    delete params.version
-    try {
-      const done = await change('nudge.records.upsert', params)
-      if (done.written === false) return near(done)
-      shown.id = done.record.id
-      toast(done.created ? `Saved as record ${done.record.id}.` : `Stored record ${done.record.id}.`)
-      await redraw()
-    } catch (error) {
-      if (error.reason === 'E_CONFLICT') return stale()
-      if (error.data?.projects_like) return unknown(error)
-      fill(problem, el('p', {}, error.message))
-    }
-  }
-  /** A model finds that others say nearly the same. */
-  function near({near: found}) {
-    const rows = found.map(one => el('li', {}, el('b', {}, `${one.record.id}: `), text(one.record.title), one.record.body ? block(one.record.body) : null))
-    fill(problem, el('p', {}, 'Nothing was stored yet: these say nearly the same.'), el('ul', {class: 'plain'}, rows), button('It is another matter: store it', () => save(null, {distinct: true})))
-  }
-  async function stale() {
-    const now = await call('nudge.records.get', {id: record.id}).catch(error => (say(error), null))
-    if (!now) return
-    fill(problem, el('p', {}, 'Somebody changed it meanwhile. It says now:'), el('p', {}, text(now.title)), block(now.body || '(no body)'), button('Store mine in its place', () => save(null, {version: now.version})))
-  }
-  function unknown(error) {
-    const like = error.data.projects_like
-    fill(problem, el('p', {}, 'No project has this name.', like.length ? [' There is ', text(like.join(', ')), '.'] : null), button('Begin it', () => save(null, {create_project: true})))
-  }
-  fill(detail, form)
-  form.elements.title.focus()
 }
 
-/** Gives the records that the filters let through as a file. */
-async function exportAll() {
-  try {
-    const all = []
-    for (let before; ;) {
-      const listed = await call('nudge.records.list', {project: shown.project || '*', kind: shown.kind, status: shown.status, limit: 1000, before, context: here()})
-      for (const {id} of listed.records) all.push(await call('nudge.records.get', {id}))
-      before = listed.next
-      if (!before) break
+const pairId = ({ids}) => `pair-${ids.join('-')}`
+
+function pairRow(pair) {
+  const {title, other_title: other, kind, project: name} = pair
+  return option(
+    pairId(pair), pairId(pair) === shown.pair, '',
+    el('p', {class: 'name'}, line(title, 140)),
+    el('p', {class: 'value'}, line(other, 140)),
+    el('p', {class: 'facts'}, `records ${pair.ids.join(' and ')} · ${kind} · `, line(name, 60)),
+    el('p', {class: 'chips'}, el('span', {class: 'chip'}, `${pair.distance.toFixed(2)} apart`)),
+  )
+}
+
+const options = () => [...list.querySelectorAll('[role=option]')]
+
+/** Done when the chosen row is read; what keys do is done to that, not to the one before. */
+let looking = Promise.resolve()
+
+/** Chooses a row by its name; `goes` on to it where list and record do not stand side by side. */
+async function choose(name, goes = false) {
+  if (staysOpen()) return
+  const pair = shown.pairs?.duplicates.find(one => pairId(one) === name)
+  shown.pair = pair ? name : null
+  shown.id = pair ? null : Number(name.slice('record-'.length))
+  for (const one of options()) {
+    const chosen = one.dataset.focus === name
+    one.setAttribute('aria-selected', String(chosen))
+    one.tabIndex = chosen ? 0 : -1
+    if (chosen) {
+      one.focus({preventScroll: true})
+      one.scrollIntoView({block: 'nearest'})
     }
-    const url = URL.createObjectURL(new Blob([`${JSON.stringify({records: all}, null, 2)}\n`], {type: 'application/json'}))
-    el('a', {href: url, download: 'nudge-records.json'}).click()
-    URL.revokeObjectURL(url)
-    toast(`Exported ${plural(all.length, 'record')}.`)
-  } catch (error) {
-    say(error)
   }
+  rowsDrawn = ''
+  if (goes) document.body.classList.add('reading')
+  looking = look(pair?.ids)
+  await looking
+}
+
+const chosenName = () => shown.pair ?? `record-${shown.id}`
+
+/** Goes so many rows on; with none chosen, to the first. */
+function step(by) {
+  const all = options()
+  const at = all.findIndex(one => one.dataset.focus === chosenName())
+  const next = all[at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by))]
+  if (next) return choose(next.dataset.focus)
+}
+
+function back() {
+  document.body.classList.remove('reading')
+  options().find(one => one.dataset.focus === chosenName())?.focus()
+}
+
+async function withChosen(act) {
+  await looking
+  if (shown.record && shown.record.id === shown.id && !isOpen()) await act(shown.record)
+}
+
+/** What the keys do in this view. */
+export const recordKeys = {
+  '/': () => { field.focus(); field.select() },
+  j: () => step(1),
+  ArrowDown: () => step(1),
+  k: () => step(-1),
+  ArrowUp: () => step(-1),
+  Home: () => step(-Infinity),
+  End: () => step(Infinity),
+  Enter: () => { document.body.classList.add('reading'); detail.focus() },
+  e: () => withChosen(edit),
+  d: () => withChosen(remove),
+  n: () => edit(null),
+  Escape: back,
+}
+
+/** Gives the records of the project, or all, as a file that `nudge records import` reads. */
+async function exportAll() {
+  const all = await call('nudge.records.export', shown.project ? {project: shown.project} : {})
+  const url = URL.createObjectURL(new Blob([`${JSON.stringify(all, null, 2)}\n`], {type: 'application/json'}))
+  el('a', {href: url, download: 'nudge-records.json'}).click()
+  URL.revokeObjectURL(url)
+  toast(`Exported ${plural(all.records.length, 'record')}; nudge records import FILE takes them in elsewhere.`)
 }

@@ -2,7 +2,7 @@
 //! `nudge/client/src/members.rs` describes the protocol and why it holds.
 
 use std::io::ErrorKind as Io;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -20,6 +20,7 @@ use super::history::History;
 use super::journal::SessionJournal;
 use super::keeper::{self, Keeper};
 use super::open::{Lent, OpenSources};
+use crate::server::http::ports::bind_loopback;
 use crate::server::token::Token;
 use crate::settings;
 use crate::sources;
@@ -314,18 +315,6 @@ fn bind(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     }
     let last = first.saturating_add(NEXT_PORTS);
     Err(Error::unavailable(format!("The ports {first} to {last} are taken; give another with --port, 0 for any.")))
-}
-
-/// Binds a port on both loopback addresses: a client that is told `localhost` may try either, and would show its token
-/// to whoever has the other one.
-fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
-    let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
-        Ok(second) => Ok(vec![first, second]),
-        Err(error) if error.kind() == Io::AddrInUse => Err(error),
-        // This machine has no such address, so that nobody else can have it either.
-        Err(_) => Ok(vec![first]),
-    }
 }
 
 /// The end of a PROXY's wait, or of a PRIMARY's time.

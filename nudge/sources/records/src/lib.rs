@@ -8,6 +8,7 @@
 //! | `record`, `project` | a record and its fields; which project a place belongs to |
 //! | `schema`, `rows` | the database, and reading and writing its rows |
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
+//! | `duplicates` | pairs of records that may say the same |
 //! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
 //! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
@@ -15,6 +16,7 @@
 //! | `capture` | what a turn of an agent did, and whether it is worth a record |
 
 mod capture;
+mod duplicates;
 mod meaning;
 mod method;
 mod offer;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
+use nudge_core::service::{Edited, Method};
 use nudge_core::table::{NoParams, Row, Table, answer, schema};
 use nudge_core::wire;
 use nudge_storage::search::Words;
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::duplicates::Duplicates;
 use crate::project::{self, Asked, Here, Project};
 use crate::record::{Kind, Record, Revision, Status};
 use crate::rows::{self, Entry, Filter};
@@ -64,6 +65,12 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .tool()
         .verb("add")
+        .edited(&Edited {
+            read: GET,
+            id: "id",
+            fields: &["title", "kind", "status", "body"],
+            version: ("version", "if_match_version"),
+        })
         .inferred(),
         run: |records, by, params| records.upsert(by, wire::params(params)?),
     },
@@ -106,6 +113,18 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .destructive(),
         run: |records, by, params| records.merge(by, &wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.records.duplicates",
+            "Find duplicate records",
+            "Pairs of records of a project and kind that nearly mean the same, nearest first, to look at and merge.",
+            schema::<Duplicates>,
+        )
+        .reads()
+        .verb("dups")
+        .inferred(),
+        run: |records, _, params| answer(params, |params: Duplicates| records.duplicates(params)),
     },
     &Row {
         method: Method::new(
@@ -276,7 +295,8 @@ pub struct Projects {
     pub omitted: i64,
 }
 
-fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
+/// Checks how much a caller wants.
+pub(crate) fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
     let limit = given.unwrap_or(usual);
     if (1..=most).contains(&limit) {
         return Ok(limit);

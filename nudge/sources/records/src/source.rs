@@ -155,6 +155,10 @@ impl Records {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
 
+    pub(crate) fn models(&self) -> &dyn Models {
+        &*self.models
+    }
+
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }

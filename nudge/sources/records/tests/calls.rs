@@ -1,109 +1,14 @@
 //! The methods of records, on a database in a folder of the test's own.
 
-use std::sync::Arc;
+mod kit;
 
-use nudge_core::clock::{Clock, ManualClock};
+use kit::{Desk, SHOP};
+use nudge_core::clock::Clock;
 use nudge_core::context::Context;
-use nudge_core::error::{ErrorKind, Result};
+use nudge_core::error::ErrorKind;
 use nudge_core::service::{Call, Caller};
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
-use nudge_records::SOURCE;
 use nudge_storage::rusqlite;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-/// Nobody follows, nobody takes the lock.
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
-/// Records under a clock that is moved by hand.
-struct Desk {
-    folder: tempfile::TempDir,
-    clock: Arc<ManualClock>,
-    records: Arc<dyn Source>,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::new(1_767_225_600_000));
-        let records = open(&folder, &clock);
-        Self { folder, clock, records }
-    }
-
-    /// Another process, as far as the file can tell.
-    fn again(&mut self) {
-        self.records.close();
-        self.records = open(&self.folder, &self.clock);
-    }
-
-    fn by(&self, by: Caller<'_>, verb: &str, params: &Value) -> Result<Value, nudge_core::error::Error> {
-        let params = RawValue::from_string(params.to_string()).unwrap();
-        let answer = self.records.call_by(by, &format!("nudge.records.{verb}"), &params)?;
-        Ok(serde_json::from_str(answer.get()).unwrap())
-    }
-
-    fn call(&self, verb: &str, params: &Value) -> Value {
-        self.by(Caller::named("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
-    }
-
-    fn refused(&self, verb: &str, params: &Value) -> nudge_core::error::Error {
-        self.by(Caller::named("test"), verb, params).unwrap_err()
-    }
-
-    fn save(&self, repo: &str, kind: &str, title: &str, body: &str) -> i64 {
-        let params = json!({"kind": kind, "title": title, "body": body, "context": {"repo": repo}});
-        self.call("upsert", &params)["record"]["id"].as_i64().unwrap()
-    }
-
-    fn found(&self, repo: &str, query: &str) -> Vec<i64> {
-        let found = self.call("search", &json!({"query": query, "context": {"repo": repo}}));
-        found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap()).collect()
-    }
-}
-
-fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source> {
-    let mut values = Values::default();
-    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-    (SOURCE.open)(Host {
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(folder.path().join("nudge")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models: Arc::new(nudge_core::embed::NoModels),
-        settings: Arc::new(values),
-    })
-    .unwrap()
-}
-
-const SHOP: &str = "github.com/acme/shop";
 
 #[test]
 fn a_mere_look_makes_no_database() {

@@ -1,0 +1,179 @@
+//! A text in the user's editor. What cannot be stored is kept in its file, so that nothing typed is lost.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nudge::{Error, ErrorKind, Result};
+use tempfile::TempDir;
+
+use super::{CommandOutput, reworded, tell};
+use crate::output;
+
+/// Opens a text in the editor, as a file of this name, and has it stored; again while what it says is refused and
+/// somebody goes on. Where `says_secret`, it is not kept on disk.
+///
+/// # Errors
+/// What `store` says last, with the file that has the text; `E_INVALID` for an editor that fails.
+pub fn edit(
+    name: &str,
+    before: &str,
+    says_secret: impl Fn(&[u8]) -> bool,
+    mut store: impl FnMut(&[u8]) -> Result<CommandOutput>,
+) -> Result<CommandOutput> {
+    let file = Draft::write(name, before).map_err(|error| no_file(&error))?;
+    let _until_the_end = ignore_interrupts();
+    loop {
+        let edited = open(&file.path);
+        let after = std::fs::read(&file.path).map_err(|error| edited.clone().err().unwrap_or_else(|| no_file(&error)));
+        let after = after?;
+        if after == before.as_bytes() || after.trim_ascii().is_empty() {
+            edited?;
+            return Ok(unchanged());
+        }
+        let is_secret = |error: &Error| error.kind() == ErrorKind::SecretRejected || says_secret(&after);
+        if let Err(error) = edited {
+            return Err(file.kept(&error, is_secret(&error)));
+        }
+        let error = match store(&after) {
+            Ok(stored) => return Ok(stored),
+            Err(error) => error,
+        };
+        // A conflict with another change cannot be mended by further editing.
+        if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
+            return Err(file.kept(&error, is_secret(&error)));
+        }
+    }
+}
+
+/// Says that there was nothing to store.
+pub fn unchanged() -> CommandOutput {
+    tell("nothing was changed");
+    String::new().into()
+}
+
+/// Whether an editor can be used: a variable names one, or there is a terminal for the usual one.
+pub fn is_there() -> bool {
+    named().is_some() || std::io::stdin().is_terminal()
+}
+
+/// The file that is edited, in a folder of its own; both are removed on drop.
+struct Draft {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Writes the file, readable by the user alone, whatever the umask.
+    fn write(name: &str, text: &str) -> std::io::Result<Self> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("nudge-edit-");
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.tempdir()?;
+        let path = folder.path().join(name);
+        std::fs::write(&path, text)?;
+        for_us_alone(&path)?;
+        Ok(Self { folder, path })
+    }
+
+    /// Keeps the file, unless its text is a secret. Returns the error with the path.
+    fn kept(self, error: &Error, is_secret: bool) -> Error {
+        let said = error.message().trim_end_matches('.');
+        let said = if is_secret {
+            format!("{said}; your text was not kept, because secrets do not belong on disk.")
+        } else if let Err(failed) = for_us_alone(&self.path) {
+            format!("{said}; your text could not be kept ({failed}).")
+        } else {
+            // The whole folder stays, with an editor's backup of the text.
+            let _ = self.folder.keep();
+            format!("{said}; your text is in {}.", self.path.display())
+        };
+        reworded(error, said)
+    }
+}
+
+/// Makes the file readable by the user alone; an editor may have replaced it by a new one.
+fn for_us_alone(file: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    file.metadata()?;
+    Ok(())
+}
+
+/// Makes this process survive the terminal's signals, so that it can tidy up or keep the text: Ctrl-C is meant for
+/// the editor, and is no answer at the prompt. A handler, unlike an ignored signal, is not inherited by the editor;
+/// it stays until the process ends.
+#[cfg(unix)]
+fn ignore_interrupts() -> impl Sized {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    crate::children::leave_signals(&[SignalKind::interrupt(), SignalKind::hangup()]);
+    let within = runtime.enter();
+    for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
+        let _ = signal(kind);
+    }
+    drop(within);
+    Some(runtime)
+}
+
+/// Makes this process survive Ctrl-C, which on Windows lasts only while the result is kept.
+#[cfg(not(unix))]
+fn ignore_interrupts() -> impl Sized {
+    tokio::signal::windows::ctrl_c().ok()
+}
+
+/// The editor that a variable names.
+fn named() -> Option<String> {
+    let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    named("VISUAL").or_else(|| named("EDITOR"))
+}
+
+/// Runs the editor as git does: as a shell command, with the file as its argument.
+fn open(file: &Path) -> Result<()> {
+    match shell(named().as_deref(), file).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Error::invalid("The editor failed, so nothing was changed; set EDITOR to one that works.")),
+        Err(error) => {
+            Err(Error::invalid(format!("The editor cannot be started: {error}; set EDITOR to one that works.")))
+        }
+    }
+}
+
+#[cfg(not(windows))]
+fn shell(editor: Option<&str>, file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or("vi")), "editor"]).arg(file);
+    command
+}
+
+/// Builds the command line for `cmd`, which must be passed raw: `cmd` strips one pair of quotes from the whole and
+/// knows no backslash escapes. A file name on Windows holds no quote.
+#[cfg(windows)]
+fn shell(editor: Option<&str>, file: &Path) -> Command {
+    use std::os::windows::process::CommandExt as _;
+
+    let mut command = Command::new("cmd");
+    command.args(["/D", "/S", "/C"]).raw_arg(format!("\"{} \"{}\"\"", editor.unwrap_or("notepad"), file.display()));
+    command
+}
+
+/// Asks whether to edit again. Anything but `n` and the end of file is a yes.
+fn edits_again(error: &Error) -> bool {
+    let mut stderr = std::io::stderr();
+    let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::visible(error.message()));
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    let on = matches!(read, Ok(1..)) && !answer.trim().to_ascii_lowercase().starts_with('n');
+    if !on && !answer.ends_with('\n') {
+        let _ = writeln!(stderr);
+    }
+    on
+}
+
+fn no_file(error: &std::io::Error) -> Error {
+    Error::invalid(format!("The file for the editor fails: {error}; set TMPDIR to a folder of yours."))
+}

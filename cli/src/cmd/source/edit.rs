@@ -1,0 +1,130 @@
+//! `nudge SOURCE edit NUMBER`: what is there as a text of lines `name: value`, an empty line, and all the rest.
+
+use std::fmt::Write as _;
+
+use nudge::{Error, Result};
+use nudge_core::service::Edited;
+use serde_json::{Map, Value};
+
+use super::super::{CommandOutput, editor, parsed};
+use super::{answer, shown};
+use crate::args::{Global, SourceVerb};
+use crate::{output, sources};
+
+/// Reads what is there, opens it in the editor, and stores what differs.
+pub fn run(call: &SourceVerb, edited: &Edited, global: &Global) -> Result<CommandOutput> {
+    let flags = || {
+        let names = edited.fields.iter().map(|name| format!("`{name}`"));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    if !editor::is_there() {
+        return Err(Error::invalid(format!("There is no terminal for an editor; give what changes by {}.", flags())));
+    }
+    let read = sources::method(edited.read).unwrap_or(call.method);
+    let one = parsed(&answer(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;
+    let before = document(&one, edited);
+    let was = fields(&before, edited)?;
+    let number = &call.params[edited.id];
+    editor::edit(
+        &format!("{}-{number}.md", call.source.name),
+        &before,
+        |_| false,
+        |after| {
+            let text = str::from_utf8(after).map_err(|_| Error::invalid("The text is not UTF-8; edit it again."))?;
+            let mut params = fields(text, edited)?;
+            params.retain(|name, value| was.get(name) != Some(value));
+            if params.is_empty() {
+                return Ok(editor::unchanged());
+            }
+            params.insert(edited.id.into(), number.clone());
+            params.insert(edited.version.1.into(), one[edited.version.0].clone());
+            shown(&answer(SourceVerb { params, ..call.clone() }, global)?, global)
+        },
+    )
+}
+
+/// The text to edit.
+fn document(one: &Value, edited: &Edited) -> String {
+    let (lines, rest) = edited.fields.split_at(edited.fields.len() - 1);
+    let text = |name: &str| one[name].as_str().unwrap_or_default();
+    let mut out = format!(
+        "# Version {} of {}. The {} stands below the empty line; an empty file changes nothing.\n",
+        one[edited.version.0], one[edited.id], rest[0]
+    );
+    for name in lines {
+        let _ = writeln!(out, "{name}: {}", output::visible(text(name)));
+    }
+    let _ = writeln!(out, "\n{}", text(rest[0]));
+    out
+}
+
+/// What stands in a text.
+fn fields(text: &str, edited: &Edited) -> Result<Map<String, Value>> {
+    let (lines, last) = edited.fields.split_at(edited.fields.len() - 1);
+    let mut found = Map::new();
+    let mut rest = text.trim_start_matches('\u{feff}');
+    while !rest.is_empty() {
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        rest = after;
+        let line = line.trim();
+        if line.is_empty() {
+            // Editors end a text with a line break, and so did we.
+            let body = rest.strip_suffix("\r\n").or_else(|| rest.strip_suffix('\n')).unwrap_or(rest);
+            found.insert(last[0].into(), body.into());
+            return Ok(found);
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = line.split_once(':').unwrap_or_default();
+        if !lines.contains(&name.trim()) || found.insert(name.trim().into(), value.trim().into()).is_some() {
+            let names = lines.join(", ");
+            let message =
+                format!("Above the empty line there is one line each of {names}, with a colon; edit it again.");
+            return Err(Error::invalid(message));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const EDITED: Edited = Edited {
+        read: "nudge.x.get",
+        id: "id",
+        fields: &["title", "kind", "body"],
+        version: ("version", "if_match_version"),
+    };
+
+    fn one(title: &str, body: &str) -> Value {
+        json!({"id": 3, "version": 2, "title": title, "kind": "issue", "body": body})
+    }
+
+    #[test]
+    fn what_is_not_touched_is_as_it_was() {
+        for body in ["", "x", "x\n", "\n\n# x\r\ny: z\n\n", "title: other", " \t"] {
+            let text = document(&one("A: title # of", body), &EDITED);
+            let read = fields(&text, &EDITED).unwrap();
+            assert_eq!(Value::from(read), json!({"title": "A: title # of", "kind": "issue", "body": body}), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_with_line_ends_of_any_kind_and_without_what_is_left_out() {
+        let read = |text: &str| fields(text, &EDITED).map(Value::from).unwrap();
+        assert_eq!(read("\u{feff}# x\r\n title : a\r\n\r\nb\r\n"), json!({"title": "a", "body": "b"}));
+        assert_eq!(read("kind: spec"), json!({"kind": "spec"}));
+        assert_eq!(read("\nonly a body"), json!({"body": "only a body"}));
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused() {
+        for bad in ["a title", "titel: x\n\nb", "title: a\ntitle: b\n", "body: x\n"] {
+            assert!(fields(bad, &EDITED).is_err(), "{bad}");
+        }
+    }
+}

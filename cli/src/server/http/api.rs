@@ -1,0 +1,240 @@
+//! The routes below `/api`, for programs that were made for the upstream plugin: records by plain HTTP. Each is one
+//! method, whose answer is given in the plugin's shape, and whose refusal with a status of its own.
+//!
+//! | route | method | answer |
+//! |---|---|---|
+//! | `GET /api/projects` | `nudge.records.projects` | a list of projects |
+//! | `GET /api/records?project=&kind=&status=` | `nudge.records.list` | a list of records without bodies, all of them |
+//! | `POST /api/records` | `nudge.records.upsert` | the record; 201 for a new one |
+//! | `GET /api/records/ID` | `nudge.records.get` | the record |
+//! | `PUT /api/records/ID` | `nudge.records.upsert` | the record |
+//! | `DELETE /api/records/ID` | `nudge.records.delete` | `{"deleted": true, "id"}` |
+//! | `POST /api/search` | `nudge.records.search` | a list of records with `similarity` |
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use nudge::{Caller, Error, Result, Service};
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
+
+use super::request::Head;
+use crate::running::{parsed_as, raw};
+use crate::server::session::calls::broken;
+
+const LIST: &str = "nudge.records.list";
+const UPSERT: &str = "nudge.records.upsert";
+/// Entries of a list that are read at once.
+const LISTED: u64 = 1_000;
+
+/// A route below `/api`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `/api/projects`
+    Projects,
+    /// `/api/records`
+    Records,
+    /// `/api/records/ID`
+    Record(i64),
+    /// `/api/search`
+    Search,
+}
+
+impl Api {
+    /// The route of a path.
+    pub fn of(path: &str) -> Option<Self> {
+        match path.strip_prefix("/api/")? {
+            "projects" => Some(Self::Projects),
+            "records" => Some(Self::Records),
+            "search" => Some(Self::Search),
+            rest => {
+                let id = rest.strip_prefix("records/")?;
+                let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());
+                id.parse().ok().filter(|_| is_plain).map(Self::Record)
+            }
+        }
+    }
+
+    /// The methods of HTTP that it takes, also as its `Allow` says them.
+    pub fn methods(self) -> (&'static [Method], &'static str) {
+        match self {
+            Self::Projects => (&[Method::GET], "GET"),
+            Self::Records => (&[Method::GET, Method::POST], "GET, POST"),
+            Self::Record(_) => (&[Method::GET, Method::PUT, Method::DELETE], "GET, PUT, DELETE"),
+            Self::Search => (&[Method::POST], "POST"),
+        }
+    }
+}
+
+/// A request that was let in.
+pub struct Asked {
+    /// The route.
+    pub api: Api,
+    /// The method of HTTP, one of the route's.
+    pub method: Method,
+    /// What stands behind the `?`.
+    pub query: Option<String>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Answers a request.
+pub async fn answer(service: Arc<dyn Service>, head: Head, asked: Asked) -> (StatusCode, Bytes) {
+    let answered = spawn_blocking(move || head.caller().and_then(|caller| asked.answer(&*service, caller))).await;
+    let (status, body) = match answered.unwrap_or_else(|_| Err(broken())) {
+        Ok(answer) => answer,
+        Err(error) => (status(&error), json!({"error": error.to_json()})),
+    };
+    // A value can be written.
+    (status, serde_json::to_vec(&body).unwrap_or_default().into())
+}
+
+/// The status of a refusal: its code begins with it.
+fn status(error: &Error) -> StatusCode {
+    let status = u16::try_from(error.code() / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    // A method that does not exist: a server without records.
+    status.filter(|status| status.is_client_error() || status.is_server_error()).unwrap_or(StatusCode::NOT_FOUND)
+}
+
+impl Asked {
+    fn answer(&self, service: &dyn Service, by: Caller<'_>) -> Result<(StatusCode, Value)> {
+        let call = |name: &str, params: &Map<String, Value>| -> Result<Value> {
+            parsed_as(&service.call_by(by, name, &raw(params)?)?)
+        };
+        let of = |id: i64| Map::from_iter([("id".to_owned(), id.into())]);
+        let part = |mut whole: Value, name: &str| (StatusCode::OK, whole[name].take());
+        match (self.api, &self.method) {
+            (Api::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
+            (Api::Search, _) => {
+                let mut params = self.params()?;
+                // Who does not say where the question is asked asks it of every project alike.
+                if !params.contains_key("context") {
+                    params.entry("project").or_insert("*".into());
+                }
+                Ok(part(call("nudge.records.search", &params)?, "results"))
+            }
+            (Api::Records, &Method::GET) => self.list(call).map(|records| (StatusCode::OK, records)),
+            (Api::Records, _) => {
+                let params = self.params()?;
+                if params.contains_key("id") {
+                    return Err(Error::invalid("A new record has no `id` yet; `PUT /api/records/ID` changes one."));
+                }
+                saved(call(UPSERT, &params)?)
+            }
+            (Api::Record(id), &Method::PUT) => {
+                let mut params = self.params()?;
+                if params.get("id").is_some_and(|given| *given != id) {
+                    return Err(Error::invalid("`id` in the body is another than in the path; leave it out."));
+                }
+                params.insert("id".into(), id.into());
+                saved(call(UPSERT, &params)?)
+            }
+            (Api::Record(id), &Method::DELETE) => Ok((StatusCode::OK, call("nudge.records.delete", &of(id))?)),
+            (Api::Record(id), _) => Ok((StatusCode::OK, call("nudge.records.get", &of(id))?)),
+        }
+    }
+
+    /// The whole list, as the plugin knows no pages.
+    fn list(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
+        let mut params = self.narrowed()?;
+        params.insert("limit".into(), LISTED.into());
+        let mut all = Vec::new();
+        loop {
+            let mut listed = call(LIST, &params)?;
+            if let Value::Array(records) = listed["records"].take() {
+                all.extend(records);
+            }
+            match listed["next"].take() {
+                Value::Null => return Ok(all.into()),
+                next => params.insert("before".into(), next),
+            };
+        }
+    }
+
+    /// What the query narrows a list to.
+    fn narrowed(&self) -> Result<Map<String, Value>> {
+        let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
+        let pairs = self.query.as_deref().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !["project", "kind", "status"].contains(&name) {
+                return Err(Error::invalid(
+                    "A list is narrowed by `project`, `kind` and `status`; leave the rest out.",
+                ));
+            }
+            let value = value.replace('+', " ");
+            let value = percent_decode_str(&value).decode_utf8();
+            let value = value.map_err(|_| Error::invalid("The query is not UTF-8; escape it as such."))?;
+            if !value.is_empty() {
+                params.insert(name.into(), value.into());
+            }
+        }
+        Ok(params)
+    }
+
+    fn params(&self) -> Result<Map<String, Value>> {
+        serde_json::from_slice(&self.body).map_err(|_| Error::invalid("The body must be a JSON object in UTF-8."))
+    }
+}
+
+/// The answer to an upsert.
+fn saved(mut done: Value) -> Result<(StatusCode, Value)> {
+    if done["written"] == false {
+        let message = "Nothing was written, as `near` says nearly the same: change one of these by PUT, or send it again \
+                       with `distinct: true`.";
+        return Err(Error::conflict(message).with("near", done["near"].take()));
+    }
+    let status = if done["created"] == true { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, done["record"].take()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_of_four_routes() {
+        for (path, api) in [
+            ("/api/projects", Some(Api::Projects)),
+            ("/api/records", Some(Api::Records)),
+            ("/api/records/12", Some(Api::Record(12))),
+            ("/api/search", Some(Api::Search)),
+            ("/api", None),
+            ("/api/", None),
+            ("/api/records/", None),
+            ("/api/records/-1", None),
+            ("/api/records/+1", None),
+            ("/api/records/1/x", None),
+            ("/api/records/99999999999999999999", None),
+            ("/API/records", None),
+        ] {
+            assert_eq!(Api::of(path), api, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_query_narrows_by_three_words() {
+        let read = |query: &str| {
+            let (api, method, body) = (Api::Records, Method::GET, Bytes::new());
+            Asked { api, method, query: Some(query.into()), body }.narrowed().map(Value::from)
+        };
+        assert_eq!(read("").unwrap(), json!({"project": "*"}));
+        assert_eq!(read("project=&kind=&status=").unwrap(), json!({"project": "*"}));
+        let given = json!({"project": "a b/ü&c", "kind": "issue"});
+        assert_eq!(read("project=a+b%2F%C3%BC%26c&kind=issue").unwrap(), given);
+        for bad in ["limit=1", "project=%ff", "context=x"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_the_status_that_its_code_begins_with() {
+        for (error, expected) in
+            [(Error::not_found("x"), 404), (Error::conflict("x"), 409), (Error::unavailable("x"), 503)]
+        {
+            assert_eq!(status(&error).as_u16(), expected);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The ports on which a server listens: the session's, and those that its user asks for besides (`nudge ui --port`).
+//!
+//! What comes in by one passes the same door as what comes in by another. A further port lives as long as its server: a
+//! session that goes on in another process goes on with its own port alone.
+
+use std::io::ErrorKind as Io;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nudge::{Error, Result};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Most further ports of a server.
+const MAX_FURTHER: usize = 4;
+
+/// The ports of a server.
+#[derive(Debug)]
+pub struct Ports {
+    own: u16,
+    further: Mutex<Vec<u16>>,
+    to_accept: UnboundedSender<TcpListener>,
+}
+
+impl Ports {
+    /// Those of a server that listens on its session's port already, and what is to be accepted from besides.
+    pub fn new(own: u16) -> (Self, UnboundedReceiver<TcpListener>) {
+        let (to_accept, accepted) = unbounded_channel();
+        (Self { own, further: Mutex::default(), to_accept }, accepted)
+    }
+
+    /// The session's port.
+    pub fn own(&self) -> u16 {
+        self.own
+    }
+
+    /// Whether the server listens there.
+    pub fn has(&self, port: u16) -> bool {
+        port == self.own || self.further().contains(&port)
+    }
+
+    /// Listens on a port, too, unless the server does already.
+    ///
+    /// # Errors
+    /// `E_CONFLICT` for one that another program has, `E_INVALID` for one that cannot be had, `E_QUOTA` for the fifth.
+    pub fn listen(&self, port: u16) -> Result<()> {
+        if port == 0 {
+            return Err(Error::invalid("A port for the page is a number from 1 to 65535; give another with --port."));
+        }
+        if port == self.own {
+            return Ok(());
+        }
+        let mut further = self.further();
+        if further.contains(&port) {
+            return Ok(());
+        }
+        if further.len() == MAX_FURTHER {
+            let message = "This server listens on four further ports, which is the most; use one of these.";
+            return Err(Error::quota("ports", MAX_FURTHER, message));
+        }
+        let unusable = |error: std::io::Error| match error.kind() {
+            Io::AddrInUse => {
+                Error::conflict(format!("Port {port} is taken by another program; give another with --port."))
+            }
+            _ => Error::invalid(format!("Port {port} cannot be used ({error}); give another with --port.")),
+        };
+        for listener in bind_loopback(port).map_err(unusable)? {
+            listener.set_nonblocking(true).map_err(unusable)?;
+            // Nobody accepts any more where the server is about to end, and its connections end with it.
+            let _ = self.to_accept.send(listener);
+        }
+        further.push(port);
+        Ok(())
+    }
+
+    fn further(&self) -> MutexGuard<'_, Vec<u16>> {
+        self.further.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Binds a port on both loopback addresses: a client that is told `localhost` may try either, and would show its token
+/// to whoever has the other one.
+///
+/// # Errors
+/// What the system says of the first address, and `AddrInUse` also of the second.
+pub fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
+    let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
+        Ok(second) => Ok(vec![first, second]),
+        Err(error) if error.kind() == Io::AddrInUse => Err(error),
+        // This machine has no such address, so that nobody else can have it either.
+        Err(_) => Ok(vec![first]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_port_is_had_once_and_four_are_the_most() {
+        let taken = bind_loopback(0).unwrap();
+        let taken = taken[0].local_addr().unwrap().port();
+        let (ports, mut listeners) = Ports::new(7);
+        assert_eq!(ports.listen(0).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(ports.listen(taken).unwrap_err().kind(), ErrorKind::Conflict);
+        assert!(!ports.has(taken) && ports.has(7) && ports.listen(7).is_ok() && listeners.try_recv().is_err());
+        for _ in 0..MAX_FURTHER {
+            let free = bind_loopback(0).unwrap()[0].local_addr().unwrap().port();
+            ports.listen(free).unwrap();
+            assert!(ports.has(free) && ports.listen(free).is_ok());
+        }
+        let free = bind_loopback(0).unwrap()[0].local_addr().unwrap().port();
+        assert_eq!(ports.listen(free).unwrap_err().kind(), ErrorKind::Quota);
+        let first = listeners.try_recv().unwrap().local_addr().unwrap().port();
+        assert!(ports.has(first));
+    }
+}

@@ -1,0 +1,206 @@
+//! Records that may say the same: pairs whose meanings are near each other, for a person to look at and merge.
+
+use std::time::Duration;
+
+use nudge_core::context::ContextSpec;
+use nudge_core::embed::{Embedder, Model, cosine};
+use nudge_core::error::{Error, Result};
+use nudge_core::explain::rounded;
+use nudge_core::wire;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::vectors::decode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::method;
+use crate::project::{self, Asked, Here};
+use crate::record::{Kind, Record};
+use crate::rows;
+use crate::source::Records;
+use crate::write::ALIKE;
+
+/// Pairs, when the caller does not say, and the most.
+const LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+/// Records that are compared, the newest: each with each of its project and kind.
+const MAX_COMPARED: usize = 10_000;
+/// How long a call waits for the model to be loaded.
+const MODEL_WAIT: Duration = Duration::from_secs(10);
+
+/// Params of `nudge.records.duplicates`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Duplicates {
+    /// Absent: that of the context; `*`: every one.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub project: Option<String>,
+    /// The most that two may be apart, 0 to 1; 0.3 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 0, max = 1))]
+    pub max_distance: Option<f64>,
+    /// 1 to 100; 20 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<usize>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.duplicates`.
+#[derive(Debug, Default, Serialize)]
+pub struct Found {
+    /// Nearest first.
+    pub duplicates: Vec<Pair>,
+    /// How many more pairs are as near.
+    pub omitted: usize,
+    /// Records that were not compared: they have no vector yet, or there are more than 10,000 newer ones.
+    pub uncompared: usize,
+    /// Names of projects like the one that was asked for, which has no record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects_like: Vec<String>,
+}
+
+/// Two records of one project and kind that may say the same.
+#[derive(Debug, Serialize)]
+pub struct Pair {
+    /// Their numbers, the older first.
+    pub ids: [i64; 2],
+    /// 1 less the cosine of their meanings: 0 for texts that mean the same.
+    pub distance: f64,
+    /// The title of the older.
+    pub title: String,
+    /// That of the newer.
+    pub other_title: String,
+    /// What both are about.
+    pub kind: Kind,
+    /// The name of their project.
+    pub project: String,
+}
+
+/// The meaning of a record, by the first part of its text, and what it may be compared with.
+struct One {
+    id: i64,
+    of: (i64, Kind),
+    vector: Vec<f32>,
+}
+
+/// The nearest pairs of those that were seen.
+struct Nearest {
+    limit: usize,
+    all: usize,
+    pairs: Vec<(f32, [i64; 2])>,
+}
+
+impl Nearest {
+    fn take(&mut self, distance: f32, ids: [i64; 2]) {
+        self.all += 1;
+        self.pairs.push((distance, ids));
+        if self.pairs.len() > 16 * self.limit {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        self.pairs.truncate(self.limit);
+    }
+}
+
+impl Records {
+    /// Finds the pairs that are nearest to each other.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` without a model, `E_INVALID`.
+    pub(crate) fn duplicates(&self, params: Duplicates) -> Result<Found> {
+        let Duplicates { project, max_distance, limit, context } = params;
+        let limit = method::limit(limit, LIMIT, MAX_LIMIT)?;
+        let most = max_distance.unwrap_or(ALIKE);
+        if !(0.0..=1.0).contains(&most) {
+            return Err(Error::invalid("`max_distance` must be a number from 0 to 1."));
+        }
+        let here = Here::of(&context.build()?);
+        let model = match self.models().get(MODEL_WAIT) {
+            Model::Ready(model) => model,
+            Model::Failed(error) => return Err(error),
+            Model::Loading => {
+                return Err(Error::unavailable("The embedding model is being loaded; try again in a moment."));
+            }
+            Model::Absent => {
+                let message = "Records are compared by their meaning, and there is no embedding model; `nudge model add` gets one.";
+                return Err(Error::unavailable(message));
+            }
+        };
+        let Some(db) = self.existing()? else { return Ok(Found::default()) };
+        let asked = db.read(|c| project::asked(c, project.as_deref(), here.as_ref()))?;
+        let project = match asked {
+            Asked::One(id) => Some(id),
+            Asked::All => None,
+            Asked::None(Some(name)) => {
+                return Ok(Found { projects_like: db.read(|c| project::like(c, &name))?, ..Found::default() });
+            }
+            Asked::None(None) => return Ok(Found::default()),
+        };
+        let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
+        let uncompared = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(ones.len());
+        if uncompared > 0 {
+            self.work_on();
+        }
+        // Those that are compared with each other stand side by side.
+        ones.sort_by_key(|one| (one.of.0, one.of.1.as_str(), one.id));
+        let mut nearest = Nearest { limit, all: 0, pairs: Vec::new() };
+        for group in ones.chunk_by(|a, b| a.of == b.of) {
+            for (at, one) in group.iter().enumerate() {
+                for other in &group[at + 1..] {
+                    let distance = (1.0 - cosine(&one.vector, &other.vector)).max(0.0);
+                    if f64::from(distance) <= most {
+                        nearest.take(distance, [one.id, other.id]);
+                    }
+                }
+            }
+        }
+        nearest.cut();
+        let omitted = nearest.all - nearest.pairs.len();
+        let duplicates = db.read(|c| {
+            let pair = |(distance, ids): &(f32, [i64; 2])| {
+                // One of them may have been deleted a moment ago.
+                let (Some(first), Some(second)) = (rows::find(c, ids[0])?, rows::find(c, ids[1])?) else {
+                    return Ok(None);
+                };
+                let Record { title: other_title, kind, project, .. } = second;
+                let title = first.title;
+                let distance = rounded(f64::from(*distance));
+                Ok(Some(Pair { ids: *ids, distance, title, other_title, kind, project }))
+            };
+            nearest.pairs.iter().filter_map(|one| pair(one).transpose()).collect::<Result<_, Failure>>()
+        })?;
+        Ok(Found { duplicates, omitted, uncompared, projects_like: Vec::new() })
+    }
+}
+
+/// The newest records with a vector of this model, and how many there are with and without one.
+///
+/// From the database and not from the memory that searches share: comparing takes seconds where there are thousands, and
+/// nobody waits for it.
+fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(Vec<One>, i64), Failure> {
+    let of = "(?1 IS NULL OR r.project_id = ?1)";
+    let all = c
+        .prepare_cached(&format!("SELECT count(*) FROM record r WHERE {of}"))?
+        .query_row([project], |row| row.get(0))?;
+    let mut statement = c.prepare_cached(&format!(
+        "SELECT r.id, r.project_id, r.kind, e.vector FROM record r
+           JOIN embedding e ON e.record_id = r.id AND e.part = 0 AND e.model = ?2
+         WHERE {of} ORDER BY r.id DESC LIMIT ?3"
+    ))?;
+    let limit = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![project, model.id(), limit])?;
+    let mut ones = Vec::new();
+    while let Some(row) = rows.next()? {
+        let vector = decode(&row.get::<_, Vec<u8>>(3)?).filter(|vector| vector.len() == model.dims());
+        ones.extend(vector.map_or(Ok(None), |vector| {
+            Ok::<_, Failure>(Some(One { id: row.get(0)?, of: (row.get(1)?, row.get(2)?), vector }))
+        })?);
+    }
+    Ok((ones, all))
+}
