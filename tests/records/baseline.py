@@ -76,7 +76,7 @@ def tell(folder):
             parts["  the others"] = [row for row in of_group if "hard" not in row]
     parts["all"] = rows
 
-    print(f"{folder.name:14}{'':>10}{'all ids':>16}{'odd (tuning)':>16}{'even (held out)':>16}")
+    print(f"{folder.name:14}{'':>10}{'all ids':>16}{'odd ids':>16}{'even ids':>16}")
     print(f"{'':14}{'questions':>10}" + f"{'MRR':>8}{'hit@1':>8}" * 3)
     for part, of_part in parts.items():
         halves = [[row for row in of_part if int(row["id"][1:]) % 2 == rest] for rest in (1, 0)]

@@ -14,10 +14,17 @@ HERE = Path(__file__).parent
 
 KINDS = {"issue", "spec", "arch", "update"}
 STATES = {"open", "resolved", "archived"}
-GROUPS = {"paraphrase": 110, "exact": 45, "misspelt": 20, "language": 25}
-HARD = 22
-RECORDS, IDLE, SAME, DIFFERENT = 100, 60, 35, 35
-PROJECTS = 12
+# How many of what each set has, and whether the half with odd ids is there to tune with.
+SETS = {
+    "set-a": {
+        "tuned": True, "records": 100, "projects": 12, "idle": 60, "same": 35, "different": 35, "hard": 22,
+        "groups": {"paraphrase": 110, "exact": 45, "misspelt": 20, "language": 25},
+    },
+    "set-b": {
+        "tuned": False, "records": 50, "projects": 6, "idle": 30, "same": 15, "different": 15, "hard": 10,
+        "groups": {"paraphrase": 55, "exact": 22, "misspelt": 10, "language": 13},
+    },
+}
 MAX_TITLE, MAX_SENTENCES, MAX_WANTED = 300, 12, 3
 # A question of at most so many words is a search, a longer one a prompt.
 MAX_SEARCH = 8
@@ -174,11 +181,11 @@ def language(text):
     return max(counts, key=counts.get) if any(counts.values()) else "?"
 
 
-def check_records(rows, faults):
+def check_records(rows, want, faults):
     check_ids("records.jsonl", rows, "r", 3, faults)
     check_distinct("records.jsonl", [row["title"] for row in rows], faults)
-    if len(rows) != RECORDS:
-        faults.say("records.jsonl", f"{len(rows)} records, {RECORDS} are wanted")
+    if len(rows) != want["records"]:
+        faults.say("records.jsonl", f"{len(rows)} records, {want['records']} are wanted")
     for row in rows:
         if row["kind"] not in KINDS:
             faults.say(row["id"], f"kind {row['kind']}")
@@ -189,11 +196,12 @@ def check_records(rows, faults):
         if not 1 <= sentences(row["body"]) <= MAX_SENTENCES:
             faults.say(row["id"], f"{sentences(row['body'])} sentences")
     projects = {row["project"] for row in rows}
-    if len(projects) != PROJECTS or not any("/" not in project for project in projects):
-        faults.say("records.jsonl", f"{len(projects)} projects; {PROJECTS} are wanted, one of them a bare folder")
+    if len(projects) != want["projects"] or not any("/" not in project for project in projects):
+        wanted = f"{want['projects']} are wanted, one of them a bare folder"
+        faults.say("records.jsonl", f"{len(projects)} projects; {wanted}")
 
 
-def check_questions(rows, records, faults):
+def check_questions(rows, records, want, faults):
     check_ids("questions.jsonl", rows, "q", 3, faults)
     check_distinct("questions.jsonl", [row["query"] for row in rows], faults)
     projects = {record["project"] for record in records.values()}
@@ -206,14 +214,14 @@ def check_questions(rows, records, faults):
         if row["project"] not in projects:
             faults.say(row["id"], f"no record is of the project {row['project']}")
         check_group(row, [records[name] for name in wanted], faults)
-    for group, count in GROUPS.items():
+    for group, count in want["groups"].items():
         of_group = [row for row in rows if row["group"] == group]
         if len(of_group) != count:
             faults.say("questions.jsonl", f"{len(of_group)} of the group {group}, {count} are wanted")
         check_halves("questions.jsonl", group, of_group, faults)
     hard = [row for row in rows if "hard" in row]
-    if len(hard) != HARD:
-        faults.say("questions.jsonl", f"{len(hard)} hard ones, {HARD} are wanted")
+    if len(hard) != want["hard"]:
+        faults.say("questions.jsonl", f"{len(hard)} hard ones, {want['hard']} are wanted")
     check_halves("questions.jsonl", "hard ones", hard, faults)
     check_halves("questions.jsonl", "all", rows, faults)
 
@@ -259,14 +267,14 @@ def check_near(rows, questions, records, faults):
         faults.say(name, "no question wants it")
 
 
-def check_idle(rows, questions, faults):
+def check_idle(rows, questions, want, faults):
     check_ids("idle.jsonl", rows, "i", 2, faults)
     check_distinct("questions.jsonl and idle.jsonl", [row["query"] for row in rows + questions], faults)
-    if len(rows) != IDLE:
-        faults.say("idle.jsonl", f"{len(rows)} prompts, {IDLE} are wanted")
+    if len(rows) != want["idle"]:
+        faults.say("idle.jsonl", f"{len(rows)} prompts, {want['idle']} are wanted")
 
 
-def check_pairs(rows, faults):
+def check_pairs(rows, want, faults):
     check_ids("pairs.jsonl", rows, "p", 2, faults)
     for row in rows:
         for side in (row["a"], row["b"]):
@@ -275,7 +283,7 @@ def check_pairs(rows, faults):
         if row["a"] == row["b"]:
             faults.say(row["id"], "both sides are the same text")
     check_distinct("pairs.jsonl", [json.dumps([row["a"], row["b"]]) for row in rows], faults)
-    for same, count in ((True, SAME), (False, DIFFERENT)):
+    for same, count in ((True, want["same"]), (False, want["different"])):
         of_kind = [row for row in rows if row["same"] is same]
         if len(of_kind) != count:
             faults.say("pairs.jsonl", f"{len(of_kind)} with same={same}, {count} are wanted")
@@ -295,7 +303,7 @@ def check_credentials(faults):
                     faults.say(f"{path.name}:{number}", f"looks like a credential: {found.group()[:6]}...")
 
 
-def check_set(folder, faults):
+def check_set(folder, want, faults):
     record_fields = dict.fromkeys(("id", "project", "kind", "title", "body", "status"), str)
     question_fields = {**dict.fromkeys(("id", "group", "project", "query"), str), "wanted": list}
     pair_fields = {"id": str, "a": dict, "b": dict, "same": bool, "why": str}
@@ -306,16 +314,16 @@ def check_set(folder, faults):
     pairs = read(folder / "pairs.jsonl", pair_fields, faults)
     records = {row["id"]: row for row in rows}
 
-    check_records(rows, faults)
-    check_questions(questions, records, faults)
+    check_records(rows, want, faults)
+    check_questions(questions, records, want, faults)
     check_near(near, questions, records, faults)
-    check_idle(idle, questions, faults)
-    check_pairs(pairs, faults)
+    check_idle(idle, questions, want, faults)
+    check_pairs(pairs, want, faults)
 
-    tell(folder.name, rows, questions, near, idle, pairs, records)
+    tell(folder.name, want, rows, questions, near, idle, pairs, records)
 
 
-def tell(name, rows, questions, near, idle, pairs, records):
+def tell(name, want, rows, questions, near, idle, pairs, records):
     def counted(values):
         return ", ".join(f"{count} {value}" for value, count in Counter(values).most_common())
 
@@ -327,7 +335,8 @@ def tell(name, rows, questions, near, idle, pairs, records):
     print(f"  of {len({row['project'] for row in rows})} projects; {counted(row['status'] for row in rows)}")
     print(f"  in {counted(language(text_of(row)) for row in rows)}")
     print(f"  {len(questions)} questions: {counted(row['group'] for row in questions)}")
-    print(f"  {sum(map(is_odd, questions))} to tune with, {sum(not is_odd(row) for row in questions)} held out")
+    tuned = sum(map(is_odd, questions)) if want["tuned"] else 0
+    print(f"  {tuned} to tune with, {len(questions) - tuned} held out")
     several = sum(len(row["wanted"]) > 1 for row in questions)
     print(f"  {elsewhere} want a record of another project, {several} more than one")
     print(f"  paraphrases: {searches} searches, {len(paraphrases) - searches} prompts; {hard} hard ones among them")
@@ -340,8 +349,11 @@ def main():
     if not folders:
         faults.say(HERE.name, "no set is there")
     for folder in folders:
+        if folder.name not in SETS:
+            faults.say(folder.name, "how much it must have is not in SETS")
+            continue
         try:
-            check_set(folder, faults)
+            check_set(folder, SETS[folder.name], faults)
         except KeyError as error:
             faults.say(folder.name, f"a row names {error}, which is not there")
     check_credentials(faults)
