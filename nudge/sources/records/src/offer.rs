@@ -22,9 +22,9 @@ const LOOKED_AT: usize = 20;
 /// much of it by words that weigh so much. Relevance is no floor: a prompt of two words that says nothing shares both
 /// with some record.
 const MANY_WORDS: usize = 3;
-const MANY_COVERAGE: f64 = 0.3;
-const FEW_COVERAGE: f64 = 0.45;
-const FEW_STEMS: f64 = 0.35;
+const MANY_COVERAGE: f64 = 0.4;
+const FEW_COVERAGE: f64 = 0.5;
+const FEW_STEMS: f64 = 0.4;
 /// What meaning must say to be enough without that; and the least cosine, as far as the prompt is understood, of a record
 /// that has the words: it may have them by chance. By `tests/records/`, where its figures stand: no idle prompt of the
 /// half that these were tuned on draws a record.
