@@ -284,7 +284,8 @@ impl ServerHandler for Tools {
         if let Some(profile) = self.profile {
             let tool = profile.tool(name).ok_or_else(no_such_tool)?;
             let methods = Methods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
-            return Ok(self.result((tool.run)(&methods, &params).await).into());
+            let answered = (tool.run)(&methods, &params).await;
+            return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
         }
         let known = self.offered().by_name.get(name).cloned();
         let known = match known {

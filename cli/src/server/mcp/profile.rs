@@ -73,6 +73,22 @@ impl Profile {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
+    /// method that it has no tool for.
+    pub fn in_its_words(&self, refused: &Error) -> Error {
+        let own = |(at, part): (usize, &str)| match part.strip_prefix("nudge.") {
+            // Every other part is between backticks.
+            Some(method) if at % 2 == 1 => self.tools.iter().find(|tool| tool.method == part).map_or_else(
+                || format!("nudge {}", method.replace('.', " ").replace('_', "-")),
+                |tool| tool.name.to_owned(),
+            ),
+            _ => part.to_owned(),
+        };
+        let mut told = refused.to_json();
+        told["message"] = refused.message().split('`').enumerate().map(own).collect::<Vec<_>>().join("`").into();
+        Error::from_json(&told)
+    }
+
     /// The tools, as they are listed.
     pub fn list(&self) -> Vec<Tool> {
         self.tools.iter().map(ProfileTool::listed).collect()
@@ -145,6 +161,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_refusal_speaks_of_tools_and_commands() {
+        let refused = Error::not_found("Look by `nudge.records.search`, or `nudge.records.restore`; not `id`.");
+        let told = dude::PROFILE.in_its_words(&refused.with("merged_into", 5));
+        assert_eq!(told.message(), "Look by `search`, or `nudge records restore`; not `id`.");
+        assert_eq!((told.kind(), &told.data()["merged_into"]), (ErrorKind::NotFound, &5.into()));
+    }
 
     #[test]
     fn every_profile_is_whole() {

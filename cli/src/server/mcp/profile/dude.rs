@@ -7,7 +7,8 @@ use nudge::Result;
 use nudge_core::table::{NoParams, result, schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -115,12 +116,11 @@ enum Status {
     Archived,
 }
 
-/// A kind, or any. `both` is the specification's word of when there were two.
+/// A kind, or any.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AnyKind {
     #[default]
-    #[serde(alias = "", alias = "both")]
     All,
     Issue,
     Spec,
@@ -133,7 +133,6 @@ enum AnyKind {
 #[serde(rename_all = "lowercase")]
 enum AnyStatus {
     #[default]
-    #[serde(alias = "")]
     All,
     Open,
     Resolved,
@@ -146,7 +145,7 @@ struct Search {
     /// What you want to know.
     query: String,
     /// Absent: all.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "any")]
     kind: AnyKind,
     /// The project that counts more. Absent: the current one; `*`: all alike.
     #[serde(default, deserialize_with = "wire::given")]
@@ -186,14 +185,23 @@ struct One {
 #[serde(deny_unknown_fields)]
 struct List {
     /// Absent: all.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "any")]
     kind: AnyKind,
     /// Absent: all.
-    #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[serde(default, deserialize_with = "any")]
     status: AnyStatus,
     /// Absent: the current one; `*`: every one.
     #[serde(default, deserialize_with = "wire::given")]
     project: Option<String>,
+}
+
+/// Reads a word that narrows; absent, null, "" and the specification's `both`, of when there were two kinds, do not.
+fn any<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let word: Option<String> = wire::given(deserializer)?;
+    match word.filter(|word| !matches!(word.as_str(), "" | "both")) {
+        None => Ok(T::default()),
+        Some(word) => T::deserialize(word.into_deserializer()),
+    }
 }
 
 /// The named members of each object, and no others.
