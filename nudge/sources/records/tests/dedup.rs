@@ -6,7 +6,6 @@ use std::time::Duration;
 use nudge_core::clock::ManualClock;
 use nudge_core::embed::{Embedder, Model, Models};
 use nudge_core::error::Result;
-use nudge_core::service::Call;
 use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
 use nudge_records::SOURCE;
@@ -43,7 +42,7 @@ impl ChangeSink for Alone {
 struct Words;
 
 impl Embedder for Words {
-    fn id(&self) -> &str {
+    fn id(&self) -> &'static str {
         "words"
     }
 

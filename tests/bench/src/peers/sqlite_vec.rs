@@ -1,9 +1,9 @@
-//! The nearest vectors by `sqlite-vec`, an extension of SQLite.
+//! The nearest vectors by `sqlite-vec`, an extension of `SQLite`.
 
 use nudge_storage::rusqlite::{Connection, ffi, params};
 use nudge_storage::vectors::encode;
 
-/// Vectors in a table of SQLite.
+/// Vectors in a table of `SQLite`.
 pub struct Nearest(Connection);
 
 impl Nearest {
@@ -26,7 +26,7 @@ impl Nearest {
     pub fn top(&self, vector: &[f32], k: usize) -> Vec<i64> {
         let sql = "SELECT id FROM near WHERE vector MATCH ?1 AND k = ?2 ORDER BY distance";
         let mut nearest = self.0.prepare_cached(sql).expect("the table is there");
-        let rows = nearest.query_map(params![encode(vector), k as i64], |row| row.get(0));
+        let rows = nearest.query_map(params![encode(vector), i64::try_from(k).unwrap_or(i64::MAX)], |row| row.get(0));
         rows.expect("it is a vector").collect::<Result<_, _>>().expect("numbers are numbers")
     }
 }
