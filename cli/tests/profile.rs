@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const TOOLS: [&str; 6] = ["search", "upsert_record", "get_record", "list_records", "delete_record", "list_projects"];
 /// Time for a model to be loaded by a build without optimisation.
-const MODEL_PATIENCE: Duration = Duration::from_mins(1);
+const MODEL_PATIENCE: Duration = Duration::from_mins(3);
 
 /// A user with a session and two checkouts.
 struct User {
