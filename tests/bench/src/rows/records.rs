@@ -198,5 +198,7 @@ fn bare_writer(at: &Path) -> Connection {
     let c = Connection::open(at).expect("the copy is there");
     c.pragma_update(None, "journal_mode", "WAL").expect("temporary folders are on this machine");
     c.pragma_update(None, "synchronous", "FULL").expect("it is a mode");
+    // The log of ours is as long as its import made it, and writing over a file is cheaper than making it longer.
+    c.execute_batch("CREATE TABLE log AS SELECT * FROM record; DROP TABLE log;").expect("there is room on the disk");
     c
 }
