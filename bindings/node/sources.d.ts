@@ -97,6 +97,8 @@ export interface RecordsUpsertParams {
   readonly create_project?: boolean | null
   /** It is none of those that are like it. */
   readonly distinct?: boolean | null
+  /** What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the setting. */
+  readonly dedup?: 'ask' | 'merge' | null
   /** Refuse if the record has another version by now. */
   readonly if_match_version?: number | null
   /** Where you are. */

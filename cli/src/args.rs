@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::server::mcp::profile;
 use crate::settings::SettingFlags;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
@@ -315,6 +316,10 @@ pub struct Serve {
     /// What `--detach` starts.
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
+    /// Offer the client on stdin the tools of another specification, under its names, and nothing else.
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(profile::names()))]
+    #[arg(conflicts_with_all = ["detach", "detached"])]
+    pub profile: Option<String>,
     /// What the table of settings has flags for.
     #[command(flatten)]
     pub settings: SettingFlags,

@@ -77,7 +77,7 @@ enum Form {
 /// `--json`, the error object goes to stderr.
 pub fn run(words: Vec<OsString>) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
-    let (args, verb) = match usage::read(words) {
+    let (args, verb) = match usage::read(&words) {
         CommandLine::Run { args, verb } => (*args, verb),
         CommandLine::Tell(text) => return finish(Ok(CommandOutput::from(text.ansi().to_string())), false, ""),
         CommandLine::Wrong { error, json } => {

@@ -40,6 +40,7 @@ use http::mcp::McpHttp;
 use http::ports::Ports;
 use mcp::Tools;
 use mcp::fill_in::FillIn;
+use mcp::profile::Profile;
 use page::{ForPage, Page};
 use session::backend::Backend;
 use session::changes::{self, Changes, Touched};
@@ -60,7 +61,12 @@ pub const MAX_BODY_BYTES: usize = 32 << 20;
 /// The use of stdin and stdout.
 pub enum Stdio {
     /// An MCP client; when it closes stdin the server ends.
-    Mcp(Option<Arc<dyn FillIn>>),
+    Mcp {
+        /// Infers the contexts that it leaves out.
+        fill_in: Arc<dyn FillIn>,
+        /// What it is offered in place of everything else.
+        profile: Option<&'static Profile>,
+    },
     /// Stdin is not read: the server runs until it is told to stop.
     Off,
 }
@@ -199,8 +205,11 @@ fn panics() -> impl Future<Output = ()> {
 /// Serves the MCP client until it closes stdin; never returns without a client.
 async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
     match stdio {
-        Stdio::Mcp(fill_in) => {
-            Box::pin(mcp::serve(async { Tools::new(backend, fill_in).await.with_changes(changes) })).await
+        Stdio::Mcp { fill_in, profile: Some(profile) } => {
+            Box::pin(mcp::serve(async { Tools::of_profile(profile, backend, Some(fill_in)) })).await
+        }
+        Stdio::Mcp { fill_in, profile: None } => {
+            Box::pin(mcp::serve(async { Tools::new(backend, Some(fill_in)).await.with_changes(changes) })).await
         }
         Stdio::Off => std::future::pending().await,
     }

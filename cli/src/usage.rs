@@ -52,11 +52,11 @@ pub enum CommandLine {
 }
 
 /// Parses a command line, which begins with the program's name.
-pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
+pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     // The quick parser knows only two frequent verbs; its failures are explained by the full parser.
     if let Some(verb) = ["get", "hook"].into_iter().find(|verb| words.get(1).is_some_and(|word| word == verb))
-        && let Ok(quick) = Quick::try_parse_from(&words)
+        && let Ok(quick) = Quick::try_parse_from(words)
     {
         return CommandLine::Run { args: Box::new(quick.into()), verb: verb.into() };
     }
@@ -68,7 +68,7 @@ pub fn read(words: Vec<std::ffi::OsString>) -> CommandLine {
         |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
     let before = words[1..].iter().take_while(|word| !is_verb(word)).map(|word| word.to_string_lossy().into_owned());
     let before: Vec<_> = before.collect();
-    let parsed = command.try_get_matches_from_mut(&words).and_then(|matches| {
+    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
         let verb = match matches.subcommand() {
             Some((verb, inner)) => inner.subcommand_name().map_or(verb.to_owned(), |own| format!("{verb} {own}")),
             None => String::new(),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn wrong(line: &str) -> (String, bool) {
-        match read(line.split(' ').map(Into::into).collect()) {
+        match read(&line.split(' ').map(Into::into).collect::<Vec<_>>()) {
             CommandLine::Wrong { error, json } => (error.message().to_owned(), json),
             _ => panic!("{line} is understood"),
         }
@@ -198,7 +198,7 @@ mod tests {
         for (line, verb) in
             [("nudge show a b", "get"), ("nudge list", "ls"), ("nudge search x", "recall"), ("nudge rm a b", "delete")]
         {
-            let read = read(line.split(' ').map(Into::into).collect());
+            let read = read(&line.split(' ').map(Into::into).collect::<Vec<_>>());
             assert!(matches!(read, CommandLine::Run { verb: ran, .. } if ran == verb), "{line}");
         }
     }

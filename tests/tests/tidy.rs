@@ -307,7 +307,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-python", &["nudge-hints", "nudge-client"]),
     ("nudge-node", &["nudge-hints", "nudge-client"]),
     ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),
-    ("nudge-bench", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli"]),
+    ("nudge-bench", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-storage", "nudge-records"]),
 ];
 
 /// Sources stand side by side: none knows another, the hints, the client or the binary.

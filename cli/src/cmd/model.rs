@@ -15,7 +15,7 @@ pub fn run(args: &Model, global: &Global) -> Result<CommandOutput> {
     let values = settings::read()?;
     let models = sources::model_folder(&settings::data_dir(&values));
     match &args.verb {
-        ModelVerb::Add { from: Some(from), name, .. } => added(global, &models.add(from, name.as_deref())?),
+        ModelVerb::Add { from: Some(from), name, .. } => Ok(added(global, &models.add(from, name.as_deref())?)),
         ModelVerb::Add { from: None, yes, .. } => fetch(&models, *yes, global),
         ModelVerb::List => list(&models, global),
         ModelVerb::Remove { name } => {
@@ -39,17 +39,17 @@ fn fetch(models: &ModelFolder, yes: bool, global: &Global) -> Result<CommandOutp
         output::visible(&models.path().display().to_string())
     );
     agree(yes, &question)?;
-    added(global, &models.fetch(known, &download)?)
+    Ok(added(global, &models.fetch(known, &download)?))
 }
 
-fn added(global: &Global, model: &Stored) -> Result<CommandOutput> {
+fn added(global: &Global, model: &Stored) -> CommandOutput {
     let text = format!(
-        "added {}, {}, in {}\nrecords are found by meaning from now on; a running server takes it by itself\n",
+        "added {}, {}, in {}\nrecords and hints are found by meaning from now on; a running server takes it by itself\n",
         output::visible(&model.name),
         size(model.bytes),
         output::visible(&model.folder.display().to_string())
     );
-    Ok(told(global, text, &row(model)))
+    told(global, text, &row(model))
 }
 
 fn list(models: &ModelFolder, global: &Global) -> Result<CommandOutput> {

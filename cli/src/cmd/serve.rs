@@ -18,6 +18,7 @@ use crate::context::{Inference, Inferred, Look, client_cwd};
 use crate::server::http::door::Door;
 use crate::server::http::ports::Ports;
 use crate::server::mcp::fill_in::FillIn;
+use crate::server::mcp::profile::{self, Profile};
 use crate::server::session::history::History;
 use crate::server::session::role::{self, Asks, ServeSettings};
 use crate::server::token::Token;
@@ -31,6 +32,8 @@ struct ServeArgs {
     log_level: LevelFilter,
     /// True for a server in the background, without stdin.
     detached: bool,
+    /// What the client on stdin is offered in place of everything else.
+    profile: Option<&'static Profile>,
 }
 
 /// Runs `nudge serve`, or starts it in the background.
@@ -61,7 +64,12 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
     };
     // Allowed hosts are checked at the start, even when they are needed only after a promotion.
     Door::new(Arc::new(Ports::new(settings.port).0), None, &settings.allow_host, settings.dir.server_file_path())?;
-    Ok(ServeArgs { settings, log_level: log::level(values.text("log_level")), detached: args.detached })
+    Ok(ServeArgs {
+        settings,
+        log_level: log::level(values.text("log_level")),
+        detached: args.detached,
+        profile: args.profile.as_deref().and_then(profile::named),
+    })
 }
 
 /// Serves until the server is stopped.
@@ -71,6 +79,14 @@ fn serve(args: ServeArgs) -> Result<()> {
     }
     let settings = Arc::new(args.settings);
     let for_people = !args.detached && stdin().is_terminal();
+    if let Some(profile) = args.profile.filter(|_| for_people) {
+        let name = profile.name;
+        let message = format!(
+            "A profile is for the client that starts the server, and this is a terminal; register it, as with \
+             `claude mcp add {name} -- nudge serve --profile {name}`."
+        );
+        return Err(Error::invalid(message));
+    }
     let logging = log::start(args.log_level, &settings.dir, !for_people);
     let history = Arc::new(History::default());
     let role = role::enter(&settings, &history)?;
@@ -82,7 +98,8 @@ fn serve(args: ServeArgs) -> Result<()> {
         Stdio::Off
     } else {
         let limits = reach::is_of_repository(&settings.values);
-        Stdio::Mcp(Some(Arc::new(StdioClient { inference: Inference::default(), limits })))
+        let fill_in = Arc::new(StdioClient { inference: Inference::default(), limits });
+        Stdio::Mcp { fill_in, profile: args.profile }
     };
     server::run(role, &settings, &history, stdio)
 }

@@ -1,6 +1,7 @@
 //! MCP: offers the methods as tools and the sources' items as resources, for the 2025 and the 2026 protocol.
 
 pub mod fill_in;
+pub mod profile;
 pub mod resources;
 pub mod stdio;
 pub mod subscriptions;
@@ -26,6 +27,7 @@ use tokio::time::sleep;
 use super::session::backend::Backend;
 use super::session::changes::Changes;
 use fill_in::{FillIn, Filler, ToolCall};
+use profile::{Methods, Profile};
 use stdio::{RawArguments, StdioTransport};
 use subscriptions::Subscriptions;
 use tools::OfferedTools;
@@ -95,6 +97,8 @@ pub struct Tools {
     offered: Arc<RwLock<Arc<OfferedTools>>>,
     changes: Changes,
     subscriptions: Arc<Subscriptions>,
+    /// What is offered in place of everything else.
+    profile: Option<&'static Profile>,
     /// True when results include `structuredContent`; else the transport adds it as raw text.
     structured: bool,
 }
@@ -107,10 +111,20 @@ impl Tools {
             tracing::warn!(error = error.message(), "nobody says which tools there are");
             OfferedTools::default()
         });
+        Self { offered: Arc::new(RwLock::new(Arc::new(offered))), ..Self::of_nothing(backend, fill_in) }
+    }
+
+    /// Makes the handler that offers a profile and nothing else.
+    pub fn of_profile(profile: &'static Profile, backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+        Self { profile: Some(profile), ..Self::of_nothing(backend, fill_in) }
+    }
+
+    fn of_nothing(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
         Self {
-            offered: Arc::new(RwLock::new(Arc::new(offered))),
+            offered: Arc::default(),
             changes: Changes::none(Arc::clone(&backend)),
             subscriptions: Arc::default(),
+            profile: None,
             structured: false,
             backend,
             filler: fill_in.map(|fill_in| Arc::new(Filler::new(fill_in))),
@@ -157,6 +171,11 @@ impl Tools {
         let offered = Arc::new(offered);
         *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&offered);
         offered
+    }
+
+    /// Refuses what a profile does not have.
+    fn has_all(&self) -> Result<(), ErrorData> {
+        if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }
 
     fn result(&self, answered: Result<Box<RawValue>>) -> CallToolResult {
@@ -212,6 +231,12 @@ fn raw_arguments(context: &mut RequestContext<RoleServer>) -> Option<Box<RawValu
 
 impl ServerHandler for Tools {
     fn get_info(&self) -> ServerConfig {
+        if let Some(profile) = self.profile {
+            let server = Implementation::new(profile.name, env!("CARGO_PKG_VERSION")).with_title(profile.title);
+            return ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+                .with_server_info(server)
+                .with_instructions(profile.instructions);
+        }
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
@@ -229,6 +254,10 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if let Some(profile) = self.profile {
+            let tools = ListToolsResult::with_all_items(profile.list());
+            return Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public));
+        }
         self.tell(&context).await;
         let listed = OfferedTools::ask_with_list(&self.backend).await;
         let (offered, list) = listed.map_err(|error| ErrorData::internal_error(error.message().to_owned(), None))?;
@@ -251,6 +280,13 @@ impl ServerHandler for Tools {
         let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
         let by = named.map(|client| client_name(&client)).unwrap_or_default();
         let name = &*request.name;
+        let meta = std::mem::take(&mut context.meta.0.0);
+        if let Some(profile) = self.profile {
+            let tool = profile.tool(name).ok_or_else(no_such_tool)?;
+            let methods = Methods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
+            let answered = (tool.run)(&methods, &params).await;
+            return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
+        }
         let known = self.offered().by_name.get(name).cloned();
         let known = match known {
             None => match self.ask().await {
@@ -259,11 +295,7 @@ impl ServerHandler for Tools {
             },
             known => known,
         };
-        let Some(behind) = known else {
-            // The name is not repeated, as it may be anything.
-            return Err(ErrorData::invalid_params("There is no such tool; tools/list names them.", None));
-        };
-        let meta = std::mem::take(&mut context.meta.0.0);
+        let behind = known.ok_or_else(no_such_tool)?;
         let keeps = self.offered().keeps;
         let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
         Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
@@ -291,6 +323,7 @@ impl ServerHandler for Tools {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        self.has_all()?;
         self.tell(&context).await;
         resources::list(&self.backend, request.and_then(|request| request.cursor).as_deref()).await
     }
@@ -300,6 +333,7 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.has_all()?;
         Ok(resources::templates())
     }
 
@@ -308,6 +342,7 @@ impl ServerHandler for Tools {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.has_all()?;
         Ok(resources::read(&self.backend, request.uri).await?.into())
     }
 
@@ -316,6 +351,7 @@ impl ServerHandler for Tools {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        self.has_all()?;
         resources::complete(&self.backend, &request.r#ref, &request.argument).await
     }
 
@@ -324,6 +360,7 @@ impl ServerHandler for Tools {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.has_all()?;
         self.tell(&context).await;
         self.subscriptions.add(request.uri)
     }
@@ -333,11 +370,13 @@ impl ServerHandler for Tools {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.has_all()?;
         self.subscriptions.remove(&request.uri);
         Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.has_all().ok()?;
         Some(self.subscriptions.accept(&self.changes, requested))
     }
 
@@ -373,6 +412,11 @@ impl ServerHandler for Tools {
     ) -> Result<(), ErrorData> {
         Err(no_such_method())
     }
+}
+
+fn no_such_tool() -> ErrorData {
+    // The name is not repeated, as it may be anything.
+    ErrorData::invalid_params("There is no such tool; tools/list names them.", None)
 }
 
 fn no_such_method() -> ErrorData {

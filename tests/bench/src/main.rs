@@ -6,6 +6,7 @@ mod data;
 mod measure;
 mod peers;
 mod process;
+mod records;
 mod rows;
 mod table;
 

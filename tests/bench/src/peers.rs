@@ -5,3 +5,4 @@ pub mod echo_tool;
 pub mod lookup;
 pub mod plain;
 pub mod scan;
+pub mod sqlite_vec;

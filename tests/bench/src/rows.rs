@@ -14,6 +14,7 @@ pub mod node;
 pub mod proxy;
 pub mod python;
 pub mod query;
+pub mod records;
 pub mod set;
 pub mod start;
 pub mod transfer;
@@ -47,6 +48,8 @@ pub const ALL: &[Row] = &[
     Row { name: "http-size", cpus: Cpus::Two, programs: OURS, run: http::sizes },
     Row { name: "start", cpus: Cpus::One, programs: OURS, run: start::first_reply },
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
+    Row { name: "records-search", cpus: Cpus::One, programs: NONE, run: records::search },
+    Row { name: "records-write", cpus: Cpus::One, programs: NONE, run: records::write },
     Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
     Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
     Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },

@@ -112,6 +112,7 @@ class RecordsSource:
         project: str | None = None,
         create_project: bool | None = None,
         distinct: bool | None = None,
+        dedup: Literal["ask", "merge"] | None = None,
         if_match_version: int | None = None,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
@@ -125,6 +126,8 @@ class RecordsSource:
         `project`: Absent: that of the context.
         `create_project`: Begin the project named, which has no record yet.
         `distinct`: It is none of those that are like it.
+        `dedup`: What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the
+        setting.
         `if_match_version`: Refuse if the record has another version by now.
         `context`: Where you are.
         """

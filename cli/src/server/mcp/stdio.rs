@@ -249,7 +249,8 @@ struct Structured<'a> {
     structured_content: &'a RawValue,
 }
 
-/// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text.
+/// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text. It must be an
+/// object for clients of before 2026, so that a list is told as text alone.
 fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };
@@ -258,6 +259,9 @@ fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
     else {
         return None;
     };
-    let structured_content = serde_json::from_str(&content.text).ok()?;
+    let structured_content: &RawValue = serde_json::from_str(&content.text).ok()?;
+    if !structured_content.get().starts_with('{') {
+        return None;
+    }
     Some(Reply { jsonrpc: "2.0", id: &response.id, result: Structured { result, structured_content } })
 }

@@ -92,7 +92,9 @@ pub struct Tally {
     pub skipped: u64,
 }
 
+/// Independent facts, each of which may be so.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)]
 struct Turn {
     failed: HashSet<u64>,
     mended: bool,

@@ -29,7 +29,9 @@ use crate::project::{self, Asked};
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
 use crate::transfer::{self, Import};
-use crate::write::{ALIKE, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author};
+use crate::write::{
+    ALIKE, Dedup, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author,
+};
 
 /// The specification's own variable for the most records that one prompt draws.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
@@ -95,8 +97,8 @@ pub struct Records {
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
-    /// Whether what is nearly the same is merged without asking.
-    merges: bool,
+    /// What becomes of one nearly the same, where the caller does not say.
+    dedup: Dedup,
     /// Most records that one prompt draws.
     limit: usize,
     turns: Mutex<Turns>,
@@ -117,7 +119,7 @@ impl Records {
             changes,
             data,
             is_on: settings.is_on("records.on"),
-            merges: settings.text("records.dedup") == "merge",
+            dedup: if settings.text("records.dedup") == "merge" { Dedup::Merge } else { Dedup::Ask },
             limit: settings.count("records.limit"),
             turns: Mutex::new(Turns::new(Mode::named(settings.text("records.capture")))),
             models,
@@ -239,7 +241,7 @@ impl Records {
         let mut ready = params.ready()?;
         let seen = self.see(&ready)?;
         if let Some((nearest, _)) = seen.near.first().filter(|(_, distance)| *distance <= NEARLY_THE_SAME) {
-            if !self.merges {
+            if ready.params.dedup.unwrap_or(self.dedup) == Dedup::Ask {
                 return self.ask(&seen.near);
             }
             ready = ready.into_change_of(*nearest);

@@ -24,6 +24,16 @@ const PAGE: &str = "nudge-page/";
 /// That of its hook.
 const HOOK: &str = "nudge-hook";
 
+/// What becomes of a record that is nearly the same as another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Dedup {
+    /// Nothing is written, and the caller says which it is.
+    Ask,
+    /// The nearest is changed.
+    Merge,
+}
+
 /// Params of `nudge.records.upsert`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +62,9 @@ pub struct Upsert {
     /// It is none of those that are like it.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub distinct: bool,
+    /// What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the setting.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub dedup: Option<Dedup>,
     /// Refuse if the record has another version by now.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_match_version: Option<i64>,

@@ -108,11 +108,7 @@ fn text(hint: &Hint) -> String {
     let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];
     let tags: Vec<_> = hint.tags().collect();
     let name = |name: &str| name.replace(['-', '_', '.', '/'], " ");
-    let mut text = format!("{} {}: {value}", name(hint.component()), name(hint.key()));
-    for more in [tags.join(", "), hint.reason().unwrap_or_default().to_owned()] {
-        if !more.is_empty() {
-            text += &format!(". {more}");
-        }
-    }
-    text
+    let said = format!("{} {}: {value}", name(hint.component()), name(hint.key()));
+    let more = [said, tags.join(", "), hint.reason().unwrap_or_default().to_owned()];
+    more.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
 }

@@ -1,0 +1,189 @@
+//! Profiles: instead of the tools of the sources, exactly those of another specification, under its names.
+//!
+//! A profile is a matter of the surface alone. Its tools call the same methods of the same session as any others, so a
+//! server that has one is PRIMARY or PROXY as every server is, and what it stores is there for all.
+
+mod dude;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use nudge::{ContextUse, Error, ErrorKind, Result};
+use nudge_core::service::Method;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::fill_in::{self, Filler, ToolCall};
+use crate::server::session::backend::Backend;
+use crate::sources;
+
+/// What a server offers in place of everything else.
+pub struct Profile {
+    /// The name by which `nudge serve --profile` knows it, and that of the server.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// The instructions that a host shows to the model.
+    pub instructions: &'static str,
+    /// Its tools, in the order in which they are listed.
+    pub tools: &'static [ProfileTool],
+}
+
+/// A tool of a profile.
+pub struct ProfileTool {
+    /// Its bare name.
+    pub name: &'static str,
+    /// A few words for people.
+    pub title: &'static str,
+    /// What it does and when to call it, for models.
+    pub description: &'static str,
+    /// JSON Schema of its arguments.
+    pub params: fn() -> Value,
+    /// The method behind it: what it changes, the tool changes.
+    pub method: &'static str,
+    /// Answers a call.
+    pub run: Run,
+}
+
+/// Answers a call of a tool, given its arguments, by calls of methods.
+pub type Run = for<'a> fn(&'a Methods<'a>, &'a RawValue) -> Answer<'a>;
+
+/// The answer to a call of a tool.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send + 'a>>;
+
+/// Every profile.
+static PROFILES: &[&Profile] = &[&dude::PROFILE];
+
+/// The names of all profiles.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.name)
+}
+
+/// The profile of this name.
+pub fn named(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().copied().find(|profile| profile.name == name)
+}
+
+impl Profile {
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&'static ProfileTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
+    /// method that it has no tool for.
+    pub fn in_its_words(&self, refused: &Error) -> Error {
+        let own = |(at, part): (usize, &str)| match part.strip_prefix("nudge.") {
+            // Every other part is between backticks.
+            Some(method) if at % 2 == 1 => self.tools.iter().find(|tool| tool.method == part).map_or_else(
+                || format!("nudge {}", method.replace('.', " ").replace('_', "-")),
+                |tool| tool.name.to_owned(),
+            ),
+            _ => part.to_owned(),
+        };
+        let mut told = refused.to_json();
+        told["message"] = refused.message().split('`').enumerate().map(own).collect::<Vec<_>>().join("`").into();
+        Error::from_json(&told)
+    }
+
+    /// The tools, as they are listed.
+    pub fn list(&self) -> Vec<Tool> {
+        self.tools.iter().map(ProfileTool::listed).collect()
+    }
+}
+
+impl ProfileTool {
+    fn row(&self) -> Option<&'static Method> {
+        sources::method(self.method)
+    }
+
+    fn listed(&self) -> Tool {
+        let schema = match (self.params)() {
+            Value::Object(schema) => schema,
+            _ => JsonObject::new(),
+        };
+        let annotations = self.row().map_or_else(ToolAnnotations::new, |row| {
+            ToolAnnotations::new().read_only(row.read_only).destructive(row.destructive).idempotent(row.idempotent)
+        });
+        Tool::new(self.name, self.description, Arc::new(schema))
+            .with_title(self.title)
+            .with_annotations(annotations.open_world(false))
+    }
+}
+
+/// The methods of the session, for one call of a tool.
+pub struct Methods<'a> {
+    /// Who answers them.
+    pub backend: &'a Backend,
+    /// Fills in their contexts.
+    pub filler: Option<&'a Filler>,
+    /// The client's name.
+    pub by: &'a str,
+    /// The client's `_meta`.
+    pub meta: JsonObject,
+}
+
+impl Methods<'_> {
+    /// Calls a method, in the context in which the client stands.
+    ///
+    /// # Errors
+    /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer, or knows no such method.
+    pub async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
+        let unreadable = |_| {
+            Error::unavailable(
+                "The server answers in a form that is not known here; `nudge stop`, then start it again.",
+            )
+        };
+        let call = ToolCall {
+            method: method.to_owned(),
+            context: sources::method(method).map_or(ContextUse::None, |row| row.context),
+            params: to_raw_value(params).map_err(unreadable)?,
+            meta: self.meta.clone(),
+            keeps: None,
+        };
+        let answer = fill_in::call(self.backend, self.by, call, self.filler).await.map_err(|error| {
+            if error.kind() == ErrorKind::UnknownMethod {
+                let message = "The session is served by an older nudge that does not have this; close it or `nudge \
+                               stop`, then start this again.";
+                return Error::unavailable(message);
+            }
+            error
+        })?;
+        serde_json::from_str(answer.get()).map_err(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_speaks_of_tools_and_commands() {
+        let refused = Error::not_found("Look by `nudge.records.search`, or `nudge.records.restore`; not `id`.");
+        let told = dude::PROFILE.in_its_words(&refused.with("merged_into", 5));
+        assert_eq!(told.message(), "Look by `search`, or `nudge records restore`; not `id`.");
+        assert_eq!((told.kind(), &told.data()["merged_into"]), (ErrorKind::NotFound, &5.into()));
+    }
+
+    #[test]
+    fn every_profile_is_whole() {
+        assert_eq!(names().collect::<BTreeSet<_>>().len(), PROFILES.len(), "a name stands for one");
+        for profile in PROFILES {
+            assert!(profile.instructions.len() <= 2_000, "some hosts cut instructions at 2 KB");
+            let names: BTreeSet<_> = profile.tools.iter().map(|tool| tool.name).collect();
+            assert_eq!(names.len(), profile.tools.len());
+            for tool in profile.tools {
+                let row = tool.row().unwrap_or_else(|| panic!("{}: there is no {}", tool.name, tool.method));
+                assert!(row.destructive || row.read_only || row.tool, "{}", tool.name);
+                assert_eq!((tool.params)()["type"], "object", "{}", tool.name);
+            }
+            let listed = serde_json::to_string(&profile.list()).unwrap();
+            assert!(listed.len() <= 16_000, "{}: {} bytes", profile.name, listed.len());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Records nearly the same as others, by a model that counts words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::clock::ManualClock;
+use nudge_core::embed::{Embedder, Model, Models};
+use nudge_core::error::Result;
+use nudge_core::settings::{Origin, Values};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_records::SOURCE;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// Two texts are as near as they share words.
+struct Words;
+
+impl Embedder for Words {
+    fn id(&self) -> &'static str {
+        "words"
+    }
+
+    fn dims(&self) -> usize {
+        64
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let of = |text: &&str| {
+            let mut counts = vec![0.0_f32; 64];
+            for word in text.split_whitespace() {
+                counts[word.bytes().map(usize::from).sum::<usize>() % 64] += 1.0;
+            }
+            let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt();
+            counts.into_iter().map(|count| count / length).collect()
+        };
+        Ok(texts.iter().map(of).collect())
+    }
+}
+
+struct Loaded;
+
+impl Models for Loaded {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::new(Words))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+fn open(folder: &tempfile::TempDir, setting: &str) -> Arc<dyn Source> {
+    let mut values = Values::default();
+    for own in SOURCE.settings {
+        if own.name == "records.dedup" {
+            values.set(own, Origin::File, "the test", setting.to_owned()).unwrap();
+        }
+        values.or_default(own);
+    }
+    (SOURCE.open)(Host {
+        clock: Arc::new(ManualClock::new(1_767_225_600_000)),
+        session: SessionIdentity { id: String::new(), created_at: 0 },
+        data: DataDir::new(folder.path().join("nudge")),
+        fence: Arc::new(Alone),
+        journal: Arc::new(Alone),
+        records: Box::new(std::iter::empty()),
+        changes: Arc::new(Alone),
+        models: Arc::new(Loaded),
+        settings: Arc::new(values),
+    })
+    .unwrap()
+}
+
+fn save(records: &dyn Source, title: &str, more: &Value) -> Value {
+    let mut params = json!({"kind": "issue", "title": title, "context": {"repo": "github.com/acme/shop"}});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let params = RawValue::from_string(params.to_string()).unwrap();
+    serde_json::from_str(records.call("nudge.records.upsert", &params).unwrap().get()).unwrap()
+}
+
+#[test]
+fn the_caller_is_asked_or_the_nearest_changed_as_the_setting_or_the_call_says() {
+    for (setting, given, merges) in [
+        ("ask", json!({}), false),
+        ("ask", json!({"dedup": "merge"}), true),
+        ("merge", json!({}), true),
+        ("merge", json!({"dedup": null}), true),
+        ("merge", json!({"dedup": "ask"}), false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let records = open(&folder, setting);
+        // The first of all is compared with nothing, and has its vector later.
+        save(&*records, "sessions live in redis", &json!({}));
+        let id = save(&*records, "uploads above one megabyte fail with status 413", &json!({}))["record"]["id"].clone();
+        let near = save(&*records, "uploads above one megabyte fail with code 413", &given);
+        let case = format!("{setting} {given}: {near}");
+        if merges {
+            assert_eq!((&near["deduplicated"], &near["record"]["id"]), (&json!(true), &id), "{case}");
+            assert_eq!((&near["previous_version"], &near["record"]["version"]), (&json!(1), &json!(2)), "{case}");
+        } else {
+            assert_eq!((&near["written"], &near["near"][0]["record"]["id"]), (&json!(false), &id), "{case}");
+        }
+        // Either is the caller's to say, and so is that it is another matter.
+        let distinct = json!({"distinct": true, "dedup": "merge"});
+        assert_eq!(
+            save(&*records, "uploads above one megabyte fail with word 413", &distinct)["created"],
+            true,
+            "{case}"
+        );
+        assert_eq!(save(&*records, "the nightly backup ran out of disk", &given)["created"], true, "{case}");
+    }
+}

@@ -1,0 +1,47 @@
+//! The nearest vectors by `sqlite-vec`, an extension of `SQLite`.
+
+use nudge_storage::rusqlite::{Connection, ffi, params};
+use nudge_storage::vectors::encode;
+
+/// Vectors in a table of `SQLite`.
+pub struct Nearest(Connection);
+
+impl Nearest {
+    /// With these, numbered from 1.
+    pub fn new(vectors: &[Vec<f32>]) -> Self {
+        register();
+        let c = Connection::open_in_memory().expect("there is memory");
+        let dims = vectors.first().map_or(1, Vec::len);
+        let make = format!("CREATE VIRTUAL TABLE near USING vec0(id INTEGER PRIMARY KEY, vector FLOAT[{dims}]);");
+        c.execute_batch(&make).expect("the extension is there");
+        for (vector, id) in vectors.iter().zip(1_i64..) {
+            let sql = "INSERT INTO near(id, vector) VALUES (?1, ?2)";
+            let mut insert = c.prepare_cached(sql).expect("the table is there");
+            insert.execute(params![id, encode(vector)]).expect("it is a vector");
+        }
+        Self(c)
+    }
+
+    /// The nearest so many, by the length of their difference: for vectors of length 1 the order of the cosine.
+    pub fn top(&self, vector: &[f32], k: usize) -> Vec<i64> {
+        let sql = "SELECT id FROM near WHERE vector MATCH ?1 AND k = ?2 ORDER BY distance";
+        let mut nearest = self.0.prepare_cached(sql).expect("the table is there");
+        let rows = nearest.query_map(params![encode(vector), i64::try_from(k).unwrap_or(i64::MAX)], |row| row.get(0));
+        rows.expect("it is a vector").collect::<Result<_, _>>().expect("numbers are numbers")
+    }
+}
+
+/// Has every connection of this process know the extension.
+#[allow(unsafe_code)]
+fn register() {
+    type Init = unsafe extern "C" fn(
+        *mut ffi::sqlite3,
+        *mut *mut std::ffi::c_char,
+        *const ffi::sqlite3_api_routines,
+    ) -> std::ffi::c_int;
+    // SAFETY: the crate declares its entry point without parameters; it is an extension's, of the type above.
+    unsafe {
+        let init = std::mem::transmute::<*const (), Init>(sqlite_vec::sqlite3_vec_init as *const ());
+        ffi::sqlite3_auto_extension(Some(init));
+    }
+}

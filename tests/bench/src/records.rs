@@ -1,0 +1,276 @@
+//! Made-up records, the same in every run, in a database of their own, with bodies of about 800 characters.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::clock::SystemClock;
+use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::error::Result;
+use nudge_core::service::Caller;
+use nudge_core::settings::Values;
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_records::SOURCE;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::vectors::{encode, unit};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::data::Random;
+
+/// Numbers of a vector, as of all-MiniLM-L6-v2.
+pub const DIMS: usize = 384;
+/// Questions that are asked in turn.
+pub const QUESTIONS: usize = 64;
+/// Names that there are beside words.
+const NAMES: usize = 20_000;
+/// Projects that share the records.
+const PROJECTS: usize = 10;
+/// The model's name.
+const MODEL: &str = "bench";
+
+/// Words that stand in English texts: those of an evaluation set.
+const RECORDS: &str = include_str!("../../records/set-a/records.jsonl");
+/// What people ask.
+const ASKED: &str = include_str!("../../records/set-a/questions.jsonl");
+
+/// The texts of records: runs of words as they follow each other in other records, and names that are in few.
+pub struct Texts {
+    words: Vec<String>,
+    seed: u64,
+}
+
+impl Texts {
+    /// Other texts for another seed, of the same words.
+    pub fn new(seed: u64) -> Self {
+        let mut words = Vec::new();
+        for record in RECORDS.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON")) {
+            let text = [&record["title"], &record["body"]].map(|text| text.as_str().unwrap_or_default()).join(" ");
+            words.extend(text.split_whitespace().filter(|word| is_harmless(word)).map(str::to_owned));
+        }
+        Self { words, seed }
+    }
+
+    fn run(&self, random: &mut Random, words: usize) -> String {
+        let from = random.below(self.words.len() - words);
+        self.words[from..from + words].join(" ")
+    }
+
+    /// The title and the body of a record.
+    pub fn record(&self, at: usize) -> (String, String) {
+        let mut random = Random(self.seed.wrapping_mul(1 << 32) ^ at as u64);
+        let part = |random: &mut Random| format!("{} part{}", self.run(random, 6), random.below(NAMES));
+        let title = self.run(&mut random, 8);
+        (title, (0..16).map(|_| part(&mut random)).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Questions of people.
+    pub fn questions() -> Vec<String> {
+        let query = |line: &str| {
+            let asked: Value = serde_json::from_str(line).expect("it is JSON");
+            asked["query"].as_str().expect("it asks something").to_owned()
+        };
+        ASKED.lines().map(query).take(QUESTIONS).collect()
+    }
+}
+
+/// Whether it is plain prose: runs of other words may look like credentials, where they meet.
+fn is_harmless(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    let names_a_secret = ["pass", "secret", "token", "key", "credential", "auth", "sign", "pin"];
+    word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | ','))
+        && !names_a_secret.iter().any(|name| lower.contains(name))
+}
+
+/// A vector of length 1 that another seed has not.
+pub fn vector_of(seed: u64) -> Vec<f32> {
+    let mut random = Random(seed);
+    let numbers: Vec<f32> = (0..DIMS).map(|_| (random.below(2_001) as f32 - 1_000.0) / 1_000.0).collect();
+    unit(&numbers).expect("it is longer than 0")
+}
+
+/// What a question means: one in a hundred records is about it, with a cosine of about 0.7.
+fn meaning(at: usize) -> Vec<f32> {
+    vector_of(at as u64 % QUESTIONS as u64)
+}
+
+/// What a record means, which is near to one of many meanings, some of which are asked for.
+fn near_meaning(id: u64) -> Vec<f32> {
+    const MEANINGS: u64 = 100;
+    let of = vector_of(id % MEANINGS);
+    let own = vector_of(id + MEANINGS);
+    unit(&of.iter().zip(&own).map(|(of, own)| of + own).collect::<Vec<_>>()).expect("it is longer than 0")
+}
+
+/// A model that knows the questions and takes no time.
+struct Known(HashMap<String, Vec<f32>>);
+
+impl Embedder for Known {
+    fn id(&self) -> &str {
+        MODEL
+    }
+
+    fn dims(&self) -> usize {
+        DIMS
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count(&self, text: &str) -> usize {
+        text.split(' ').count()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        Ok(texts.iter().map(|text| self.0.get(*text).cloned().unwrap_or_else(|| vector_of(1))).collect())
+    }
+}
+
+struct Loaded(Arc<dyn Embedder>);
+
+impl Models for Loaded {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::clone(&self.0))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+/// Nobody follows, nobody takes the lock.
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// A folder with a database of records.
+pub struct Desk {
+    folder: tempfile::TempDir,
+    /// What the records say.
+    pub texts: Texts,
+}
+
+impl Desk {
+    /// One with so many records.
+    pub fn filled(count: usize) -> Self {
+        let desk = Self { folder: tempfile::tempdir().expect("there is room for files"), texts: Texts::new(1) };
+        let record = |at: usize| {
+            let (title, body) = desk.texts.record(at);
+            let day = format!("2026-01-01T00:00:{:02}.000Z", at % 60);
+            json!({
+                "project": format!("acme/p{}", at % PROJECTS), "kind": "issue", "title": title, "body": body,
+                "status": "open", "created_at": day, "updated_at": day,
+            })
+        };
+        let all = json!({"format": "nudge-records/1", "records": (0..count).map(record).collect::<Vec<_>>()});
+        let file = desk.folder().join("all.json");
+        fs::write(&file, all.to_string()).expect("there is room for files");
+        let imported = desk.open(false).call("import", &json!({"file": file}));
+        // One in some hundreds is refused: where two runs meet, their words look like a credential.
+        let taken = imported["imported"].as_u64().and_then(|taken| usize::try_from(taken).ok()).unwrap_or_default();
+        assert!(taken * 100 >= count * 98, "{taken}: {}", imported["errors"][0]);
+        desk
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The database.
+    pub fn path(&self) -> PathBuf {
+        self.folder().join("nudge").join("records.db")
+    }
+
+    /// Gives every record a vector, as the model would.
+    pub fn put_vectors(&self) {
+        let mut c = Connection::open(self.path()).expect("the database is there");
+        let ids = |c: &Connection| -> nudge_storage::rusqlite::Result<Vec<i64>> {
+            c.prepare("SELECT id FROM record")?.query_map([], |row| row.get(0))?.collect()
+        };
+        let ids = ids(&c).expect("records have numbers");
+        let tx = c.transaction().expect("nobody else writes");
+        for id in ids {
+            let vector = encode(&near_meaning(id.unsigned_abs()));
+            let sql = "INSERT INTO embedding(record_id, part, model, vector) VALUES (?1, 0, ?2, ?3)";
+            tx.execute(sql, params![id, MODEL, vector]).expect("it is a vector");
+        }
+        tx.commit().expect("there is room for files");
+    }
+
+    /// The source on it, with a model that knows the questions, or with none.
+    pub fn open(&self, has_model: bool) -> Records {
+        let mut settings = Values::default();
+        SOURCE.settings.iter().for_each(|setting| settings.or_default(setting));
+        let models: Arc<dyn Models> = if has_model {
+            let known = Texts::questions().into_iter().zip(0..).map(|(text, at)| (text, meaning(at)));
+            Arc::new(Loaded(Arc::new(Known(known.collect()))))
+        } else {
+            Arc::new(NoModels)
+        };
+        let opened = (SOURCE.open)(Host {
+            clock: Arc::new(SystemClock),
+            session: SessionIdentity { id: String::new(), created_at: 0 },
+            data: DataDir::new(self.folder().join("nudge")),
+            fence: Arc::new(Alone),
+            journal: Arc::new(Alone),
+            records: Box::new(std::iter::empty()),
+            changes: Arc::new(Alone),
+            models,
+            settings: Arc::new(settings),
+        });
+        Records(opened.expect("the folder is there"))
+    }
+}
+
+/// The records, as the session calls them.
+pub struct Records(Arc<dyn Source>);
+
+impl Records {
+    /// Params as a call carries them.
+    pub fn raw(params: &Value) -> Box<RawValue> {
+        to_raw_value(params).expect("it is JSON")
+    }
+
+    /// A call, as its answer travels.
+    pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
+        self.0.call(&format!("nudge.records.{verb}"), params).expect("the params are right")
+    }
+
+    /// A call, read.
+    pub fn call(&self, verb: &str, params: &Value) -> Value {
+        serde_json::from_str(self.ask(verb, &Self::raw(params)).get()).expect("it is JSON")
+    }
+
+    /// A new record with a key, as those of every client but the command line are. A text that looks like a credential
+    /// is refused.
+    pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
+        let by = Caller::named("bench").with_key(Some(key));
+        self.0.call_by(by, "nudge.records.upsert", &Self::raw(params))
+    }
+}

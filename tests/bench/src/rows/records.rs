@@ -1,0 +1,204 @@
+//! Records: searching 10,000 of them, and writing one.
+
+use std::path::Path;
+
+use nudge::SecretGuard;
+use nudge_storage::rusqlite::{Connection, TransactionBehavior, params};
+use nudge_storage::search::Words;
+use nudge_storage::vectors::Vectors;
+use serde_json::json;
+
+use crate::data::Random;
+use crate::measure::{Clock, Work, interleave, take_turns, work};
+use crate::peers::sqlite_vec;
+use crate::records::{DIMS, Desk, QUESTIONS, Records, Texts, vector_of};
+use crate::table::{Line, Scale, time, versus};
+
+/// Results of a search.
+const LIMIT: usize = 5;
+/// The goal of a search by meaning, without the time that the model takes, in milliseconds.
+const MEANING_MS: f64 = 1.0;
+
+/// What a search asks the indexes for, found out beforehand: the words and trigrams that are not too common.
+struct Asked {
+    stems: String,
+    grams: String,
+}
+
+/// The largest share of all texts that a word or trigram stands in which is looked for: a quarter.
+const COMMON: usize = 4;
+
+fn is_rare(c: &Connection, table: &str, query: &str, total: usize) -> bool {
+    let sql = format!("SELECT count(*) FROM {table} WHERE {table} MATCH ?1");
+    let count: i64 = c.query_row(&sql, [query], |row| row.get(0)).expect("the words are quoted");
+    count > 0 && usize::try_from(count).is_ok_and(|count| count <= total / COMMON)
+}
+
+impl Asked {
+    fn of(c: &Connection, question: &str, total: usize) -> Self {
+        let words = Words::of_query(question);
+        let quoted = |text: &str| format!("\"{text}\"");
+        let stems = words.iter().map(quoted).filter(|word| is_rare(c, "record_fts", word, total));
+        let stems: Vec<_> = stems.collect();
+        let mut grams: Vec<String> = Vec::new();
+        for word in words.iter() {
+            let letters: Vec<char> = word.chars().collect();
+            let new = letters.windows(3).map(|gram| quoted(&gram.iter().collect::<String>()));
+            let new: Vec<_> = new.filter(|gram| !grams.contains(gram)).collect();
+            grams.extend(new);
+        }
+        grams.retain(|gram| is_rare(c, "record_tri", gram, total));
+        Self { stems: stems.join(" OR "), grams: grams.join(" OR ") }
+    }
+}
+
+/// The best by one index, and their records.
+fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f64, String, String)> {
+    if query.is_empty() {
+        return Vec::new();
+    }
+    let sql = format!(
+        "SELECT r.id, f.score, r.title, r.body FROM (SELECT rowid, bm25({table}{weights}) AS score FROM {table}
+         WHERE {table} MATCH ?1 ORDER BY score LIMIT {LIMIT}) f JOIN record r ON r.id = f.rowid ORDER BY f.score"
+    );
+    let mut statement = c.prepare_cached(&sql).expect("the tables are there");
+    let rows = statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
+}
+
+/// Searching by words, beside FTS5 alone; by meaning, beside what the model takes; the nearest vectors, beside those of
+/// `sqlite-vec`.
+pub fn search(scale: &Scale) -> Vec<Line> {
+    let count = scale.large / 10;
+    let desk = Desk::filled(count);
+    let (by_words, by_meaning) = (desk.open(false), desk.open(true));
+    desk.put_vectors();
+    let questions = Texts::questions();
+    let params: Vec<_> = questions.iter().map(|question| json!({"query": question, "project": "*"})).collect();
+    let c = Connection::open(desk.path()).expect("the database is there");
+    let asked: Vec<_> = questions.iter().map(|question| Asked::of(&c, question, count)).collect();
+    for (of, mode) in [(&by_words, "lexical"), (&by_meaning, "semantic")] {
+        let found = of.call("search", &params[0]);
+        assert_eq!(found["mode"], mode);
+        assert!(found["results"].as_array().is_some_and(|found| !found.is_empty()), "{found}");
+    }
+    let raw: Vec<_> = params.iter().map(Records::raw).collect();
+    let times = interleave(
+        scale.turns,
+        &mut [
+            work(|step| by_words.ask("search", &raw[step % QUESTIONS])),
+            work(|step| {
+                let Asked { stems, grams } = &asked[step % QUESTIONS];
+                (bare(&c, "record_fts", ", 2.0, 1.0", stems), bare(&c, "record_tri", "", grams))
+            }),
+            work(|step| bare(&c, "record_fts", ", 2.0, 1.0", &asked[step % QUESTIONS].stems)),
+            work(|step| by_meaning.ask("search", &raw[step % QUESTIONS])),
+        ],
+    );
+    let [ours, peer, stems, meaning] = [0, 1, 2, 3].map(|at| times.median(at));
+    let mut lines = vec![
+        Line {
+            what: format!("records: search of {count}, by words"),
+            limit: 1.2,
+            unit: "x",
+            measured: Some(times.ratio(0, 1)),
+            peer: "bare FTS5, the same words and trigrams".into(),
+            absolute: format!("{}, {} without trigrams", versus(ours, peer), time(stems)),
+        },
+        Line {
+            what: "the same by meaning".into(),
+            limit: MEANING_MS,
+            unit: "ms",
+            measured: Some(meaning / 1e6),
+            peer: "nothing but the embedding".into(),
+            absolute: format!("{} without the embedding", time(meaning)),
+        },
+    ];
+    lines.push(nearest(scale, count));
+    lines
+}
+
+/// The nearest of so many vectors.
+fn nearest(scale: &Scale, count: usize) -> Line {
+    let mut random = Random(11);
+    let vectors: Vec<_> = (0..count).map(|_| vector_of(random.next())).collect();
+    let asked: Vec<_> = (0..QUESTIONS).map(|_| vector_of(random.next())).collect();
+    let mut ours = Vectors::new("bench", DIMS);
+    for (vector, id) in vectors.iter().zip(1..) {
+        ours.upsert(id, 0, vector);
+    }
+    let peer = sqlite_vec::Nearest::new(&vectors);
+    let first = |found: Vec<(i64, f32)>| found.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    for vector in &asked {
+        assert_eq!(first(ours.top(vector, LIMIT, |_| true)), peer.top(vector, LIMIT), "both are exact");
+    }
+    let times = interleave(
+        scale.turns,
+        &mut [
+            work(|step| ours.top(&asked[step % QUESTIONS], LIMIT, |_| true)),
+            work(|step| peer.top(&asked[step % QUESTIONS], LIMIT)),
+        ],
+    );
+    Line {
+        what: format!("the nearest {LIMIT} of {count} vectors"),
+        limit: 1.0,
+        unit: "x",
+        measured: Some(times.ratio(0, 1)),
+        peer: "sqlite-vec, vec0 in memory".into(),
+        absolute: versus(times.median(0), times.median(1)),
+    }
+}
+
+/// Writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same into a database of the
+/// same tables, triggers and indexes.
+pub fn write(scale: &Scale) -> Vec<Line> {
+    let desk = Desk::filled(scale.small);
+    let records = desk.open(false);
+    let to = desk.folder().join("peer.db");
+    let file = to.to_str().expect("temporary folders are of UTF-8");
+    records.call("backup", &json!({"file": file}));
+    let mut peer = bare_writer(&to);
+    let texts = Texts::new(7);
+    let mut turn = 0_u64;
+    let ours: Work<'_> = work(|step| {
+        let (title, body) = texts.record(step);
+        turn += 1;
+        let params = json!({"kind": "issue", "title": title, "body": body, "context": {"repo": "github.com/acme/new"}});
+        records.save(&format!("key {turn}"), &params)
+    });
+    let bare: Work<'_> = work(|step| {
+        let (title, body) = texts.record(step);
+        let same = format!("{title}\n{body}").to_lowercase();
+        let tx = peer.transaction_with_behavior(TransactionBehavior::Immediate).expect("nobody else writes");
+        let sql = "INSERT INTO record(project_id, kind, title, body, same, origin, created_at, updated_at, seq)
+                   VALUES (1, 'issue', ?1, ?2, ?3, 'cli', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z',
+                   (SELECT max(seq) + 1 FROM record))";
+        tx.prepare_cached(sql)
+            .and_then(|mut insert| insert.execute(params![title, body, same]))
+            .expect("it is a record");
+        tx.commit().expect("there is room on the disk");
+    });
+    let guard = SecretGuard::new();
+    let guarding: Work<'_> = work(|step| {
+        let (title, body) = texts.record(step);
+        guard.check(None, &title).is_some() || guard.check(None, &body).is_some()
+    });
+    let times = take_turns(scale.turns, &[Clock::Wall, Clock::Wall, Clock::Thread], &mut [ours, bare, guarding]);
+    vec![Line {
+        what: "records: a write, acknowledged".into(),
+        limit: 1.25,
+        unit: "x",
+        measured: Some(times.ratio(0, 1)),
+        peer: "bare rusqlite commit, the same tables".into(),
+        absolute: format!("{}, {} for the guard", versus(times.median(0), times.median(1)), time(times.median(2))),
+    }]
+}
+
+fn bare_writer(at: &Path) -> Connection {
+    let c = Connection::open(at).expect("the copy is there");
+    c.pragma_update(None, "journal_mode", "WAL").expect("temporary folders are on this machine");
+    c.pragma_update(None, "synchronous", "FULL").expect("it is a mode");
+    // The log of ours is as long as its import made it, and writing over a file is cheaper than making it longer.
+    c.execute_batch("CREATE TABLE log AS SELECT * FROM record; DROP TABLE log;").expect("there is room on the disk");
+    c
+}
