@@ -75,9 +75,9 @@ enum Form {
 
 /// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
 /// `--json`, the error object goes to stderr.
-pub fn run(words: Vec<OsString>) -> ExitCode {
+pub fn run(words: &[OsString]) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
-    let (args, verb) = match usage::read(&words) {
+    let (args, verb) = match usage::read(words) {
         CommandLine::Run { args, verb } => (*args, verb),
         CommandLine::Tell(text) => return finish(Ok(CommandOutput::from(text.ansi().to_string())), false, ""),
         CommandLine::Wrong { error, json } => {

@@ -22,7 +22,7 @@ pub fn main() -> std::process::ExitCode {
     if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
         args::complete();
     }
-    let code = cmd::run(std::env::args_os().collect());
+    let code = cmd::run(&std::env::args_os().collect::<Vec<_>>());
     children::end_all();
     code
 }
