@@ -282,7 +282,7 @@ export interface SetOptions {
 
 export type Shell = 'bash' | 'sh' | 'powershell' | 'cmd' | 'zsh' | 'fish'
 export type TemplateFormat = 'mustache' | 'handlebars' | 'jinja' | 'interpolate'
-export type SuggestEvent = 'start' | 'prompt' | 'failure' | 'tool'
+export type SuggestEvent = 'start' | 'prompt' | 'failure' | 'tool' | 'stop'
 export type ImportMode = 'merge' | 'replace'
 export type Sensitivity = 'secret' | 'normal'
 export type Source = 'user' | 'agent' | 'tool-output' | 'file-import'
@@ -315,6 +315,8 @@ export interface SuggestParams {
   readonly command?: string | null
   /** What it printed, for `failure`. */
   readonly error?: string | null
+  /** The tool that was used, for `tool`, or the kind of subagent that ends, for `stop`. */
+  readonly tool?: string | null
   /** A hint is shown to it once. */
   readonly client_session?: string | null
   /** Forgets what the session was shown. */

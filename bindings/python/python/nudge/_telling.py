@@ -17,19 +17,21 @@ class Telling(Sources):
 
     def suggest(
         self,
-        event: Literal["start", "prompt", "failure", "tool"],
+        event: Literal["start", "prompt", "failure", "tool", "stop"],
         *,
         context: ContextLike | None = None,
         prompt: str | None = None,
         command: str | None = None,
         error: str | None = None,
+        tool: str | None = None,
         client_session: str | None = None,
         fresh: bool = False,
         max_bytes: int | None = None,
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.SuggestResult:
-        """What to tell an agent now: at the start, for a `prompt`, or after `command` failed with `error`.
+        """What to tell an agent now: at the start, for a `prompt`, after `command` failed with `error`, or, for what
+        cannot wait, after a `tool` was used or before a turn ends (`stop`).
 
         To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
         `max_bytes` of lines (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
@@ -41,18 +43,25 @@ class Telling(Sources):
         ['build']
         """
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
-        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
+        rest = {
+            "tool": tool,
+            "client_session": client_session,
+            "max_bytes": max_bytes,
+            "limit": limit,
+            "confirm_ms": confirm_ms,
+        }
         result: t.SuggestResult = self._call_in(context, "nudge.suggest", params | rest)
         return result
 
     def digest(
         self,
-        event: Literal["start", "prompt", "failure", "tool"],
+        event: Literal["start", "prompt", "failure", "tool", "stop"],
         *,
         context: ContextLike | None = None,
         prompt: str | None = None,
         command: str | None = None,
         error: str | None = None,
+        tool: str | None = None,
         client_session: str | None = None,
         fresh: bool = False,
         max_bytes: int | None = None,
@@ -71,7 +80,13 @@ class Telling(Sources):
         - api/build: make api (now, somebody)
         """
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
-        rest = {"client_session": client_session, "max_bytes": max_bytes, "limit": limit, "confirm_ms": confirm_ms}
+        rest = {
+            "tool": tool,
+            "client_session": client_session,
+            "max_bytes": max_bytes,
+            "limit": limit,
+            "confirm_ms": confirm_ms,
+        }
         result: t.DigestResult = self._call_in(context, "nudge.digest", params | rest)
         return result
 
