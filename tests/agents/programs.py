@@ -126,7 +126,7 @@ class Program:
             yield message
         raise EOFError(f"{self.process.args[0]} has ended")
 
-    def wait_for_server(self) -> None:
+    def wait_for_process(self) -> None:
         """Waits until the client's own server answers."""
         file = Path("/tmp/nudge/server.pid")
         living = lambda pid: pid if os.path.exists(f"/proc/{pid}") else None
@@ -136,6 +136,8 @@ class Program:
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             ancestors.append(pid)
         assert self.process.pid in ancestors, ancestors
+
+    wait_for_server = wait_for_process
 
     def asked(self, prompt: str, *turns: tuple[str, dict] | Callable[[], tuple[str, dict]]) -> list[dict]:
         """Asks the agent; the model does `turns`. The requests that the model got meanwhile."""
@@ -170,7 +172,7 @@ class Claude(Program):
         for message in self.heard():
             if message.get("subtype") == "hook_response" and message["hook_event"] == "SessionStart":
                 break
-        super().wait_for_server()
+        self.wait_for_process()
 
     def ask(self, prompt: str) -> None:
         self.say({"type": "user", "message": {"role": "user", "content": prompt}})

@@ -1,5 +1,7 @@
 """Records in the real Claude Code: what was fixed is saved, found from another project, and missed when it was not."""
 
+import json
+
 from case import Case
 from programs import Claude, read_by_model, wait_for
 from terminal import IDLE, ClaudeOnTerminal
@@ -83,3 +85,16 @@ class Records(Case):
         skipped = texts(5)
         self.assertIn("auto-persist skipped: the model saved nothing", skipped)
         self.assertEqual(skipped.count(QUESTION), 1, "once")
+
+    def test_the_plugin_s_own_tools_are_there_under_their_names(self) -> None:
+        """As its user has it who moves over from the plugin: server and permission by its name."""
+        settings = self.home.path / ".claude/settings.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"permissions": {"allow": ["mcp__dude"]}}))
+        self.home.run("claude", "mcp", "add", "--scope", "user", "dude", "--", "nudge", "serve", "--profile", "dude")
+        claude = self.start(Claude)
+        claude.wait_for_process()
+        search = ("mcp__dude__search", {"query": "does the lock file need an update?"})
+        _, saved, found = claude.asked("hello there", ("mcp__dude__upsert_record", RECORD), search)
+        self.assertIn('"created":true', read_by_model(saved)[-1])
+        self.assertIn(RECORD["title"], read_by_model(found)[-1])
