@@ -97,4 +97,5 @@ class Records(Case):
         search = ("mcp__dude__search", {"query": "does the lock file need an update?"})
         _, saved, found = claude.asked("hello there", ("mcp__dude__upsert_record", RECORD), search)
         self.assertIn('"created":true', read_by_model(saved)[-1])
-        self.assertIn(RECORD["title"], read_by_model(found)[-1])
+        (answer,) = [text for text in read_by_model(found) if '"similarity"' in text]
+        self.assertIn(RECORD["title"], answer)
