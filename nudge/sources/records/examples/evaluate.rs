@@ -1,8 +1,10 @@
 //! How well records are found: puts the questions of an evaluation set (`tests/records/`) to the source, and prints the
 //! mean reciprocal rank by group, for the half that was tuned on (odd) and the half that was not (even).
 //!
-//! `tests/records/run` runs it; with `--check` as a second argument it fails when a figure of `floor.json` falls, with
-//! `--misses` it prints what of the first half was not found first.
+//! Beside it stands what plain searches make of the same questions: FTS5's bm25, and the model's cosine.
+//!
+//! `tests/records/run` runs it; with `--check` as a second argument it fails when a figure of `floor.json` falls, or is
+//! below that of a plain search; with `--misses` it prints what of the odd half was not found first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
@@ -20,6 +22,7 @@ use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal,
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
+use nudge_storage::rusqlite::Connection;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -85,6 +88,10 @@ struct Score {
 }
 
 impl Score {
+    fn mrr(&self) -> f64 {
+        self.reciprocal / self.count
+    }
+
     fn add(&mut self, rank: Option<usize>) {
         self.count += 1.0;
         if let Some(rank) = rank {
@@ -92,6 +99,46 @@ impl Score {
             self.first += f64::from(u8::from(rank == 0));
             self.fifth += f64::from(u8::from(rank < 5));
         }
+    }
+}
+
+/// Those of the engine, of plain words and of plain meaning.
+type Scores = [Score; 3];
+
+/// Two searches without any thought, over the same texts.
+struct Plain {
+    words: Connection,
+    model: Option<Arc<dyn Embedder>>,
+    vectors: Vec<(i64, Vec<f32>)>,
+}
+
+impl Plain {
+    fn new(models: &dyn Models) -> Self {
+        let words = Connection::open_in_memory().unwrap();
+        words.execute_batch("CREATE VIRTUAL TABLE record USING fts5(title, body, tokenize='porter')").unwrap();
+        Self { words, model: models.look().ready(), vectors: Vec::new() }
+    }
+
+    fn add(&mut self, id: i64, title: &str, body: &str) {
+        self.words.execute("INSERT INTO record(rowid, title, body) VALUES (?1, ?2, ?3)", (id, title, body)).unwrap();
+        let vector = self.model.as_ref().map(|model| model.embed(&[&format!("{title} {body}")]).unwrap().remove(0));
+        self.vectors.extend(vector.map(|vector| (id, vector)));
+    }
+
+    fn by_words(&self, query: &str) -> Vec<i64> {
+        let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let words: Vec<_> = words.map(|word| format!("\"{word}\"")).collect();
+        let sql = "SELECT rowid FROM record WHERE record MATCH ?1 ORDER BY bm25(record), rowid LIMIT 10";
+        let mut statement = self.words.prepare(sql).unwrap();
+        statement.query_map([words.join(" OR ")], |row| row.get(0)).unwrap().map(std::result::Result::unwrap).collect()
+    }
+
+    fn by_meaning(&self, query: &str) -> Vec<i64> {
+        let Some(model) = &self.model else { return Vec::new() };
+        let asked = model.embed(&[query]).unwrap().remove(0);
+        let mut near: Vec<_> = self.vectors.iter().map(|(id, vector)| (*id, cosine(vector, &asked))).collect();
+        near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        near.into_iter().take(10).map(|(id, _)| id).collect()
     }
 }
 
@@ -157,6 +204,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let models = models();
     let source = open(folder.path(), Arc::clone(&models));
+    let mut plain = Plain::new(&*models);
     let mut ids: HashMap<i64, String> = HashMap::new();
     for record in rows(&set.join("records.jsonl")) {
         let mut params = json!({"distinct": true});
@@ -165,9 +213,11 @@ fn main() {
         }
         params["context"] = place(record["project"].as_str().unwrap());
         let made = call(&*source, "upsert", &params);
-        ids.insert(made["record"]["id"].as_i64().unwrap(), record["id"].as_str().unwrap().to_owned());
+        let id = made["record"]["id"].as_i64().unwrap();
+        plain.add(id, record["title"].as_str().unwrap(), record["body"].as_str().unwrap());
+        ids.insert(id, record["id"].as_str().unwrap().to_owned());
     }
-    let mut scores: BTreeMap<(bool, String), Score> = BTreeMap::new();
+    let mut scores: BTreeMap<(bool, String), Scores> = BTreeMap::new();
     for question in rows(&set.join("questions.jsonl")) {
         let text = |name: &str| question[name].as_str().unwrap().to_owned();
         let is_even = is_even(&question);
@@ -186,31 +236,38 @@ fn main() {
                 &found[..found.len().min(3)]
             );
         }
+        let rank_of = |found: Vec<i64>| found.iter().position(|id| wanted.contains(&ids[id].as_str()));
+        let ranks = [rank, rank_of(plain.by_words(&text("query"))), rank_of(plain.by_meaning(&text("query")))];
         for group in [text("group"), "all".to_owned()] {
-            scores.entry((is_even, group)).or_default().add(rank);
+            let scores = scores.entry((is_even, group)).or_default();
+            scores.iter_mut().zip(ranks).for_each(|(score, rank)| score.add(rank));
         }
     }
-    let figures: BTreeMap<String, f64> = scores
-        .iter()
-        .filter(|((_, group), _)| group == "all")
-        .map(|((is_even, _), score)| (format!("mrr {}", half(*is_even)), score.reciprocal / score.count))
-        .collect();
-    println!("half  group        questions   MRR  hit@1  hit@5");
-    for ((is_even, group), score) in &scores {
-        let half = half(*is_even);
-        let Score { count, reciprocal, first, fifth } = score;
+    let halves = scores.iter().filter(|((_, group), _)| group == "all");
+    let figures: BTreeMap<String, f64> =
+        halves.clone().map(|((is_even, _), [own, ..])| (format!("mrr {}", half(*is_even)), own.mrr())).collect();
+    println!("half  group        questions   MRR  hit@1  hit@5    plain MRR: bm25  cosine");
+    for ((is_even, group), [own, words, meaning]) in &scores {
+        let Score { count, first, fifth, .. } = own;
         println!(
-            "{half:<5} {group:<12} {count:>9} {:>5.3}  {:>5.3}  {:>5.3}",
-            reciprocal / count,
+            "{:<5} {group:<12} {count:>9} {:>5.3}  {:>5.3}  {:>5.3} {:>18.3} {:>7.3}",
+            half(*is_even),
+            own.mrr(),
             first / count,
-            fifth / count
+            fifth / count,
+            words.mrr(),
+            meaning.mrr()
         );
     }
-    let drawn = idle(&*source, &*models, set, &ids);
+    let drawn = idle(&*source, &*models, set, &ids, show.as_deref() == Some("--misses"));
     let lost = pairs(&*open(&folder.path().join("pairs"), models), set);
     let name = if is_with_model { "model" } else { "words" };
     if show.as_deref() == Some("--check") {
         check(set, name, &figures, drawn);
+        for ((is_even, _), [own, words, meaning]) in halves {
+            let best = words.mrr().max(meaning.mrr());
+            assert!(own.mrr() >= best, "{}: {:.3}, and a plain search has {best:.3}", half(*is_even), own.mrr());
+        }
         assert_eq!(lost, 0, "pairs that are different were merged without being asked");
         println!("no worse than before");
     }
@@ -229,7 +286,7 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
 
 /// What prompts draw in a hook: how many idle ones draw a record, how many questions do, asked as prompts, and how many
 /// of these one that they want. Returns the idle ones.
-fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64, String>) -> usize {
+fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64, String>, is_shown: bool) -> usize {
     let mut idle = 0;
     for file in ["idle.jsonl", "questions.jsonl"] {
         for is_held_out in [false, true] {
@@ -244,7 +301,7 @@ fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64,
                 right += usize::from(found > 0);
                 lines += told.len();
                 right_lines += found;
-                if let (Some((_, line)), "idle.jsonl", false) = (told.first(), file, is_held_out) {
+                if let (Some((_, line)), "idle.jsonl", true) = (told.first(), file, is_shown && !is_held_out) {
                     println!("  idle: {}: {line}", prompt["query"]);
                 }
             }
