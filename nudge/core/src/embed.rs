@@ -125,8 +125,10 @@ pub trait Models: Send + Sync {
     /// Returns what there is without loading anything: `Loading` also where there is a model that nobody has asked for.
     fn look(&self) -> Model;
 
-    /// Drops what nobody has asked for. Called every few seconds.
-    fn tick(&self) {}
+    /// Drops a model that nobody has asked for in a while; whether it did. Called every few seconds.
+    fn tick(&self) -> bool {
+        false
+    }
 }
 
 /// No model, ever.

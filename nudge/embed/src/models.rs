@@ -200,8 +200,8 @@ impl nudge_core::embed::Models for Models {
         Self::look(self)
     }
 
-    fn tick(&self) {
-        Self::tick(self);
+    fn tick(&self) -> bool {
+        Self::tick(self)
     }
 }
 

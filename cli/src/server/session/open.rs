@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
 use super::journal::{Records, SessionJournal, SourceJournal};
+use crate::server::memory;
 use crate::sources;
 
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
@@ -160,7 +161,9 @@ impl OpenSources {
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
-        self.models.tick();
+        if self.models.tick() {
+            memory::used(usize::MAX);
+        }
     }
 
     /// Ends their work; nothing is acknowledged any more.
