@@ -56,7 +56,7 @@ class Records(Case):
         (request,) = claude.asked("now the next thing")
         told = "\n".join(read_by_model(request))
         self.assertEqual(told.count(REMINDER), 1, told)
-        self.assertIn("call nudge_records_upsert once", told)
+        self.assertIn("nudge_records_upsert keeps it", told)
         (request,) = claude.asked("and another")
         self.assertEqual("\n".join(read_by_model(request)).count(REMINDER), 1, "once")
 

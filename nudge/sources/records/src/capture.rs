@@ -10,7 +10,7 @@ use std::hash::BuildHasher as _;
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
 use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::shell;
+use nudge_core::shell::{self, Command};
 use nudge_core::suggest::{CommandOutcome, Item, Moment, More, Offer, SuggestRequest};
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -126,6 +126,8 @@ struct Session {
     last_asked: Option<Millis>,
     /// It was reminded or asked, and has saved nothing since.
     waits: bool,
+    /// The number of records that were saved in all when it was last heard of.
+    written: u64,
     last: Millis,
 }
 
@@ -167,19 +169,23 @@ impl Turns {
         session
     }
 
-    /// Notes what happened in a client session; what there is to say to it now. A prompt ends the turn before it.
-    pub fn at(&mut self, name: &str, moment: Moment, tool: Option<&str>, now: Millis) -> Option<Word> {
+    /// Notes what happened in a client session, when `written` records were saved in all; what there is to say to it now.
+    /// A prompt ends the turn before it.
+    pub fn at(&mut self, name: &str, moment: Moment, tool: Option<&str>, written: u64, now: Millis) -> Option<Word> {
         if self.mode == Mode::Off {
             return None;
         }
         let mode = self.mode;
         let session = self.session(name, now);
+        // A call that was refused, or answered with a question, saved nothing.
+        let has_saved = written > session.written;
+        session.written = written;
         match moment {
             Moment::Tool | Moment::Failure => {
                 let tool = tool?;
                 session.turn.edits += u32::from(moment == Moment::Tool && EDITS.contains(&tool));
                 session.turn.planned |= moment == Moment::Tool && PLANS.contains(&tool);
-                if moment == Moment::Tool && SAVES.iter().any(|end| tool.ends_with(end)) {
+                if moment == Moment::Tool && has_saved && SAVES.iter().any(|end| tool.ends_with(end)) {
                     session.turn.saved = true;
                     session.waits = false;
                 }
@@ -221,12 +227,39 @@ impl Turns {
             let hash = FixedState::default().hash_one(&command.words);
             if ran.ok {
                 turn.mended |= turn.failed.contains(&hash);
-                turn.committed |= command.program == "git" && command.words.iter().any(|word| word == "commit");
-            } else if turn.failed.len() < MAX_FAILED {
+                turn.committed |= commits(command);
+                turn.saved |= saves(command);
+            } else if turn.failed.len() < MAX_FAILED && !says_no(command, ran.exit_code) {
                 turn.failed.insert(hash);
             }
         }
     }
+}
+
+/// Whether a command is `git commit`, and commits.
+fn commits(command: &Command) -> bool {
+    let mut words = command.words.iter().skip(1).map(String::as_str);
+    // Of git's own options, these have a value behind them.
+    let verb = loop {
+        match words.next() {
+            Some("-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace") => drop(words.next()),
+            Some(option) if option.starts_with('-') => {}
+            verb => break verb,
+        }
+    };
+    command.program == "git" && verb == Some("commit") && !words.any(|word| word == "--dry-run")
+}
+
+/// Whether a command saves a record.
+fn saves(command: &Command) -> bool {
+    let words: Vec<_> = command.words.iter().skip(1).map(String::as_str).take(2).collect();
+    command.program == "nudge" && matches!(words[..], ["records" | "record", "add" | "upsert"])
+}
+
+/// Whether a command says by its exit code that it found nothing, or a difference, and did not fail.
+fn says_no(command: &Command, exit_code: Option<i64>) -> bool {
+    let answers = ["grep", "egrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which", "command"];
+    exit_code == Some(1) && answers.contains(&&*command.program)
 }
 
 impl Deed {
@@ -250,7 +283,7 @@ impl Word {
             Self::Before(deed) => {
                 let done = deed.done();
                 format!(
-                    "the turn before {done} and saved no record; if it is worth knowing later, call {tool} once: {kinds}"
+                    "the turn before {done} and saved no record; where that is worth knowing later, {tool} keeps it: {kinds}"
                 )
             }
             Self::Now(deed) => {
@@ -260,7 +293,9 @@ impl Word {
                      a title, and the reason in the body. Otherwise end."
                 )
             }
-            Self::Skipped => "auto-persist skipped: the model saved nothing".to_owned(),
+            Self::Skipped => format!(
+                "auto-persist skipped: the model saved nothing when it was asked before the last turn ended; {tool} still can"
+            ),
         }
     }
 
@@ -298,7 +333,7 @@ mod tests {
     /// Plays steps of one session: `-` before a command that failed, `+` before one that worked, `*` before a tool, a
     /// number of minutes that pass, `stop` and `prompt`. Returns what was said.
     fn played(mode: Mode, steps: &str) -> Vec<Word> {
-        let (mut turns, mut now, mut said) = (Turns::new(mode), 0, Vec::new());
+        let (mut turns, mut now, mut said, mut written) = (Turns::new(mode), 0, Vec::new(), 0);
         let context = Context::default();
         for step in steps.split(';').map(str::trim) {
             let (moment, tool) = match step.split_at(1) {
@@ -306,7 +341,7 @@ mod tests {
                     let ran = CommandOutcome {
                         command,
                         ok: sign == "+",
-                        exit_code: None,
+                        exit_code: Some(i64::from(sign == "-")),
                         context: &context,
                         client_session: Some("s"),
                     };
@@ -321,7 +356,10 @@ mod tests {
                     continue;
                 }
             };
-            said.extend(turns.at("s", moment, tool, now));
+            // A save that is refused is marked.
+            let is_saved = tool.is_some_and(|tool| tool.contains("upsert") && !tool.starts_with("refused "));
+            written += u64::from(is_saved);
+            said.extend(turns.at("s", moment, tool, written, now));
         }
         said
     }
@@ -337,7 +375,12 @@ mod tests {
             ("-cargo test; +cargo build", None),
             ("+cargo test", None),
             ("+git add . && git commit -m x", Some(Committed)),
-            ("+git log --grep x", None),
+            ("+git log --grep commit", None),
+            ("+git -C web commit -m x", Some(Committed)),
+            ("+git commit --dry-run", None),
+            ("-grep foo bar; +grep foo bar", None),
+            ("+git commit -m x; +nudge records add --kind update --title x", None),
+            ("+git commit -m x; *refused mcp__nudge__nudge_records_upsert", Some(Committed)),
             ("*ExitPlanMode", Some(Planned)),
             ("*Edit; *Write", None),
             ("*Edit; *Write; *apply_patch", Some(Edited(3))),
@@ -379,8 +422,8 @@ mod tests {
                 CommandOutcome { command: "make", ok, exit_code: None, context: &context, client_session: Some("s") };
             turns.ran(&ran, 0);
         }
-        turns.at("s", Moment::Stop, None, 0);
-        turns.at("s", Moment::Prompt, None, 0);
+        turns.at("s", Moment::Stop, None, 0, 0);
+        turns.at("s", Moment::Prompt, None, 0, 0);
         assert_eq!(turns.tally(), Tally { asked: 1, skipped: 1 });
     }
 
@@ -389,12 +432,12 @@ mod tests {
         let mut turns = Turns::new(Mode::Remind);
         for n in 0..2 * MAX_SESSIONS {
             for _ in 0..3 {
-                turns.at(&format!("s{n}"), Moment::Tool, Some("Edit"), i64::try_from(n).unwrap());
+                turns.at(&format!("s{n}"), Moment::Tool, Some("Edit"), 0, i64::try_from(n).unwrap());
             }
         }
         assert_eq!(turns.sessions.len(), MAX_SESSIONS);
-        assert_eq!(turns.at("s0", Moment::Prompt, None, 0), None);
+        assert_eq!(turns.at("s0", Moment::Prompt, None, 0, 0), None);
         let last = format!("s{}", 2 * MAX_SESSIONS - 1);
-        assert_eq!(turns.at(&last, Moment::Prompt, None, 0), Some(Word::Before(Deed::Edited(3))));
+        assert_eq!(turns.at(&last, Moment::Prompt, None, 0, 0), Some(Word::Before(Deed::Edited(3))));
     }
 }

@@ -347,7 +347,10 @@ impl Source for Records {
     fn offers(&self, request: &SuggestRequest) -> Offers {
         let mut offers = offer::offers(self, request);
         let name = request.client_session.as_deref();
-        let word = name.and_then(|name| self.turns().at(name, request.moment, request.tool.as_deref(), request.now));
+        let word = name.and_then(|name| {
+            let written = self.written.load(Ordering::Relaxed);
+            self.turns().at(name, request.moment, request.tool.as_deref(), written, request.now)
+        });
         // Without records there are no tools by which one could be saved.
         offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.offer(request)));
         offers

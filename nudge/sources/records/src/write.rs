@@ -345,9 +345,14 @@ impl Delete {
 }
 
 impl Restore {
-    /// Makes the record what it was, whether it is there or not.
+    /// Makes the record what it was: a deleted one, or what it said in a version.
     pub fn write(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Record, Failure> {
         let there = rows::find(tx, self.id)?;
+        if there.is_some() && self.version.is_none() {
+            let message =
+                format!("Record {} is not deleted; give `version` to bring back what it said before.", self.id);
+            return Err(Error::invalid(message).into());
+        }
         let revisions = rows::revisions(tx, self.id)?;
         let wanted = revisions.iter().find(|one| self.version.is_none_or(|version| version == one.version));
         let Some(wanted) = wanted else {

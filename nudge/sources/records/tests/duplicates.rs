@@ -16,8 +16,6 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
         let params = json!({"kind": kind, "title": title, "distinct": true, "context": {"repo": repo}});
         desk.call("upsert", &params)["record"]["id"].as_i64().unwrap()
     };
-    // What is saved before there is a database has its vector from the background.
-    save(&desk, "github.com/acme/docs", "issue", "tinsel here");
     let [one, two, three] =
         ["listen here", "silent here", "listen there"].map(|title| save(&desk, SHOP, "issue", title));
     for (repo, kind, title) in
