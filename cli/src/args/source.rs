@@ -124,9 +124,20 @@ impl Param {
         self.kind() == "array" && self.schema["items"]["type"] == "string"
     }
 
+    /// A list of numbers, such as of records.
+    fn is_list_of_numbers(&self) -> bool {
+        self.kind() == "array" && self.schema["items"]["type"] == "integer"
+    }
+
+    /// What somebody asks in words, which need no quotes.
+    fn is_words(&self) -> bool {
+        self.name == "query" && self.kind() == "string"
+    }
+
     /// A word that says how stands behind its flag.
     fn is_positional(&self) -> bool {
-        self.is_required && matches!(self.kind(), "string" | "integer") && self.schema["enum"].is_null()
+        let is_plain = matches!(self.kind(), "string" | "integer") || self.is_list_of_numbers();
+        self.is_required && is_plain && self.schema["enum"].is_null()
     }
 
     fn flag(&self) -> String {
@@ -147,7 +158,12 @@ impl Param {
         let value = self.name.to_ascii_uppercase();
         if self.is_positional() {
             let arg = arg.required(true).value_name(value);
-            return if self.kind() == "integer" { arg.value_parser(value_parser!(i64)) } else { self.worded(arg) };
+            return match self.kind() {
+                "integer" => arg.value_parser(value_parser!(i64)),
+                "array" => arg.value_parser(value_parser!(i64)).num_args(1..).value_delimiter(','),
+                _ if self.is_words() => arg.num_args(1..).value_name("WORDS"),
+                _ => self.worded(arg),
+            };
         }
         let arg = arg.long(self.flag()).required(self.is_required);
         match self.kind() {
@@ -159,6 +175,9 @@ impl Param {
             "number" => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
             "string" => self.worded(arg.value_name(value)),
             _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append).value_delimiter(','),
+            _ if self.is_list_of_numbers() => {
+                arg.value_name(value).value_parser(value_parser!(i64)).action(ArgAction::Append).value_delimiter(',')
+            }
             _ => arg.value_name("JSON").value_parser(|text: &str| {
                 serde_json::from_str::<Value>(text).map_err(|error| format!("this is not JSON ({error})"))
             }),
@@ -183,9 +202,16 @@ impl Param {
             "boolean" => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
             "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
             "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),
+            "string" if self.is_words() => {
+                let words = matches.get_many::<String>(&id)?.map(String::as_str);
+                Some(words.collect::<Vec<_>>().join(" ").into())
+            }
             "string" => matches.get_one::<String>(&id).map(|text| text.clone().into()),
             _ if self.is_list_of_texts() => {
                 matches.get_many::<String>(&id).map(|texts| texts.cloned().map(Value::from).collect())
+            }
+            _ if self.is_list_of_numbers() => {
+                matches.get_many::<i64>(&id).map(|numbers| numbers.copied().map(Value::from).collect())
             }
             _ => matches.get_one::<Value>(&id).cloned(),
         }

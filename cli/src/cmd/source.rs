@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::watch::{Wait, nobody_reads};
-use super::{CommandOutput, Form, RunningSession, json, parsed, print};
+use super::{CommandOutput, Form, RunningSession, json, parsed, print, text_or_stdin};
 use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{given, raw};
@@ -30,7 +30,33 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     {
         return edit::run(&call, edited, global);
     }
-    shown(&answer(call, global)?, global)
+    let (is_document, report) = (call.method.is_document, call.method.report);
+    let call = SourceVerb { params: with_stdin(call.params)?, ..call };
+    let answer = answer(call, global)?;
+    if is_document {
+        return Ok(json(&answer));
+    }
+    let Some(report) = report else { return shown(&answer, global) };
+    let report = report(&parsed(&answer)?);
+    let code = u8::from(report.is_refused);
+    let shown = if global.json { json(&answer) } else { output::report(&report).into() };
+    Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
+}
+
+/// Puts stdin in the place of a text that is `-`.
+fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
+    let mut from_stdin = params.iter_mut().filter(|(_, value)| value.as_str() == Some("-"));
+    let Some((_, first)) = from_stdin.next() else { return Ok(params) };
+    if from_stdin.next().is_some() {
+        return Err(Error::invalid("Only one text can come from stdin; write the others as arguments."));
+    }
+    let text = text_or_stdin("-".to_owned())?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    if text.is_empty() {
+        return Err(Error::invalid("Nothing came in on stdin; write the text there, or as an argument."));
+    }
+    *first = text.into();
+    Ok(params)
 }
 
 /// Asks the running session, and where there is none the source itself.

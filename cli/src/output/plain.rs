@@ -3,11 +3,14 @@
 
 use std::fmt::Write as _;
 
+use nudge_core::clock::rfc3339;
+use nudge_core::service::Report;
 use nudge_core::text::one_line;
 use serde_json::{Map, Value};
 
 use super::table::{cut, fitting};
-use super::{FAINT, styled};
+use super::time::local;
+use super::{FAINT, styled, visible_lines};
 
 /// Longest text in a cell; `--json` prints all of it.
 const MAX_CELL_CHARS: usize = 80;
@@ -29,19 +32,34 @@ pub fn plain(result: &Value) -> String {
                 out.push_str(&listed(&rows));
             }
             (None, Value::Object(inner)) => {
-                named.extend(inner.iter().map(|(inner, value)| (format!("{name}.{inner}"), cell(value))));
+                named.extend(inner.iter().map(|(inner, value)| (format!("{name}.{inner}"), whole(value))));
             }
-            (None, _) => named.push((name.clone(), cell(value))),
+            (None, _) => named.push((name.clone(), whole(value))),
         }
     }
     out + &aligned(&named)
+}
+
+/// Prints what a person is told of an answer, without its notes.
+pub fn report(report: &Report) -> String {
+    let mut out: String = report.lines.iter().map(|line| format!("{}\n", visible_lines(line))).collect();
+    if !report.rows.is_empty() {
+        let columns: Vec<_> = (0..).zip(report.columns).map(|(at, head)| cut(head, LEAST_CELL, at)).collect();
+        let cells = |row: &Vec<String>| row.iter().map(|text| one_line(&timed(text), MAX_CELL_CHARS)).collect();
+        out.push_str(&fitting(&columns, report.rows.iter().map(|row| (cells(row), false)).collect()));
+    }
+    out
 }
 
 /// Prints names and values in two aligned columns.
 fn aligned(named: &[(String, String)]) -> String {
     let width = named.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     named.iter().fold(String::new(), |mut out, (name, value)| {
-        let _ = writeln!(out, "{}", format!("{name:width$}  {value}").trim_end());
+        // A text of several lines stands below its name.
+        let _ = match value.contains('\n') {
+            true => writeln!(out, "{name}\n  {}", value.trim_end().replace('\n', "\n  ")),
+            false => writeln!(out, "{}", format!("{name:width$}  {value}").trim_end()),
+        };
         out
     })
 }
@@ -68,16 +86,35 @@ fn listed(rows: &[&Map<String, Value>]) -> String {
     fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 
+/// A value that has room: all of it.
+fn whole(value: &Value) -> String {
+    match value {
+        Value::Array(list) if list.is_empty() => "none".to_owned(),
+        _ => visible_lines(&text(value)),
+    }
+}
+
 fn cell(value: &Value) -> String {
-    let text = match value {
+    one_line(&text(value), MAX_CELL_CHARS)
+}
+
+fn text(value: &Value) -> String {
+    match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => timed(text),
         Value::Array(list) if list.iter().all(Value::is_string) => {
             list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
-    };
-    one_line(&text, MAX_CELL_CHARS)
+    }
+}
+
+/// A time in UTC as that of the reader's zone, any other text as it is.
+fn timed(text: &str) -> String {
+    match rfc3339::parse(text) {
+        Some(time) if text.ends_with('Z') => local(time),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -93,11 +130,12 @@ mod tests {
             "note": {"name": "a", "tags": ["x", "y"]},
             "notes": [{"name": "a", "text": "one\n\u{1b}two"}, {"name": "b", "n": 5}],
             "none": [],
+            "text": "one\n\u{1b}two\n",
         });
         assert_eq!(
             anstream::adapter::strip_str(&plain(&result)).to_string(),
             "count      2\nnote.name  a\nnote.tags  x, y\n\
-             NAME  TEXT             N\na     one ⏎ \\u{1b}two\nb                      5\nnone\n"
+             NAME  TEXT             N\na     one ⏎ \\u{1b}two\nb                      5\nnone  none\ntext\n  one\n  \\u{1b}two\n"
         );
         assert_eq!(anstream::adapter::strip_str(&plain(&json!({}))).to_string(), "done\n");
         assert_eq!(plain(&json!("x")), "x\n");

@@ -91,6 +91,32 @@ pub struct Method {
     pub verb: Option<&'static str>,
     /// How a person changes in an editor what it writes.
     pub edited: Option<&'static Edited>,
+    /// Its answer is a file for programs.
+    pub is_document: bool,
+    /// What a person is told of its answer, on the command line; else its members, one by one.
+    pub report: Option<fn(&serde_json::Value) -> Report>,
+}
+
+/// What a person is told of an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What stands first.
+    pub lines: Vec<String>,
+    /// The heads of a table; where there is little room, the last go first.
+    pub columns: &'static [&'static str],
+    /// Its rows. A time in UTC is told in the reader's zone.
+    pub rows: Vec<Vec<String>>,
+    /// What is told beside it, on stderr.
+    pub notes: Vec<String>,
+    /// Nothing was done, so that the command has failed.
+    pub is_refused: bool,
+}
+
+impl Report {
+    /// One line.
+    pub fn line(line: impl Into<String>) -> Self {
+        Self { lines: vec![line.into()], ..Self::default() }
+    }
 }
 
 /// How `nudge SOURCE edit NUMBER` works: what is there is read, a person changes it in an editor, and what differs is
@@ -130,6 +156,8 @@ impl Method {
             cost: Cost::Slow,
             verb: None,
             edited: None,
+            is_document: false,
+            report: None,
         }
     }
 
@@ -137,6 +165,18 @@ impl Method {
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
+    }
+
+    /// The same, with an answer that is a file for programs: the command line prints it as JSON, however it is asked.
+    #[must_use]
+    pub const fn document(self) -> Self {
+        Self { is_document: true, ..self }
+    }
+
+    /// The same, with what a person is told of its answer.
+    #[must_use]
+    pub const fn reports(self, report: fn(&serde_json::Value) -> Report) -> Self {
+        Self { report: Some(report), ..self }
     }
 
     /// The same, with `edit` as a further verb.

@@ -13,6 +13,7 @@
 //! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
+//! | `report` | what the command line tells a person of the answers |
 //! | `capture` | what a turn of an agent did, and whether it is worth a record |
 
 mod capture;
@@ -23,6 +24,7 @@ mod offer;
 mod project;
 mod rank;
 mod record;
+mod report;
 mod rows;
 mod same;
 mod schema;

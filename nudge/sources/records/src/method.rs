@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::duplicates::Duplicates;
 use crate::project::{self, Asked, Here, Project};
 use crate::record::{Kind, Record, Revision, Status};
+use crate::report;
 use crate::rows::{self, Entry, Filter};
 use crate::search::{self, CUT, Hit, Meaning, Query};
 use crate::source::Records;
@@ -53,7 +54,8 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .tool()
         .reads()
-        .inferred(),
+        .inferred()
+        .reports(report::found),
         run: |records, _, params| answer(params, |params: Search| records.search(params)),
     },
     &Row {
@@ -71,7 +73,8 @@ pub static TABLE: Table<Records> = Table(&[
             fields: &["title", "kind", "status", "body"],
             version: ("version", "if_match_version"),
         })
-        .inferred(),
+        .inferred()
+        .reports(report::saved),
         run: |records, by, params| records.upsert(by, wire::params(params)?),
     },
     &Row {
@@ -81,7 +84,8 @@ pub static TABLE: Table<Records> = Table(&[
     &Row {
         method: Method::new(LIST, "List records", "Records without their bodies, newest first.", schema::<List>)
             .reads()
-            .inferred(),
+            .inferred()
+            .reports(report::listed),
         run: |records, _, params| answer(params, |params: List| records.list(params)),
     },
     &Row {
@@ -92,7 +96,8 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Delete>,
         )
         .destructive()
-        .verb("rm"),
+        .verb("rm")
+        .reports(report::deleted),
         run: |records, by, params| records.delete(by, &wire::params(params)?),
     },
     &Row {
@@ -101,7 +106,8 @@ pub static TABLE: Table<Records> = Table(&[
             "Restore a record",
             "Bring back what was deleted, or what a record said before.",
             schema::<Restore>,
-        ),
+        )
+        .reports(report::changed),
         run: |records, by, params| records.restore(by, &wire::params(params)?),
     },
     &Row {
@@ -111,7 +117,8 @@ pub static TABLE: Table<Records> = Table(&[
             "Make several records one; the bodies are joined under their titles.",
             schema::<Merge>,
         )
-        .destructive(),
+        .destructive()
+        .reports(report::changed),
         run: |records, by, params| records.merge(by, &wire::params(params)?),
     },
     &Row {
@@ -143,7 +150,8 @@ pub static TABLE: Table<Records> = Table(&[
             "Every record of a project, or of all, for an import elsewhere.",
             schema::<Export>,
         )
-        .reads(),
+        .reads()
+        .document(),
         run: |records, _, params| answer(params, |params: Export| records.export(&params)),
     },
     &Row {
@@ -169,6 +177,28 @@ pub static TABLE: Table<Records> = Table(&[
     },
 ]);
 
+/// The words that narrow by kind, and by status, for schemas.
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "a schema alone")]
+enum AnyKind {
+    All,
+    Issue,
+    Spec,
+    Arch,
+    Update,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "a schema alone")]
+enum AnyStatus {
+    All,
+    Open,
+    Resolved,
+    Archived,
+}
+
 /// Reads a word that narrows a search: absent, null, "" and `all` are no word.
 fn narrowed<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
@@ -189,9 +219,11 @@ pub struct Search {
     pub query: String,
     /// Absent or `all`: every kind.
     #[serde(default, deserialize_with = "narrowed")]
+    #[schemars(with = "Option<AnyKind>")]
     pub kind: Option<Kind>,
     /// Absent or `all`: wherever it stands; archived ones last.
     #[serde(default, deserialize_with = "narrowed")]
+    #[schemars(with = "Option<AnyStatus>")]
     pub status: Option<Status>,
     /// The project that counts more. Absent: that of the context; `*`: none.
     #[serde(default, deserialize_with = "wire::given")]
@@ -252,9 +284,11 @@ pub struct Got {
 pub struct List {
     /// Absent or `all`: every kind.
     #[serde(default, deserialize_with = "narrowed")]
+    #[schemars(with = "Option<AnyKind>")]
     pub kind: Option<Kind>,
     /// Absent or `all`: wherever it stands.
     #[serde(default, deserialize_with = "narrowed")]
+    #[schemars(with = "Option<AnyStatus>")]
     pub status: Option<Status>,
     /// Absent: that of the context; `*`: every one.
     #[serde(default, deserialize_with = "wire::given")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models, Thought};
+use nudge_core::embed::{Embedder, Model, Models, Thought, understood};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
@@ -16,6 +16,7 @@ use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, 
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
+use nudge_storage::search::Words;
 use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -84,6 +85,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
+/// How much of a text a model must understand to say what is nearly the same.
+const HALF: f64 = 0.5;
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
 /// Between two looks of the worker when there is nothing to do, and when something is in the way.
@@ -276,7 +279,13 @@ impl Records {
             // One that is the same needs no question.
             Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
-        let Some(project) = project.filter(|_| !params.distinct) else { return Ok(Seen { vectors, near: Vec::new() }) };
+        // What the model does not understand is near to anything, or to nothing.
+        let whole = format!("{title} {body}");
+        let is_understood = understood(model.count(&whole), whole.split_whitespace().count()) > HALF
+            && !Words::of_query(&whole).is_empty();
+        let Some(project) = project.filter(|_| !params.distinct && is_understood) else {
+            return Ok(Seen { vectors, near: Vec::new() });
+        };
         let near = self.meanings.with(db, &*model, |memory| {
             let is_of_it =
                 |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);

@@ -1,0 +1,153 @@
+//! What the command line tells a person of the answers.
+
+use nudge_core::service::Report;
+use serde_json::Value;
+
+/// Of what was saved, or was not.
+pub fn saved(answer: &Value) -> Report {
+    if answer["written"] == false {
+        let near = rows(&answer["near"], |one| {
+            vec![text(&one["record"]["id"]), text(&one["record"]["title"]), text(&one["distance"])]
+        });
+        let notes =
+            "`--id ID` changes one of them, `--distinct` stores this beside them; `nudge records show ID` shows one.";
+        return Report {
+            lines: vec!["Nothing was stored: this is nearly the same as".to_owned()],
+            columns: &["ID", "TITLE", "DISTANCE"],
+            rows: near,
+            notes: vec![notes.to_owned()],
+            is_refused: true,
+        };
+    }
+    let record = &answer["record"];
+    let (id, project, version) = (text(&record["id"]), text(&record["project"]), text(&record["version"]));
+    let line = match (answer["created"] == true, answer["deduplicated"] == true) {
+        (true, _) => format!("✔ saved record {id} in {project}"),
+        (false, true) => format!("✔ changed record {id} in {project} (v{version}), which said the same"),
+        (false, false) => format!("✔ changed record {id} in {project} (v{version})"),
+    };
+    let similar = answer["similar"].as_array().into_iter().flatten();
+    let similar = similar.map(|one| format!("similar: record {}, {}", text(&one["id"]), text(&one["title"])));
+    Report { notes: similar.collect(), ..Report::line(line) }
+}
+
+/// Of what a search found.
+pub fn found(answer: &Value) -> Report {
+    let mut notes: Vec<_> = answer["degraded"].as_array().into_iter().flatten().map(text).collect();
+    let results = answer["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if results.is_empty() {
+        return Report { lines: vec![nothing(answer, "nothing found")], notes, ..Report::default() };
+    }
+    for hit in results.iter().filter(|hit| !hit["explain"].is_null()) {
+        let parts = hit["explain"]["parts"].as_object().into_iter().flatten();
+        let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
+        let words: Vec<_> = hit["explain"]["words"].as_array().into_iter().flatten().map(text).collect();
+        notes.push(format!("{}: {}; holds {}", text(&hit["id"]), parts.join(", "), words.join(", ")));
+    }
+    if let Some(more @ 1..) = answer["omitted"].as_u64() {
+        notes.push(format!("{more} more; `--limit` shows them"));
+    }
+    Report {
+        columns: &["ID", "TITLE", "BODY", "RELEVANCE", "UPDATED", "KIND", "STATUS", "PROJECT"],
+        rows: rows(&answer["results"], |hit| {
+            ["id", "title", "body", "relevance", "updated_at", "kind", "status", "project"]
+                .map(|name| text(&hit[name]))
+                .into()
+        }),
+        notes,
+        ..Report::default()
+    }
+}
+
+/// Of a list.
+pub fn listed(answer: &Value) -> Report {
+    let listed = rows(&answer["records"], |one| {
+        ["id", "title", "kind", "status", "updated_at", "project"].map(|name| text(&one[name])).into()
+    });
+    if listed.is_empty() {
+        return Report::line(nothing(answer, "no records here; `--project '*'` lists those of every project"));
+    }
+    let total = answer["total"].as_u64().unwrap_or_default();
+    let rest = (total > listed.len() as u64).then(|| format!("{} of {total}; `--limit` shows more", listed.len()));
+    Report {
+        columns: &["ID", "TITLE", "KIND", "STATUS", "UPDATED", "PROJECT"],
+        rows: listed,
+        notes: rest.into_iter().collect(),
+        ..Report::default()
+    }
+}
+
+/// Of a deletion.
+pub fn deleted(answer: &Value) -> Report {
+    let id = text(&answer["id"]);
+    Report::line(format!("✔ deleted record {id}; `nudge records restore {id}` brings it back within 30 days"))
+}
+
+/// Of a record that was brought back, or that others were merged into.
+pub fn changed(answer: &Value) -> Report {
+    let [id, project, version, title] = ["id", "project", "version", "title"].map(|name| text(&answer[name]));
+    Report::line(format!("✔ record {id} in {project} (v{version}): {title}"))
+}
+
+/// What to say where there is nothing.
+fn nothing(answer: &Value, otherwise: &str) -> String {
+    let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(text).collect();
+    if like.is_empty() {
+        otherwise.to_owned()
+    } else {
+        format!("no project has this name; there is {}", like.join(", "))
+    }
+}
+
+fn rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list.as_array().into_iter().flatten().map(row).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_in_a_persons_words() {
+        let record = json!({"id": 5, "project": "acme/shop", "version": 2, "title": "One"});
+        for (told, line) in [
+            (saved(&json!({"record": record, "created": true, "similar": []})), "✔ saved record 5 in acme/shop"),
+            (saved(&json!({"record": record, "created": false})), "✔ changed record 5 in acme/shop (v2)"),
+            (
+                saved(&json!({"record": record, "created": false, "deduplicated": true})),
+                "✔ changed record 5 in acme/shop (v2), which said the same",
+            ),
+            (deleted(&json!({"id": 5})), "✔ deleted record 5; `nudge records restore 5` brings it back within 30 days"),
+            (changed(&record), "✔ record 5 in acme/shop (v2): One"),
+            (found(&json!({"results": []})), "nothing found"),
+            (
+                found(&json!({"results": [], "projects_like": ["acme/shop"]})),
+                "no project has this name; there is acme/shop",
+            ),
+            (
+                listed(&json!({"records": [], "total": 0})),
+                "no records here; `--project '*'` lists those of every project",
+            ),
+        ] {
+            assert_eq!((told.lines.as_slice(), told.is_refused), (&[line.to_owned()][..], false));
+        }
+    }
+
+    #[test]
+    fn a_question_is_no_success() {
+        let near = json!([{"record": {"id": 5, "title": "One"}, "distance": 0.0143}]);
+        let asked = saved(&json!({"written": false, "message": "x", "near": near}));
+        assert_eq!(asked.rows, [["5", "One", "0.0143"]]);
+        assert!(asked.is_refused && asked.notes[0].contains("--distinct"), "{asked:?}");
+    }
+}
