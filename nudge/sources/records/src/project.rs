@@ -3,6 +3,8 @@
 //! A project has one name and any number of repositories, so that a clone, a fork's second remote and a rename are one
 //! project. Two repositories of one bare name are two projects until somebody says otherwise.
 
+use std::path::Path;
+
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::Context;
 use nudge_core::error::{Error, Result};
@@ -45,6 +47,9 @@ impl Here {
             }
             Some(Repo::File(path)) => {
                 let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
+                // A folder without a repository is known by its path, too: it may be anything, and its name is often
+                // somebody else's.
+                let base = base.filter(|_| !is_mere_folder(Path::new(&**path)));
                 let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
                 Some(Self { alias: format!("file://{path}"), names })
             }
@@ -54,6 +59,11 @@ impl Here {
             }
         }
     }
+}
+
+/// Whether there is a folder, and no repository in it.
+fn is_mere_folder(path: &Path) -> bool {
+    path.is_dir() && !path.join(".git").exists() && !path.join("HEAD").exists()
 }
 
 /// The name that the project of a place has where no other one has it already; `None` where nothing is known of the
@@ -67,6 +77,10 @@ impl Here {
 /// assert_eq!(name("git@github.com:vercel/next.js.git").as_deref(), Some("vercel/next.js"));
 /// assert_eq!(name("https://git.example.com/team/shop").as_deref(), Some("shop"));
 /// assert_eq!(name("file:///home/ada/shop").as_deref(), Some("shop"));
+/// # let place = tempfile::tempdir().unwrap();
+/// # let place = place.path().to_str().unwrap();
+/// // There is no repository.
+/// assert_eq!(name(&format!("file://{place}")).as_deref(), Some(place));
 /// let folder = Context::builder().cwd("/tmp/notes").build().unwrap();
 /// assert_eq!(project_name(&folder).as_deref(), Some("/tmp/notes"));
 /// ```
