@@ -137,7 +137,7 @@ pub(crate) fn version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses what is another program's, and what a later version wrote.
+/// Refuses what is another program's, what a later version wrote, and what has lost everything.
 fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
     let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
     if seen.application != APPLICATION_ID && !is_unused {
@@ -145,6 +145,13 @@ fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
     }
     if seen.version > app.version() {
         return Err(place.newer().into());
+    }
+    if is_unused && let Some(backup) = backup::newest(place) {
+        let rest = format!(
+            "is empty, and its newest backup, {}, is not; restore that, or move the backups away to begin anew",
+            backup.display()
+        );
+        return Err(place.refusal(&rest).with("backup", backup.to_string_lossy()).with("damaged", true).into());
     }
     Ok(())
 }

@@ -287,6 +287,24 @@ fn a_copy_is_put_back_over_whatever_is_there() {
 }
 
 #[test]
+fn a_file_that_has_lost_everything_is_not_begun_anew() {
+    let desk = Desk::new();
+    add(&desk.open(&OLD), "one").unwrap();
+    desk.clock.advance(24 * kit::HOUR);
+    add(&desk.open(&OLD), "two").unwrap();
+    let copy = desk.open(&OLD).newest_backup().unwrap();
+    fs::write(desk.path(), "").unwrap();
+    for log in ["notes.db-wal", "notes.db-shm"] {
+        let _ = fs::remove_file(desk.folder.path().join(log));
+    }
+    let refused = Db::open(&desk.opening(&OLD)).err().unwrap();
+    assert!(refused.message().contains("is empty, and its newest backup"), "{refused}");
+    assert_eq!(fs::read(desk.path()).unwrap(), b"", "nothing was written");
+    restore(&desk.opening(&OLD), &copy).unwrap();
+    assert_eq!(titles(&desk.open(&OLD)), ["one"]);
+}
+
+#[test]
 fn only_a_sound_copy_of_the_same_kind_is_put_back() {
     let desk = Desk::new();
     add(&desk.open(&OLD), "one").unwrap();
