@@ -66,9 +66,9 @@ export interface RecordsSearchParams {
   /** What you want to know. */
   readonly query: string
   /** Absent or `all`: every kind. */
-  readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
+  readonly kind?: 'all' | 'issue' | 'spec' | 'arch' | 'update' | null
   /** Absent or `all`: wherever it stands; archived ones last. */
-  readonly status?: 'open' | 'resolved' | 'archived' | null
+  readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** The project that counts more. Absent: that of the context; `*`: none. */
   readonly project?: string | null
   /** 1 to 50; 5 when absent. */
@@ -116,9 +116,9 @@ export interface RecordsGetParams {
 /** Params of `records.list`. */
 export interface RecordsListParams {
   /** Absent or `all`: every kind. */
-  readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
+  readonly kind?: 'all' | 'issue' | 'spec' | 'arch' | 'update' | null
   /** Absent or `all`: wherever it stands. */
-  readonly status?: 'open' | 'resolved' | 'archived' | null
+  readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** Absent: that of the context; `*`: every one. */
   readonly project?: string | null
   /** 1 to 1,000; 100 when absent. */
