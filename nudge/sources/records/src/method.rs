@@ -161,7 +161,8 @@ pub static TABLE: Table<Records> = Table(&[
             "Take in an export, or the upstream plugin's dude.db; what is there already is left alone.",
             schema::<Import>,
         )
-        .inferred(),
+        .inferred()
+        .reports(report::imported),
         run: |records, by, params| records.import(by, wire::params(params)?),
     },
     &Row {

@@ -89,6 +89,21 @@ pub fn changed(answer: &Value) -> Report {
     Report::line(format!("✔ record {id} in {project} (v{version}): {title}"))
 }
 
+/// Of an import.
+pub fn imported(answer: &Value) -> Report {
+    let [imported, skipped] = ["imported", "skipped"].map(|name| answer[name].as_u64().unwrap_or_default());
+    let refused = rows(&answer["errors"], |one| vec![text(&one["at"]), text(&one["reason"])]);
+    let mut line = format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" });
+    if skipped > 0 {
+        line += &format!(", {skipped} were there already, with the same text");
+    }
+    if !refused.is_empty() {
+        line += &format!(", {} are no records or were refused:", refused.len());
+    }
+    let is_refused = imported == 0 && !refused.is_empty();
+    Report { lines: vec![line], columns: &["RECORD", "REASON"], rows: refused, is_refused, ..Report::default() }
+}
+
 /// What to say where there is nothing.
 fn nothing(answer: &Value, otherwise: &str) -> String {
     let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(text).collect();
@@ -129,6 +144,11 @@ mod tests {
             ),
             (deleted(&json!({"id": 5})), "✔ deleted record 5; `nudge records restore 5` brings it back within 30 days"),
             (changed(&record), "✔ record 5 in acme/shop (v2): One"),
+            (
+                imported(&json!({"imported": 2, "skipped": 1, "errors": []})),
+                "✔ imported 2, 1 were there already, with the same text",
+            ),
+            (imported(&json!({"imported": 0, "skipped": 0, "errors": []})), "- imported 0"),
             (found(&json!({"results": []})), "nothing found"),
             (
                 found(&json!({"results": [], "projects_like": ["acme/shop"]})),

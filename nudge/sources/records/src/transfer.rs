@@ -13,6 +13,7 @@ use nudge_storage::rusqlite::{Connection, OpenFlags, Transaction};
 use nudge_storage::{Db, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::project;
 use crate::record::{self, Kind, Origin, Status};
@@ -39,8 +40,8 @@ pub struct Export {
     pub project: Option<String>,
 }
 
-/// Result of `nudge.records.export`, and what an import reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Result of `nudge.records.export`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exported {
     /// Always `nudge-records/1`.
     pub format: String,
@@ -170,12 +171,20 @@ pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
         return read_upstream(path);
     }
     let text = foreign::read_text(path, Links::Followed, MAX_BYTES).map_err(unreadable)?;
-    let exported: Exported = serde_json::from_str(&text)
-        .map_err(|_| Error::invalid("The file is no export of records; `nudge records export --json` writes one."))?;
+    #[derive(Deserialize)]
+    struct Unread<'a> {
+        format: String,
+        #[serde(borrow)]
+        records: Vec<&'a RawValue>,
+    }
+    let exported: Unread<'_> = serde_json::from_str(&text)
+        .map_err(|_| Error::invalid("The file is no export of records; `nudge records export` writes one."))?;
     if exported.format != FORMAT {
         return Err(Error::invalid("The export is of a later version of Nudge; update this one."));
     }
-    Ok(exported.records.into_iter().map(Ok).collect())
+    // One that is none is told of, and keeps no other out.
+    let read = |record: &RawValue| wire::parse(record.get(), "record").map_err(|error| error.message().to_owned());
+    Ok(exported.records.into_iter().map(read).collect())
 }
 
 /// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
