@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
-//! use nudge_storage::search::{FullText, Words, search};
+//! use nudge_storage::search::{Common, FullText, Words, search};
 //!
 //! static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 //!
@@ -18,17 +18,19 @@
 //!        (1, 'Uploads above 1 MB are refused', 'nginx: client_max_body_size is 1m'),
 //!        (2, 'Migrations', 'Each migration runs in a transaction.');",
 //! )?;
-//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"))?;
+//! let common = Common::default();
+//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &common)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
 //! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
 //! // A misspelt word counts less.
-//! let found = search(&c, &NOTES, &Words::of("migratoin"))?;
+//! let found = search(&c, &NOTES, &Words::of("migratoin"), &common)?;
 //! assert_eq!(found.words[0].near, ["migrat"]);
 //! assert!((found.rows[&2].coverage - 0.75).abs() < 1e-9);
 //! # Ok::<(), nudge_storage::rusqlite::Error>(())
 //! ```
 
+mod common;
 mod grams;
 mod near;
 mod words;
@@ -38,6 +40,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, params};
 
+pub use common::Common;
 pub use grams::{head, trigrams};
 pub use words::Words;
 
@@ -120,16 +123,13 @@ struct Term {
 /// # Errors
 /// What SQLite says.
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
-pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<Found> {
+pub fn search(c: &Connection, of: &FullText, words: &Words, common: &Common) -> rusqlite::Result<Found> {
     let mut found = Found::default();
     if words.is_empty() {
         return Ok(found);
     }
-    let total: usize = c
-        .prepare_cached(&format!("SELECT count(*) FROM {}_docsize", of.table))?
-        .query_row([], |row| row.get::<_, i64>(0))
-        .map(|count| usize::try_from(count).unwrap_or_default())?;
-    let terms = terms(c, of, words, total)?;
+    let total = texts(c, of.table)?;
+    let terms = terms(c, of, words, common, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
     let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
@@ -151,20 +151,22 @@ pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<
 }
 
 /// The words that are looked for, in the order of the question.
-fn terms(c: &Connection, of: &FullText, words: &Words, total: usize) -> rusqlite::Result<Vec<Term>> {
+fn terms(c: &Connection, of: &FullText, words: &Words, common: &Common, total: usize) -> rusqlite::Result<Vec<Term>> {
     let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
     let mut terms = Vec::new();
     for word in words.iter() {
-        let texts = count(c, of, &quoted(word), many + 1)?;
+        let query = quoted(word);
+        let is_common = common.is(c, of.table, &query, total)?;
+        let texts = if is_common { many + 1 } else { count(c, of.table, &query, many + 1)? };
         let asked = Asked { word: word.to_owned(), texts, near: Vec::new() };
-        terms.push(Term { asked, query: quoted(word), worth: 1.0 });
+        terms.push(Term { asked, query, worth: 1.0 });
     }
     look_near(c, of, &mut terms, total)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
         // Which of the common ones are the rarest is worth a count now.
         for term in terms.iter_mut().filter(|term| term.asked.texts > many) {
-            term.asked.texts = count(c, of, &term.query, total)?;
+            term.asked.texts = count(c, of.table, &term.query, total)?;
         }
     }
     by_rarity.sort_by_key(|at| (terms[*at].asked.texts, *at));
@@ -175,6 +177,13 @@ fn terms(c: &Connection, of: &FullText, words: &Words, total: usize) -> rusqlite
     Ok(terms)
 }
 
+/// The number of texts.
+fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
+    let count: i64 =
+        c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
 /// Gives the words that no text holds the terms that are near to them.
 fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) -> rusqlite::Result<()> {
     let Some(vocabulary) = of.vocabulary else { return Ok(()) };
@@ -183,7 +192,7 @@ fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) ->
     let near = near::near(c, vocabulary, &words)?;
     for (term, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
         term.query = near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ");
-        term.asked.texts = count(c, of, &term.query, total)?;
+        term.asked.texts = count(c, of.table, &term.query, total)?;
         term.asked.near = near;
         term.worth = NEAR;
     }
@@ -191,8 +200,8 @@ fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) ->
 }
 
 /// The number of texts, counted up to `most`.
-fn count(c: &Connection, of: &FullText, query: &str, most: usize) -> rusqlite::Result<usize> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {0} WHERE {0} MATCH ?1 LIMIT ?2)", of.table);
+fn count(c: &Connection, table: &str, query: &str, most: usize) -> rusqlite::Result<usize> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, most], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or_default())

@@ -95,9 +95,9 @@ impl Vectors {
         self.owners.is_empty()
     }
 
-    /// Whether a text has any vector.
-    pub fn contains(&self, id: i64) -> bool {
-        self.rows.contains_key(&id)
+    /// The number of texts that have any vector.
+    pub fn texts(&self) -> usize {
+        self.rows.len()
     }
 
     /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions or

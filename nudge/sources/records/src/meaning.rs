@@ -80,7 +80,7 @@ pub struct Memory {
 impl Memory {
     /// Whether some record has no vector yet.
     pub fn is_partial(&self) -> bool {
-        self.about.keys().any(|id| !self.vectors.contains(*id))
+        self.vectors.texts() < self.about.len()
     }
 
     /// The records nearest to a vector, up to `k` by their texts and as many by their titles.

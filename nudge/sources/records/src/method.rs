@@ -320,7 +320,8 @@ impl Records {
                 if let Asked::None(Some(name)) = &asked {
                     return Ok(Searched { projects_like: project::like(c, name)?, ..Searched::none() });
                 }
-                let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
+                let query =
+                    Query { words: &words, common: self.common(), project: asked, kind, status, limit, cut: CUT };
                 let (mut results, omitted) = search::find(c, &query, by)?;
                 if !explain {
                     for hit in &mut results {

@@ -1,10 +1,12 @@
 //! Finding the records that are most relevant to a question.
 
+use std::collections::HashMap;
+
 use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::search::{Found, Words, search, trigrams};
+use nudge_storage::search::{Common, Found, Words, search, trigrams};
 use serde::Serialize;
 
 use crate::meaning::Memory;
@@ -36,6 +38,8 @@ pub struct Meaning<'a> {
 pub struct Query<'a> {
     /// The words.
     pub words: &'a Words,
+    /// What is known of the indexes.
+    pub common: &'a Common,
     /// The project that counts more.
     pub project: Asked,
     /// Those of this kind alone.
@@ -85,7 +89,7 @@ struct Candidate {
     id: i64,
     status: Status,
     of: Evidence,
-    relevance: Relevance,
+    score: f64,
 }
 
 impl Query<'_> {
@@ -98,8 +102,10 @@ impl Query<'_> {
 /// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
 /// more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
-    let found = search(c, &FULL_TEXT, query.words)?;
-    let grams = trigrams(c, TRIGRAMS, query.words)?;
+    let found = search(c, &FULL_TEXT, query.words, query.common)?;
+    // Where meaning counts alone, trigrams would take ten times as long as the rest, for nothing.
+    let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
+    let grams = if is_by_meaning { HashMap::default() } else { trigrams(c, TRIGRAMS, query.words, query.common)? };
     let here = match query.project {
         Asked::One(id) => Some(id),
         Asked::All | Asked::None(_) => None,
@@ -122,10 +128,10 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             trigrams: grams.get(&id).copied().unwrap_or_default(),
             cosine: by.and_then(|by| by.memory.cosine(&by.asked.vector, id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
-            is_here: true,
+            is_here: here.is_some(),
         };
         // What the project adds at most does not lift it over the cut.
-        if of.relevance().score < query.cut {
+        if of.score() < query.cut {
             continue;
         }
         let row = look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
@@ -135,25 +141,26 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             continue;
         }
         of.is_here = here == Some(project);
-        let relevance = of.relevance();
-        if relevance.score >= query.cut {
-            candidates.push(Candidate { id, status, of, relevance });
+        let score = of.score();
+        if score >= query.cut {
+            candidates.push(Candidate { id, status, of, score });
         }
     }
     let more = candidates.len().saturating_sub(query.limit);
     let is_archived = |one: &Candidate| one.status == Status::Archived;
     candidates.sort_by(|a, b| {
         let by_place = is_archived(a).cmp(&is_archived(b));
-        by_place.then(b.relevance.score.total_cmp(&a.relevance.score)).then(b.id.cmp(&a.id))
+        by_place.then(b.score.total_cmp(&a.score)).then(b.id.cmp(&a.id))
     });
     candidates.truncate(query.limit.min(MAX_RESULTS));
     let hits = candidates.into_iter().map(|one| {
         let words = words_of(&found, one.id);
-        let explain = Explain { parts: one.relevance.parts, words, of: found.words.len(), evidence: one.of };
+        let Relevance { score, parts } = one.of.relevance();
+        let explain = Explain { parts, words, of: found.words.len(), evidence: one.of };
         Ok(Hit {
             record: rows::get(c, one.id)?,
             similarity: one.of.cosine.map(rounded),
-            relevance: one.relevance.score,
+            relevance: score,
             elsewhere: !one.of.is_here && query.project != Asked::All,
             explain: Some(explain),
         })

@@ -16,6 +16,7 @@ use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, 
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
+use nudge_storage::search::Common;
 use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -105,6 +106,7 @@ pub struct Records {
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
     meanings: Meanings,
+    common: Common,
     /// Told when there is something to make vectors of.
     worker: OnceLock<StopFlag>,
     written: AtomicU64,
@@ -125,6 +127,7 @@ impl Records {
             models,
             db: OnceLock::new(),
             meanings: Meanings::default(),
+            common: Common::default(),
             worker: OnceLock::new(),
             written: AtomicU64::new(0),
         }
@@ -180,6 +183,10 @@ impl Records {
             Model::Loading => Err("the embedding model is being loaded".to_owned()),
             Model::Failed(error) => Err(error.message().to_owned()),
         }
+    }
+
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
     }
 
     /// Wakes whoever makes vectors.
