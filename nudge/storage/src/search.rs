@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
-//! use nudge_storage::search::{Common, FullText, Words, search};
+//! use nudge_storage::search::{Known, FullText, Words, search};
 //!
 //! static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 //!
@@ -18,20 +18,20 @@
 //!        (1, 'Uploads above 1 MB are refused', 'nginx: client_max_body_size is 1m'),
 //!        (2, 'Migrations', 'Each migration runs in a transaction.');",
 //! )?;
-//! let common = Common::default();
-//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &common)?;
+//! let known = Known::default();
+//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &known)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
 //! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
 //! // A misspelt word counts less.
-//! let found = search(&c, &NOTES, &Words::of("migratoin"), &common)?;
+//! let found = search(&c, &NOTES, &Words::of("migratoin"), &known)?;
 //! assert_eq!(found.words[0].near, ["migrat"]);
 //! assert!((found.rows[&2].coverage - 0.75).abs() < 1e-9);
 //! # Ok::<(), nudge_storage::rusqlite::Error>(())
 //! ```
 
-mod common;
 mod grams;
+mod known;
 mod near;
 mod words;
 
@@ -40,8 +40,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, params};
 
-pub use common::Common;
 pub use grams::{head, trigrams};
+pub use known::Known;
 pub use words::Words;
 
 /// Most words of a question that are looked for, the rarest ones.
@@ -123,13 +123,13 @@ struct Term {
 /// # Errors
 /// What SQLite says.
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
-pub fn search(c: &Connection, of: &FullText, words: &Words, common: &Common) -> rusqlite::Result<Found> {
+pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> rusqlite::Result<Found> {
     let mut found = Found::default();
     if words.is_empty() {
         return Ok(found);
     }
     let total = texts(c, of.table)?;
-    let terms = terms(c, of, words, common, total)?;
+    let terms = terms(c, of, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
     let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
@@ -151,17 +151,17 @@ pub fn search(c: &Connection, of: &FullText, words: &Words, common: &Common) -> 
 }
 
 /// The words that are looked for, in the order of the question.
-fn terms(c: &Connection, of: &FullText, words: &Words, common: &Common, total: usize) -> rusqlite::Result<Vec<Term>> {
+fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usize) -> rusqlite::Result<Vec<Term>> {
     let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
     let mut terms = Vec::new();
     for word in words.iter() {
         let query = quoted(word);
-        let is_common = common.is(c, of.table, &query, total)?;
+        let is_common = known.is_common(c, of.table, &query, total)?;
         let texts = if is_common { many + 1 } else { count(c, of.table, &query, many + 1)? };
         let asked = Asked { word: word.to_owned(), texts, near: Vec::new() };
         terms.push(Term { asked, query, worth: 1.0 });
     }
-    look_near(c, of, &mut terms, total)?;
+    look_near(c, of, known, &mut terms, total)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
         // Which of the common ones are the rarest is worth a count now.
@@ -185,11 +185,10 @@ fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
 }
 
 /// Gives the words that no text holds the terms that are near to them.
-fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) -> rusqlite::Result<()> {
-    let Some(vocabulary) = of.vocabulary else { return Ok(()) };
+fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term], total: usize) -> rusqlite::Result<()> {
     let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
     let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
-    let near = near::near(c, vocabulary, &words)?;
+    let near = near::near(c, of, known, &words)?;
     for (term, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
         term.query = near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ");
         term.asked.texts = count(c, of.table, &term.query, total)?;

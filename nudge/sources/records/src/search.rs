@@ -6,7 +6,7 @@ use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::search::{Common, Found, Words, search, trigrams};
+use nudge_storage::search::{Found, Known, Words, search, trigrams};
 use serde::Serialize;
 
 use crate::meaning::Memory;
@@ -39,7 +39,7 @@ pub struct Query<'a> {
     /// The words.
     pub words: &'a Words,
     /// What is known of the indexes.
-    pub common: &'a Common,
+    pub known: &'a Known,
     /// The project that counts more.
     pub project: Asked,
     /// Those of this kind alone.
@@ -102,19 +102,20 @@ impl Query<'_> {
 /// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
 /// more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
-    let found = search(c, &FULL_TEXT, query.words, query.common)?;
+    let found = search(c, &FULL_TEXT, query.words, query.known)?;
     // Where meaning counts alone, trigrams would take ten times as long as the rest, for nothing.
     let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
-    let grams = if is_by_meaning { HashMap::default() } else { trigrams(c, TRIGRAMS, query.words, query.common)? };
+    let grams = if is_by_meaning { HashMap::default() } else { trigrams(c, TRIGRAMS, query.words, query.known)? };
     let here = match query.project {
         Asked::One(id) => Some(id),
         Asked::All | Asked::None(_) => None,
     };
     let mut ids: Vec<i64> = found.rows.keys().chain(grams.keys()).copied().collect();
+    let near = by.map(|by| by.memory.near(&by.asked.vector));
     // A meaning that counts for nothing finds nothing.
-    if let Some(Meaning { asked, memory }) = by.filter(|by| by.asked.understood > 0.0) {
-        let fits = |id: i64| memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
-        ids.extend(memory.top(&asked.vector, NEAREST, fits));
+    if let (Some(by), Some(near)) = (by.filter(|by| by.asked.understood > 0.0), &near) {
+        let fits = |id: i64| by.memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
+        ids.extend(near.top(NEAREST, fits));
     }
     ids.sort_unstable();
     ids.dedup();
@@ -126,7 +127,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             bm25: held.bm25,
             coverage: held.coverage,
             trigrams: grams.get(&id).copied().unwrap_or_default(),
-            cosine: by.and_then(|by| by.memory.cosine(&by.asked.vector, id)),
+            cosine: near.as_ref().and_then(|near| near.cosine(id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
             is_here: here.is_some(),
         };

@@ -16,7 +16,7 @@ use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, 
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
-use nudge_storage::search::Common;
+use nudge_storage::search::Known;
 use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -106,7 +106,7 @@ pub struct Records {
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
     meanings: Meanings,
-    common: Common,
+    known: Known,
     /// Told when there is something to make vectors of.
     worker: OnceLock<StopFlag>,
     written: AtomicU64,
@@ -127,7 +127,7 @@ impl Records {
             models,
             db: OnceLock::new(),
             meanings: Meanings::default(),
-            common: Common::default(),
+            known: Known::default(),
             worker: OnceLock::new(),
             written: AtomicU64::new(0),
         }
@@ -185,8 +185,8 @@ impl Records {
         }
     }
 
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Wakes whoever makes vectors.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use rusqlite::Connection;
 
-use super::{Common, Words, quoted, texts};
+use super::{Known, Words, quoted, texts};
 
 /// Letters of a text after its title that are indexed: each costs eight times what a stem does.
 const HEAD_CHARS: usize = 500;
@@ -34,23 +34,23 @@ pub fn head(title: &str, body: &str) -> String {
 ///
 /// ```
 /// use nudge_storage::rusqlite::Connection;
-/// use nudge_storage::search::{Common, Words, trigrams};
+/// use nudge_storage::search::{Known, Words, trigrams};
 ///
 /// let c = Connection::open_in_memory()?;
 /// c.execute_batch(
 ///     "CREATE VIRTUAL TABLE note USING fts5(head, tokenize='trigram');
 ///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
 /// )?;
-/// let common = Common::default();
-/// assert!(trigrams(&c, "note", &Words::of("httpproxi"), &common)?[&1] > 0.0);
-/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"), &common)?.keys().collect::<Vec<_>>(), [&3]);
+/// let known = Known::default();
+/// assert!(trigrams(&c, "note", &Words::of("httpproxi"), &known)?[&1] > 0.0);
+/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"), &known)?.keys().collect::<Vec<_>>(), [&3]);
 /// # Ok::<(), nudge_storage::rusqlite::Error>(())
 /// ```
 pub fn trigrams(
     c: &Connection,
     table: &'static str,
     words: &Words,
-    common: &Common,
+    known: &Known,
 ) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
     let mut grams: Vec<String> = Vec::new();
     for word in words.iter() {
@@ -64,7 +64,7 @@ pub fn trigrams(
     let total = texts(c, table)?;
     let mut rare = Vec::new();
     for gram in grams {
-        if !common.is(c, table, &gram, total)? {
+        if !known.is_common(c, table, &gram, total)? {
             rare.push(gram);
         }
     }
