@@ -30,7 +30,9 @@ fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
 }
 
 fn found(c: &Connection, text: &str) -> Found {
-    search(c, &NOTES, &Words::of(text), &Known::default()).unwrap()
+    let mut found = search(c, &NOTES, &Words::of(text), &Known::default()).unwrap();
+    found.weigh(c, &NOTES, None).unwrap();
+    found
 }
 
 /// The rows that hold most of the question, best first.

@@ -1,5 +1,8 @@
 //! Reading and writing the rows of records. What a caller may do is decided elsewhere.
 
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
 use nudge_core::error::Error;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
@@ -293,6 +296,12 @@ pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
     )?
     .execute([limit])
     .map_err(Failure::from)
+}
+
+/// The numbers of a project's records.
+pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
+    let mut statement = c.prepare_cached("SELECT id FROM record WHERE project_id = ?1")?;
+    Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// How many records a project has.

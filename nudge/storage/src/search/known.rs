@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::near::{self, Spelt};
-use super::{COMMON_SHARE, FullText, MIN_TEXTS, count};
+use super::{COMMON_SHARE, FullText, MIN_TEXTS};
 
 /// Most words and trigrams that are remembered.
 const MAX_COUNTED: usize = 8_192;
@@ -68,7 +68,10 @@ impl Known {
             }
         }
         let most = texts / COMMON_SHARE;
-        let is_common = count(c, table, query, most + 1)? > most;
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
+        let limit = i64::try_from(most + 1).unwrap_or(i64::MAX);
+        let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, limit], |row| row.get(0))?;
+        let is_common = count == limit;
         self.counted.lock().is_common.insert(key, is_common);
         Ok(is_common)
     }
