@@ -151,6 +151,46 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(grams.keys().collect::<Vec<_>>(), [&8]);
 }
 
+/// Which words are common is counted once; a tenth more texts, and it is counted again. Words are near to terms of now.
+#[test]
+fn what_is_remembered_of_the_indexes() {
+    let text = |number: usize, held: bool| format!("t{number}x: {} other", if held { "alpha" } else { "" });
+    let c = notes((0..100).map(|number| text(number, number < 26)));
+    let known = Known::default();
+    let words = |question: &str| {
+        let words = search(&c, &NOTES, &Words::of(question), &known).unwrap().words;
+        words.into_iter().map(|asked| format!("{} {}", asked.word, asked.texts)).collect::<Vec<_>>()
+    };
+    let add = |text: String| {
+        let (title, body) = text.split_once(':').unwrap();
+        c.execute("INSERT INTO note(title, body) VALUES(?1, ?2)", [title, body]).unwrap();
+    };
+    assert_eq!(words("alpha t7x t8x"), ["t7x 1", "t8x 1"]);
+    (100..110).for_each(|number| add(text(number, false)));
+    assert_eq!(words("alpha t7x t8x"), ["t7x 1", "t8x 1"], "26 of 110 are not many, but were");
+    add(text(110, false));
+    (111..113).for_each(|number| add(text(number, false)));
+    assert_eq!(words("alpha t7x t8x"), ["alpha 26", "t7x 1", "t8x 1"]);
+    assert_eq!(words("schedluer"), ["schedluer 0"]);
+    add("t: the scheduler".to_owned());
+    assert_eq!(words("schedluer"), ["schedluer 1"]);
+    c.execute("DELETE FROM note WHERE title = 't'", []).unwrap();
+    assert_eq!(words("schedluer"), ["schedluer 0"]);
+}
+
+/// The weights of some texts are what they are among all.
+#[test]
+fn texts_are_weighed_alone_or_all_together() {
+    let c = notes(TEXTS);
+    let all = found(&c, "body size migratoin scheduler");
+    let mut one = search(&c, &NOTES, &Words::of("body size migratoin scheduler"), &Known::default()).unwrap();
+    one.weigh(&c, &NOTES, Some(&[6, 3, 77])).unwrap();
+    assert_eq!((one.rows.len(), one.rows[&2].bm25), (all.rows.len(), 0.0));
+    for row in [3, 6] {
+        assert!(one.rows[&row].bm25 > 0.0 && one.rows[&row] == all.rows[&row], "{row}: {one:?}");
+    }
+}
+
 /// Whatever is asked is never read as the syntax of a query, or of SQL.
 #[test]
 fn nothing_that_is_asked_is_syntax() {
