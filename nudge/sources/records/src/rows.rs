@@ -298,7 +298,7 @@ pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
     .map_err(Failure::from)
 }
 
-/// The numbers of a project's records. Of the two indexes by project, SQLite would take the one that holds their texts.
+/// The numbers of a project's records. Of the two indexes by project the other one holds their texts.
 pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
