@@ -152,8 +152,8 @@ struct Term {
 
 /// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
 ///
-/// It takes as long as going once through the texts of each word: half a microsecond for each of them, and a few
-/// milliseconds among 20,000 terms for words that no text holds.
+/// It takes as long as going once through the texts of each word; and a few milliseconds among 20,000 terms for words
+/// that no text holds, the first time after a change.
 ///
 /// # Errors
 /// What SQLite says.
