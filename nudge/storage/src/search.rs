@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
-//! use nudge_storage::search::{FullText, Words, search};
+//! use nudge_storage::search::{Known, FullText, Words, search};
 //!
 //! static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 //!
@@ -18,27 +18,31 @@
 //!        (1, 'Uploads above 1 MB are refused', 'nginx: client_max_body_size is 1m'),
 //!        (2, 'Migrations', 'Each migration runs in a transaction.');",
 //! )?;
-//! let found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"))?;
+//! let known = Known::default();
+//! let mut found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &known)?;
+//! found.weigh(&c, &NOTES, None)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
 //! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
 //! // A misspelt word counts less.
-//! let found = search(&c, &NOTES, &Words::of("migratoin"))?;
+//! let found = search(&c, &NOTES, &Words::of("migratoin"), &known)?;
 //! assert_eq!(found.words[0].near, ["migrat"]);
 //! assert!((found.rows[&2].coverage - 0.75).abs() < 1e-9);
 //! # Ok::<(), nudge_storage::rusqlite::Error>(())
 //! ```
 
 mod grams;
+mod known;
 mod near;
 mod words;
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params_from_iter};
 
 pub use grams::{head, trigrams};
+pub use known::Known;
 pub use words::Words;
 
 /// Most words of a question that are looked for, the rarest ones.
@@ -79,6 +83,28 @@ impl Found {
         let held = self.words.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0);
         held.map(|(_, asked)| asked.word.as_str())
     }
+
+    /// Weighs the words that texts hold: of these alone, or of all. It takes twice as long as finding them.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn weigh(&mut self, c: &Connection, of: &FullText, only: Option<&[i64]>) -> rusqlite::Result<()> {
+        let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
+        let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
+        // With the `+`, texts are passed over one by one: to look each up would begin the search again.
+        let among = if only.is_some() { " AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
+        let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1{among}", of.table);
+        let mut statement = c.prepare_cached(&sql)?;
+        let only = only.map(|only| format!("{only:?}"));
+        for asked in self.words.iter().filter(|asked| asked.texts > 0) {
+            let values = [Some(asked.query()), only.clone()];
+            let mut rows = statement.query(params_from_iter(values.into_iter().flatten()))?;
+            while let Some(row) = rows.next()? {
+                self.rows.entry(row.get(0)?).or_default().bm25 += asked.worth() * row.get::<_, f64>(1)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A word of a question, and what is known of it.
@@ -92,10 +118,25 @@ pub struct Asked {
     pub near: Vec<String>,
 }
 
+impl Asked {
+    /// For `MATCH`.
+    fn query(&self) -> String {
+        if self.near.is_empty() {
+            return quoted(&self.word);
+        }
+        self.near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ")
+    }
+
+    /// What it counts: less when others stand for it.
+    fn worth(&self) -> f64 {
+        if self.near.is_empty() { 1.0 } else { NEAR }
+    }
+}
+
 /// What a text holds of a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Held {
-    /// The sum of its words' weights by FTS5; 0 and more.
+    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](Found::weigh).
     pub bm25: f64,
     /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
     pub coverage: f64,
@@ -103,45 +144,33 @@ pub struct Held {
     words: u32,
 }
 
-/// A word that is looked for.
+/// A word that is looked for, and the texts that hold it.
 struct Term {
     asked: Asked,
-    /// For `MATCH`.
-    query: String,
-    /// What it counts: less when it stands for another.
-    worth: f64,
+    rows: Vec<i64>,
 }
 
 /// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
 ///
-/// It takes as long as going once through the texts of each word: half a microsecond for each of them, and a few
-/// milliseconds among 20,000 terms for words that no text holds.
+/// It takes as long as going once through the texts of each word; and a few milliseconds among 20,000 terms for words
+/// that no text holds, the first time after a change.
 ///
 /// # Errors
 /// What SQLite says.
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
-pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<Found> {
+pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> rusqlite::Result<Found> {
     let mut found = Found::default();
     if words.is_empty() {
         return Ok(found);
     }
-    let total: usize = c
-        .prepare_cached(&format!("SELECT count(*) FROM {}_docsize", of.table))?
-        .query_row([], |row| row.get::<_, i64>(0))
-        .map(|count| usize::try_from(count).unwrap_or_default())?;
-    let terms = terms(c, of, words, total)?;
+    let total = texts(c, of.table)?;
+    let terms = terms(c, of, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
-    let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
-    let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
-    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
-    let mut statement = c.prepare_cached(&sql)?;
-    for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.asked.texts > 0) {
-        let share = term.worth * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
-        let mut rows = statement.query([&term.query])?;
-        while let Some(row) = rows.next()? {
-            let held = found.rows.entry(row.get(0)?).or_default();
-            held.bm25 += term.worth * row.get::<_, f64>(1)?;
+    for (at, term) in terms.iter().enumerate() {
+        let share = term.asked.worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
+        for row in &term.rows {
+            let held = found.rows.entry(*row).or_default();
             held.coverage += share;
             held.words |= 1 << at;
         }
@@ -151,20 +180,22 @@ pub fn search(c: &Connection, of: &FullText, words: &Words) -> rusqlite::Result<
 }
 
 /// The words that are looked for, in the order of the question.
-fn terms(c: &Connection, of: &FullText, words: &Words, total: usize) -> rusqlite::Result<Vec<Term>> {
+fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usize) -> rusqlite::Result<Vec<Term>> {
     let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
     let mut terms = Vec::new();
     for word in words.iter() {
-        let texts = count(c, of, &quoted(word), many + 1)?;
-        let asked = Asked { word: word.to_owned(), texts, near: Vec::new() };
-        terms.push(Term { asked, query: quoted(word), worth: 1.0 });
+        let is_common = known.is_common(c, of.table, &quoted(word), total)?;
+        let rows = if is_common { Vec::new() } else { matching(c, of.table, &quoted(word))? };
+        let texts = if is_common { many + 1 } else { rows.len() };
+        terms.push(Term { asked: Asked { word: word.to_owned(), texts, near: Vec::new() }, rows });
     }
-    look_near(c, of, &mut terms, total)?;
+    look_near(c, of, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
-        // Which of the common ones are the rarest is worth a count now.
-        for term in terms.iter_mut().filter(|term| term.asked.texts > many) {
-            term.asked.texts = count(c, of, &term.query, total)?;
+        // Which of the common ones are the rarest is worth a look now.
+        for Term { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
+            *rows = matching(c, of.table, &asked.query())?;
+            asked.texts = rows.len();
         }
     }
     by_rarity.sort_by_key(|at| (terms[*at].asked.texts, *at));
@@ -176,26 +207,29 @@ fn terms(c: &Connection, of: &FullText, words: &Words, total: usize) -> rusqlite
 }
 
 /// Gives the words that no text holds the terms that are near to them.
-fn look_near(c: &Connection, of: &FullText, terms: &mut [Term], total: usize) -> rusqlite::Result<()> {
-    let Some(vocabulary) = of.vocabulary else { return Ok(()) };
+fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term]) -> rusqlite::Result<()> {
     let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
     let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
-    let near = near::near(c, vocabulary, &words)?;
-    for (term, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
-        term.query = near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ");
-        term.asked.texts = count(c, of, &term.query, total)?;
-        term.asked.near = near;
-        term.worth = NEAR;
+    let near = near::near(c, of, known, &words)?;
+    for (Term { asked, rows }, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
+        asked.near = near;
+        *rows = matching(c, of.table, &asked.query())?;
+        asked.texts = rows.len();
     }
     Ok(())
 }
 
-/// The number of texts, counted up to `most`.
-fn count(c: &Connection, of: &FullText, query: &str, most: usize) -> rusqlite::Result<usize> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {0} WHERE {0} MATCH ?1 LIMIT ?2)", of.table);
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, most], |row| row.get(0))?;
+/// The number of texts.
+fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
+    let count: i64 =
+        c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// The texts that match.
+fn matching(c: &Connection, table: &str, query: &str) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1"))?;
+    statement.query_map([query], |row| row.get(0))?.collect()
 }
 
 /// A word as FTS5 takes it for one, whatever it is made of.

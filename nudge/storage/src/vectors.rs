@@ -95,9 +95,9 @@ impl Vectors {
         self.owners.is_empty()
     }
 
-    /// Whether a text has any vector.
-    pub fn contains(&self, id: i64) -> bool {
-        self.rows.contains_key(&id)
+    /// The number of texts that have any vector.
+    pub fn texts(&self) -> usize {
+        self.rows.len()
     }
 
     /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions or
@@ -135,15 +135,36 @@ impl Vectors {
         }
     }
 
-    /// The `k` texts most like a vector of length 1, with their cosines, best first; of equals, the one with the higher
-    /// id, which is the newer. `keep` is asked only of texts that would be among them.
+    /// The `k` texts most like a vector of length 1: [`Cosines::top`].
     pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
-        if vector.len() != self.dims || self.dims == 0 || k == 0 {
+        self.cosines(vector).top(k, keep)
+    }
+
+    /// Compares a vector of length 1 with all; with none, if it has other dimensions.
+    pub fn cosines(&self, vector: &[f32]) -> Cosines<'_> {
+        let fits = vector.len() == self.dims && self.dims > 0;
+        let numbers = if fits { &self.numbers[..] } else { &[] };
+        Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, vector)).collect() }
+    }
+}
+
+/// The cosines of a vector and all of [`Vectors`].
+#[derive(Debug, Clone)]
+pub struct Cosines<'a> {
+    of: &'a Vectors,
+    rows: Vec<f32>,
+}
+
+impl Cosines<'_> {
+    /// The `k` texts with the highest, best first; of equals, the one with the higher id, which is the newer. `keep` is
+    /// asked only of texts that would be among them.
+    pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
+        if k == 0 {
             return Vec::new();
         }
-        let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.len()) + 1);
-        for (row, (id, _)) in self.numbers.chunks_exact(self.dims).zip(&self.owners) {
-            let found = (*id, cosine(row, vector));
+        let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.rows.len()) + 1);
+        for (cosine, (id, _)) in self.rows.iter().zip(&self.of.owners) {
+            let found = (*id, *cosine);
             // Another part of a text that is there already may be better. One that was left out for `k` others that are
             // better still is never needed again.
             if best.len() == k && !is_better(found, best[k - 1]) {
@@ -164,10 +185,10 @@ impl Vectors {
         best
     }
 
-    /// The cosine of a text's best part. `None` for one without vectors, or another vector's dimensions.
-    pub fn similarity(&self, vector: &[f32], id: i64) -> Option<f32> {
-        let rows = self.rows.get(&id).filter(|_| vector.len() == self.dims)?;
-        rows.iter().map(|row| cosine(&self.numbers[row * self.dims..][..self.dims], vector)).max_by(f32::total_cmp)
+    /// That of a text's best part. `None` for one without vectors.
+    pub fn of(&self, id: i64) -> Option<f32> {
+        let rows = self.of.rows.get(&id)?;
+        rows.iter().filter_map(|row| self.rows.get(*row).copied()).max_by(f32::total_cmp)
     }
 }
 

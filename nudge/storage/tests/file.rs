@@ -10,7 +10,7 @@ use kit::{CACHE, Desk, NEW, OLD, add, app, count, names, raw, titles};
 use nudge_core::error::ErrorKind;
 use nudge_core::source::DataDir;
 use nudge_storage::rusqlite::{self, config::DbConfig};
-use nudge_storage::search::{FullText, Words, search};
+use nudge_storage::search::{FullText, Known, Words, search};
 use nudge_storage::{APPLICATION_ID, App, Db, KEYS, Kept, Opening, restore};
 
 #[test]
@@ -334,14 +334,14 @@ fn a_damaged_index_mends_itself() {
     let db = desk.open(&OLD);
     add(&db, "one").unwrap();
     raw(&desk.path()).execute_batch("UPDATE note_fts_data SET block = x'0000' WHERE id > 10").unwrap();
-    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"))?)).unwrap();
+    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
     assert!(found.rows[&1].coverage > 0.99, "{found:?}");
     assert_eq!(db.check().unwrap(), nudge_storage::Health::default());
     // What can still be read, but is wrong, a check finds.
     raw(&desk.path()).execute_batch("INSERT INTO note_fts(note_fts) VALUES('delete-all')").unwrap();
     let health = db.check().unwrap();
     assert!(health.is_sound() && health.rebuilt == ["note_fts"], "{health:?}");
-    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"))?)).unwrap();
+    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
     assert_eq!(found.rows.len(), 1);
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::{Found, FullText, Words, head, search, trigrams};
+use nudge_storage::search::{Found, FullText, Known, Words, head, search, trigrams};
 use nudge_storage::vectors::{Vectors, decode, encode, unit};
 use proptest::prelude::*;
 
@@ -30,7 +30,9 @@ fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
 }
 
 fn found(c: &Connection, text: &str) -> Found {
-    search(c, &NOTES, &Words::of(text)).unwrap()
+    let mut found = search(c, &NOTES, &Words::of(text), &Known::default()).unwrap();
+    found.weigh(c, &NOTES, None).unwrap();
+    found
 }
 
 /// The rows that hold most of the question, best first.
@@ -102,7 +104,7 @@ fn misspelt_words_find_what_is_meant() {
     }
     // A word that texts hold is not stretched.
     assert!(found(&c, "size").words[0].near.is_empty());
-    let grams = trigrams(&c, "note_grams", &Words::of("migratoin")).unwrap();
+    let grams = trigrams(&c, "note_grams", &Words::of("migratoin"), &Known::default()).unwrap();
     let best = grams.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
     assert_eq!(*best.0, 3);
 }
@@ -145,8 +147,48 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(words("alpha beta unheard"), ["beta 50", "unheard 0"]);
     let sixteen: Vec<_> = (0..20).map(|number| format!("t{number}x")).collect();
     assert_eq!(words(&sixteen.join(" ")).len(), 16);
-    let grams = trigrams(&c, "note_grams", &Words::of("alpha t7x")).unwrap();
+    let grams = trigrams(&c, "note_grams", &Words::of("alpha t7x"), &Known::default()).unwrap();
     assert_eq!(grams.keys().collect::<Vec<_>>(), [&8]);
+}
+
+/// Which words are common is counted once; a tenth more texts, and it is counted again. Words are near to terms of now.
+#[test]
+fn what_is_remembered_of_the_indexes() {
+    let text = |number: usize, held: bool| format!("t{number}x: {} other", if held { "alpha" } else { "" });
+    let c = notes((0..100).map(|number| text(number, number < 26)));
+    let known = Known::default();
+    let words = |question: &str| {
+        let words = search(&c, &NOTES, &Words::of(question), &known).unwrap().words;
+        words.into_iter().map(|asked| format!("{} {}", asked.word, asked.texts)).collect::<Vec<_>>()
+    };
+    let add = |text: String| {
+        let (title, body) = text.split_once(':').unwrap();
+        c.execute("INSERT INTO note(title, body) VALUES(?1, ?2)", [title, body]).unwrap();
+    };
+    assert_eq!(words("alpha t7x t8x"), ["t7x 1", "t8x 1"]);
+    (100..110).for_each(|number| add(text(number, false)));
+    assert_eq!(words("alpha t7x t8x"), ["t7x 1", "t8x 1"], "26 of 110 are not many, but were");
+    add(text(110, false));
+    (111..113).for_each(|number| add(text(number, false)));
+    assert_eq!(words("alpha t7x t8x"), ["alpha 26", "t7x 1", "t8x 1"]);
+    assert_eq!(words("schedluer"), ["schedluer 0"]);
+    add("t: the scheduler".to_owned());
+    assert_eq!(words("schedluer"), ["schedluer 1"]);
+    c.execute("DELETE FROM note WHERE title = 't'", []).unwrap();
+    assert_eq!(words("schedluer"), ["schedluer 0"]);
+}
+
+/// The weights of some texts are what they are among all.
+#[test]
+fn texts_are_weighed_alone_or_all_together() {
+    let c = notes(TEXTS);
+    let all = found(&c, "body size migratoin scheduler");
+    let mut one = search(&c, &NOTES, &Words::of("body size migratoin scheduler"), &Known::default()).unwrap();
+    one.weigh(&c, &NOTES, Some(&[6, 3, 77])).unwrap();
+    assert_eq!((one.rows.len(), one.rows[&2].bm25), (all.rows.len(), 0.0));
+    for row in [3, 6] {
+        assert!(one.rows[&row].bm25 > 0.0 && one.rows[&row] == all.rows[&row], "{row}: {one:?}");
+    }
 }
 
 /// Whatever is asked is never read as the syntax of a query, or of SQL.
@@ -189,8 +231,8 @@ fn nothing_that_is_asked_is_syntax() {
         "\"a\" + \"b\" *",
     ] {
         found(&c, hostile);
-        search(&c, &NOTES, &Words::of_query(hostile)).unwrap();
-        trigrams(&c, "note_grams", &Words::of_query(hostile)).unwrap();
+        search(&c, &NOTES, &Words::of_query(hostile), &Known::default()).unwrap();
+        trigrams(&c, "note_grams", &Words::of_query(hostile), &Known::default()).unwrap();
     }
     assert_eq!(found(&c, "migration").rows.len(), 1, "the table is there");
 }
@@ -206,10 +248,10 @@ proptest! {
         let c = notes(texts.iter().map(|text| text.replace(':', " ")));
         for (row, text) in (1..).zip(&texts) {
             let words = Words::of_query(text);
-            let found = search(&c, &NOTES, &words).unwrap();
+            let found = search(&c, &NOTES, &words, &Known::default()).unwrap();
             let all = found.rows.values().all(|held| (0.0..=1.0 + 1e-9).contains(&held.coverage) && held.bm25 >= 0.0);
             prop_assert!(all, "{:?}", found);
-            trigrams(&c, "note_grams", &words).unwrap();
+            trigrams(&c, "note_grams", &words, &Known::default()).unwrap();
             if text.is_ascii() && !words.is_empty() {
                 let held = found.rows.get(&row);
                 // A word that is left out for others is not held, but not asked for either.
@@ -250,8 +292,9 @@ proptest! {
         sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
         sorted.truncate(k);
         prop_assert_eq!(vectors.top(&asked, k, |id| id % 3 != 0), sorted);
+        let cosines = vectors.cosines(&asked);
         for id in 0..12 {
-            prop_assert_eq!(vectors.similarity(&asked, id), by_id.get(&id).copied());
+            prop_assert_eq!(cosines.of(id), by_id.get(&id).copied());
         }
     }
 }
@@ -278,5 +321,5 @@ fn what_is_filtered_out_hides_nothing() {
     // Vectors of another model say nothing.
     assert!(!vectors.upsert(1, 0, &[1.0, 0.0]) && !vectors.upsert(1, 0, &[f32::NAN; 384]));
     assert_eq!(vectors.top(&[1.0, 0.0], 10, |_| true), []);
-    assert_eq!((vectors.model(), vectors.similarity(&[1.0], 1)), ("tiny@1", None));
+    assert_eq!((vectors.model(), vectors.cosines(&[1.0]).of(1)), ("tiny@1", None));
 }

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use nudge_core::embed::Embedder;
 use nudge_core::error::Result;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::vectors::{Vectors, decode, encode};
+use nudge_storage::vectors::{Cosines, Vectors, decode, encode};
 use nudge_storage::{Db, Failure};
 
 use crate::record::{Kind, Status};
@@ -80,19 +80,12 @@ pub struct Memory {
 impl Memory {
     /// Whether some record has no vector yet.
     pub fn is_partial(&self) -> bool {
-        self.about.keys().any(|id| !self.vectors.contains(*id))
+        self.vectors.texts() < self.about.len()
     }
 
-    /// The records nearest to a vector, up to `k` by their texts and as many by their titles.
-    pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
-        let (texts, titles) = (self.vectors.top(vector, k, &keep), self.titles.top(vector, k, &keep));
-        texts.into_iter().chain(titles).map(|(id, _)| id)
-    }
-
-    /// The cosine of a record's nearest part.
-    pub fn cosine(&self, vector: &[f32], id: i64) -> Option<f64> {
-        let of = |vectors: &Vectors| vectors.similarity(vector, id).map(f64::from);
-        of(&self.vectors).into_iter().chain(of(&self.titles)).reduce(f64::max)
+    /// Compares a question's vector with all.
+    pub fn near(&self, vector: &[f32]) -> Near<'_> {
+        Near { texts: self.vectors.cosines(vector), titles: self.titles.cosines(vector) }
     }
 
     fn remove(&mut self, id: i64) {
@@ -106,6 +99,26 @@ impl Memory {
         if let Some(vector) = decode(bytes) {
             vectors.upsert(id, part, &vector);
         }
+    }
+}
+
+/// How near a question is to the records.
+pub struct Near<'a> {
+    texts: Cosines<'a>,
+    titles: Cosines<'a>,
+}
+
+impl Near<'_> {
+    /// The nearest records, up to `k` by their texts and as many by their titles.
+    pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
+        let (texts, titles) = (self.texts.top(k, &keep), self.titles.top(k, &keep));
+        texts.into_iter().chain(titles).map(|(id, _)| id)
+    }
+
+    /// The cosine of a record's nearest part.
+    pub fn cosine(&self, id: i64) -> Option<f64> {
+        let of = |cosines: &Cosines<'_>| cosines.of(id).map(f64::from);
+        of(&self.texts).into_iter().chain(of(&self.titles)).reduce(f64::max)
     }
 }
 

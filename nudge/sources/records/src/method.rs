@@ -355,7 +355,7 @@ impl Records {
                 if let Asked::None(Some(name)) = &asked {
                     return Ok(Searched { projects_like: project::like(c, name)?, ..Searched::none() });
                 }
-                let query = Query { words: &words, project: asked, kind, status, limit, cut: CUT };
+                let query = Query { words: &words, known: self.known(), project: asked, kind, status, limit, cut: CUT };
                 let (mut results, omitted) = search::find(c, &query, by)?;
                 if !explain {
                     for hit in &mut results {

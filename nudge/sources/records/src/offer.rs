@@ -56,7 +56,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     let look = |by: Option<Meaning<'_>>| {
         db.read(|c| {
             let project = project::asked(c, None, here.as_ref())?;
-            let query = Query { words: &words, project, kind: None, status: None, limit, cut };
+            let query = Query { words: &words, known: records.known(), project, kind: None, status: None, limit, cut };
             search::find(c, &query, by)
         })
     };

@@ -74,18 +74,26 @@ impl Evidence {
     /// assert!((half.relevance().score - (0.7 + 0.85) / 2.0).abs() < 1e-9);
     /// ```
     pub fn relevance(&self) -> Relevance {
+        let mut parts = Parts::default();
+        self.addends().into_iter().filter(|(_, part)| *part > 0.0).for_each(|(name, part)| parts.push(name, part));
+        Relevance { score: self.score(), parts }
+    }
+
+    /// The score alone.
+    pub(crate) fn score(&self) -> f64 {
+        self.addends().iter().map(|(_, part)| part).sum::<f64>().clamp(0.0, 1.0)
+    }
+
+    fn addends(&self) -> [(&'static str, f64); 5] {
         let by_meaning = self.by_meaning();
         let by_words = 1.0 - by_meaning;
-        let addends = [
+        [
             ("similarity", by_meaning * self.cosine.unwrap_or_default().max(0.0)),
             ("stems", by_words * self.stems()),
             ("words", (by_meaning * WORDS_BESIDE + by_words * WORDS) * self.coverage),
             ("trigrams", by_words * GRAMS * share(self.trigrams, HALF_GRAMS)),
             ("project", if self.is_here { PROJECT } else { 0.0 }),
-        ];
-        let mut parts = Parts::default();
-        addends.into_iter().filter(|(_, part)| *part > 0.0).for_each(|(name, part)| parts.push(name, part));
-        Relevance { score: parts.sum().clamp(0.0, 1.0), parts }
+        ]
     }
 }
 

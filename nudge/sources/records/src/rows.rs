@@ -1,5 +1,8 @@
 //! Reading and writing the rows of records. What a caller may do is decided elsewhere.
 
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
 use nudge_core::error::Error;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
@@ -295,8 +298,14 @@ pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
     .map_err(Failure::from)
 }
 
-/// How many records a project has.
+/// The numbers of a project's records. Of the two indexes by project the other one holds their texts.
+pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
+    let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
+    Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// How many records a project has; by the small index, as above.
 pub fn count(c: &Connection, project: i64) -> Result<i64, Failure> {
-    let mut statement = c.prepare_cached("SELECT count(*) FROM record WHERE project_id = ?1")?;
+    let mut statement = c.prepare_cached("SELECT count(*) FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_row([project], |row| row.get(0))?)
 }

@@ -1,10 +1,12 @@
 //! Finding the records that are most relevant to a question.
 
+use std::collections::{HashMap, HashSet};
+
 use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
-use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::search::{Found, Words, search, trigrams};
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
+use nudge_storage::search::{Found, Known, Words, search, trigrams};
 use serde::Serialize;
 
 use crate::meaning::Memory;
@@ -36,6 +38,8 @@ pub struct Meaning<'a> {
 pub struct Query<'a> {
     /// The words.
     pub words: &'a Words,
+    /// What is known of the indexes.
+    pub known: &'a Known,
     /// The project that counts more.
     pub project: Asked,
     /// Those of this kind alone.
@@ -83,9 +87,8 @@ pub struct Explain {
 /// What is known of a record before its text is read.
 struct Candidate {
     id: i64,
-    status: Status,
     of: Evidence,
-    relevance: Relevance,
+    score: f64,
 }
 
 impl Query<'_> {
@@ -98,62 +101,77 @@ impl Query<'_> {
 /// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
 /// more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
-    let found = search(c, &FULL_TEXT, query.words)?;
-    let grams = trigrams(c, TRIGRAMS, query.words)?;
-    let here = match query.project {
-        Asked::One(id) => Some(id),
-        Asked::All | Asked::None(_) => None,
+    let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
+    // Where meaning counts alone, the weights of words and trigrams would take ten times as long as the rest, for nothing.
+    let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
+    let mut grams = HashMap::default();
+    if !is_by_meaning {
+        found.weigh(c, &FULL_TEXT, None)?;
+        grams = trigrams(c, TRIGRAMS, query.words, query.known)?;
+    }
+    let is_here = match query.project {
+        Asked::One(id) => rows::of_project(c, id)?,
+        Asked::All | Asked::None(_) => HashSet::default(),
     };
     let mut ids: Vec<i64> = found.rows.keys().chain(grams.keys()).copied().collect();
+    let near = by.map(|by| by.memory.near(&by.asked.vector));
     // A meaning that counts for nothing finds nothing.
-    if let Some(Meaning { asked, memory }) = by.filter(|by| by.asked.understood > 0.0) {
-        let fits = |id: i64| memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
-        ids.extend(memory.top(&asked.vector, NEAREST, fits));
+    if let (Some(by), Some(near)) = (by.filter(|by| by.asked.understood > 0.0), &near) {
+        let fits = |id: i64| by.memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
+        ids.extend(near.top(NEAREST, fits));
     }
     ids.sort_unstable();
     ids.dedup();
-    let mut look = c.prepare_cached("SELECT project_id, kind, status FROM record WHERE id = ?1")?;
     let mut candidates = Vec::new();
     for id in ids {
         let held = found.rows.get(&id).copied().unwrap_or_default();
-        let mut of = Evidence {
+        let of = Evidence {
             bm25: held.bm25,
             coverage: held.coverage,
             trigrams: grams.get(&id).copied().unwrap_or_default(),
-            cosine: by.and_then(|by| by.memory.cosine(&by.asked.vector, id)),
+            cosine: near.as_ref().and_then(|near| near.cosine(id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
-            is_here: true,
+            is_here: is_here.contains(&id),
         };
-        // What the project adds at most does not lift it over the cut.
-        if of.relevance().score < query.cut {
-            continue;
-        }
-        let row = look.query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        // The memory may know of one that was deleted a moment ago.
-        let Some((project, kind, status)): Option<(i64, Kind, Status)> = row.optional()? else { continue };
-        if !query.admits(kind, status) {
-            continue;
-        }
-        of.is_here = here == Some(project);
-        let relevance = of.relevance();
-        if relevance.score >= query.cut {
-            candidates.push(Candidate { id, status, of, relevance });
+        let score = of.score();
+        if score >= query.cut {
+            candidates.push(Candidate { id, of, score });
         }
     }
-    let more = candidates.len().saturating_sub(query.limit);
-    let is_archived = |one: &Candidate| one.status == Status::Archived;
-    candidates.sort_by(|a, b| {
-        let by_place = is_archived(a).cmp(&is_archived(b));
-        by_place.then(b.relevance.score.total_cmp(&a.relevance.score)).then(b.id.cmp(&a.id))
-    });
-    candidates.truncate(query.limit.min(MAX_RESULTS));
-    let hits = candidates.into_iter().map(|one| {
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
+    let limit = query.limit.min(MAX_RESULTS);
+    let mut over_the_cut = candidates.len();
+    let (mut best, mut archived) = (Vec::new(), Vec::new());
+    let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
+    for one in candidates {
+        // Those that come after count all the same, unless only some are asked for.
+        if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
+            break;
+        }
+        // The memory may know of one that was deleted a moment ago.
+        let stands = look.query_row([one.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match stands.filter(|(kind, status)| query.admits(*kind, *status)) {
+            None => over_the_cut -= 1,
+            Some((_, Status::Archived)) => archived.push(one),
+            Some(_) => best.push(one),
+        }
+    }
+    best.extend(archived);
+    best.truncate(limit);
+    let more = over_the_cut.saturating_sub(query.limit);
+    if is_by_meaning {
+        let ids: Vec<_> = best.iter().map(|one| one.id).collect();
+        found.weigh(c, &FULL_TEXT, Some(&ids))?;
+    }
+    let hits = best.into_iter().map(|mut one| {
+        one.of.bm25 = found.rows.get(&one.id).map_or(0.0, |held| held.bm25);
         let words = words_of(&found, one.id);
-        let explain = Explain { parts: one.relevance.parts, words, of: found.words.len(), evidence: one.of };
+        let Relevance { score, parts } = one.of.relevance();
+        let explain = Explain { parts, words, of: found.words.len(), evidence: one.of };
         Ok(Hit {
             record: rows::get(c, one.id)?,
             similarity: one.of.cosine.map(rounded),
-            relevance: one.relevance.score,
+            relevance: score,
             elsewhere: !one.of.is_here && query.project != Asked::All,
             explain: Some(explain),
         })

@@ -16,7 +16,7 @@ use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, 
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
-use nudge_storage::search::Words;
+use nudge_storage::search::{Known, Words};
 use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -108,6 +108,7 @@ pub struct Records {
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
     meanings: Meanings,
+    known: Known,
     /// Told when there is something to make vectors of.
     worker: OnceLock<StopFlag>,
     written: AtomicU64,
@@ -128,6 +129,7 @@ impl Records {
             models,
             db: OnceLock::new(),
             meanings: Meanings::default(),
+            known: Known::default(),
             worker: OnceLock::new(),
             written: AtomicU64::new(0),
         }
@@ -183,6 +185,10 @@ impl Records {
             Model::Loading => Err("the embedding model is being loaded".to_owned()),
             Model::Failed(error) => Err(error.message().to_owned()),
         }
+    }
+
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Wakes whoever makes vectors.

@@ -323,6 +323,28 @@ fn the_upstreams_file_is_only_read() {
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
+/// Those that were put away come after the others, and what is left over is counted whether it was looked up or not.
+#[test]
+fn archived_ones_come_last_and_the_rest_is_counted() {
+    let desk = Desk::new();
+    let save = |kind| desk.save(SHOP, kind, "Uploads go through nginx", "");
+    let [first, second, third] = ["issue", "spec", "arch"].map(save);
+    desk.call("upsert", &json!({"id": third, "status": "archived"}));
+    let found = |params: Value| {
+        let mut all = json!({"query": "uploads through nginx", "context": {"repo": SHOP}});
+        all.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+        let found = desk.call("search", &all);
+        let ids = found["results"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap());
+        (ids.collect::<Vec<_>>(), found["omitted"].as_i64().unwrap_or_default())
+    };
+    assert_eq!(found(json!({})), (vec![second, first, third], 0));
+    assert_eq!(found(json!({"limit": 1})), (vec![second], 2));
+    assert_eq!(found(json!({"limit": 2})), (vec![second, first], 1));
+    assert_eq!(found(json!({"kind": "issue", "limit": 1})), (vec![first], 0));
+    assert_eq!(found(json!({"status": "open", "limit": 1})), (vec![second], 1));
+    assert_eq!(found(json!({"status": "archived"})), (vec![third], 0));
+}
+
 #[test]
 fn questions_that_look_like_syntax_are_words() {
     let desk = Desk::new();

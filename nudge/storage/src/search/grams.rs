@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::{COMMON_SHARE, MIN_TEXTS, Words, quoted};
+use super::{Known, Words, quoted, texts};
 
 /// Letters of a text after its title that are indexed: each costs eight times what a stem does.
 const HEAD_CHARS: usize = 500;
@@ -34,49 +34,47 @@ pub fn head(title: &str, body: &str) -> String {
 ///
 /// ```
 /// use nudge_storage::rusqlite::Connection;
-/// use nudge_storage::search::{Words, trigrams};
+/// use nudge_storage::search::{Known, Words, trigrams};
 ///
 /// let c = Connection::open_in_memory()?;
 /// c.execute_batch(
 ///     "CREATE VIRTUAL TABLE note USING fts5(head, tokenize='trigram');
 ///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
 /// )?;
-/// assert!(trigrams(&c, "note", &Words::of("httpproxi"))?[&1] > 0.0);
-/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"))?.keys().collect::<Vec<_>>(), [&3]);
+/// let known = Known::default();
+/// assert!(trigrams(&c, "note", &Words::of("httpproxi"), &known)?[&1] > 0.0);
+/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"), &known)?.keys().collect::<Vec<_>>(), [&3]);
 /// # Ok::<(), nudge_storage::rusqlite::Error>(())
 /// ```
-pub fn trigrams(c: &Connection, table: &str, words: &Words) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
+pub fn trigrams(
+    c: &Connection,
+    table: &'static str,
+    words: &Words,
+    known: &Known,
+) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
     let mut grams: Vec<String> = Vec::new();
     for word in words.iter() {
         let letters: Vec<char> = word.to_lowercase().chars().collect();
-        for gram in letters.windows(3).map(|gram| gram.iter().collect::<String>()) {
+        for gram in letters.windows(3).map(|gram| quoted(&gram.iter().collect::<String>())) {
             if grams.len() < MAX_GRAMS && !grams.contains(&gram) {
                 grams.push(gram);
             }
         }
     }
-    let total: i64 = c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |r| r.get(0))?;
-    let total = usize::try_from(total).unwrap_or_default();
-    if total >= MIN_TEXTS {
-        let most = i64::try_from(total / COMMON_SHARE).unwrap_or(i64::MAX);
-        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
-        let mut count = c.prepare_cached(&sql)?;
-        let mut rare = Vec::new();
-        for gram in grams {
-            if count.query_row(params![quoted(&gram), most + 1], |row| row.get::<_, i64>(0))? <= most {
-                rare.push(gram);
-            }
+    let total = texts(c, table)?;
+    let mut rare = Vec::new();
+    for gram in grams {
+        if !known.is_common(c, table, &gram, total)? {
+            rare.push(gram);
         }
-        grams = rare;
     }
     let mut found = HashMap::default();
-    if grams.is_empty() {
+    if rare.is_empty() {
         return Ok(found);
     }
-    let query = grams.iter().map(|gram| quoted(gram)).collect::<Vec<_>>().join(" OR ");
     let mut statement =
         c.prepare_cached(&format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1"))?;
-    let mut rows = statement.query([query])?;
+    let mut rows = statement.query([rare.join(" OR ")])?;
     while let Some(row) = rows.next()? {
         found.insert(row.get(0)?, row.get(1)?);
     }

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use nudge_core::words::words;
 use rusqlite::Connection;
 
+use super::{FullText, Known};
+
 /// Letters of a word from which one or two may be wrong. Shorter words are like too many others.
 const MIN_ONE_WRONG: usize = 4;
 const MIN_TWO_WRONG: usize = 6;
@@ -29,24 +31,45 @@ struct Part {
     wrong: usize,
 }
 
+/// A term, and what is compared first.
+#[derive(Debug)]
+pub(super) struct Spelt {
+    term: Box<str>,
+    chars: usize,
+    letters: u32,
+}
+
+/// The terms that begin with a letter.
+pub(super) fn terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<Spelt>> {
+    let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
+    let next = char::from_u32(u32::from(first) + 1).unwrap_or(char::MAX);
+    let mut statement = c.prepare_cached(&sql)?;
+    let mut rows = statement.query([first.to_string(), next.to_string()])?;
+    let mut terms = Vec::new();
+    while let Some(row) = rows.next()? {
+        let term = row.get_ref(0)?.as_str()?;
+        terms.push(Spelt { term: term.into(), chars: term.chars().count(), letters: letters(term) });
+    }
+    Ok(terms)
+}
+
 /// Returns for each word the terms near to it, nearest first; for those beyond the first eight, none. The first letter
 /// of a word is right, or has changed places with the second: to go through all terms takes ten times as long.
-pub(super) fn near(c: &Connection, vocabulary: &str, unknown: &[&str]) -> rusqlite::Result<Vec<Vec<String>>> {
+pub(super) fn near(
+    c: &Connection,
+    of: &FullText,
+    known: &Known,
+    unknown: &[&str],
+) -> rusqlite::Result<Vec<Vec<String>>> {
     let mut near: Vec<Vec<(usize, String)>> = vec![Vec::new(); unknown.len()];
     let parts: Vec<_> = unknown.iter().take(MAX_UNKNOWN).enumerate().flat_map(|(at, word)| parts(at, word)).collect();
     let firsts: BTreeSet<char> = parts.iter().flat_map(|part| part.folded.chars().take(2)).collect();
-    let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
     for first in firsts {
         let parts: Vec<_> = parts.iter().filter(|part| part.folded.chars().take(2).any(|c| c == first)).collect();
-        let next = char::from_u32(u32::from(first) + 1).unwrap_or(char::MAX);
-        let mut statement = c.prepare_cached(&sql)?;
-        let mut rows = statement.query([first.to_string(), next.to_string()])?;
-        while let Some(row) = rows.next()? {
-            let term = row.get_ref(0)?.as_str()?;
-            let (chars, letters) = (term.chars().count(), letters(term));
+        for spelt in &*known.terms(c, of, first)? {
             for part in &parts {
-                if let Some(wrong) = part.wrong_letters(term, chars, letters) {
-                    near[part.word].push((wrong, term.to_owned()));
+                if let Some(wrong) = part.wrong_letters(spelt) {
+                    near[part.word].push((wrong, spelt.term.to_string()));
                 }
             }
         }
@@ -85,7 +108,8 @@ fn letters(word: &str) -> u32 {
 
 impl Part {
     /// How many letters are wrong, if few are. Terms are stems, so endings do not count.
-    fn wrong_letters(&self, term: &str, chars: usize, letters: u32) -> Option<usize> {
+    fn wrong_letters(&self, spelt: &Spelt) -> Option<usize> {
+        let Spelt { ref term, chars, letters } = *spelt;
         // Each letter too many is a wrong one, and has four bytes at most.
         let too_many = (letters & !self.letters).count_ones() as usize;
         if chars < MIN_ONE_WRONG - 1 || too_many > self.wrong * if term.is_ascii() { 1 } else { 4 } {

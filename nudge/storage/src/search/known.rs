@@ -1,0 +1,102 @@
+//! What is remembered of the indexes from one question to the next: to find it out takes as long as to look for the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::near::{self, Spelt};
+use super::{COMMON_SHARE, FullText, MIN_TEXTS};
+
+/// Most words and trigrams that are remembered.
+const MAX_COUNTED: usize = 8_192;
+/// Most terms that are; they take a few megabytes.
+const MAX_TERMS: usize = 100_000;
+/// The row by which an index tells its versions apart: FTS5's list of what it is made of, with a count of its writes.
+const STRUCTURE: i64 = 10;
+
+/// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
+/// common, and which terms there are.
+///
+/// That more than a quarter of the texts hold a word, or not, is counted once, and taken for true until there are a
+/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms are those of the moment: one change of
+/// the index, and they are read again.
+#[derive(Debug, Default)]
+pub struct Known {
+    counted: Mutex<Counted>,
+    spelt: Mutex<Vocabulary>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// The number of texts when the first of these was counted.
+    texts: usize,
+    /// By the table, too: three letters may be a word.
+    is_common: HashMap<(&'static str, String), bool, RandomState>,
+}
+
+#[derive(Debug, Default)]
+struct Vocabulary {
+    /// The version of the index.
+    version: Vec<u8>,
+    /// By their first letter.
+    terms: HashMap<char, Arc<[Spelt]>, RandomState>,
+}
+
+impl Known {
+    /// Whether more than a quarter of all texts match, and there are so many that it matters.
+    pub(super) fn is_common(
+        &self,
+        c: &Connection,
+        table: &'static str,
+        query: &str,
+        texts: usize,
+    ) -> rusqlite::Result<bool> {
+        if texts < MIN_TEXTS {
+            return Ok(false);
+        }
+        let key = (table, query.to_owned());
+        {
+            let mut counted = self.counted.lock();
+            if counted.texts.abs_diff(texts) * 10 > texts || counted.is_common.len() >= MAX_COUNTED {
+                *counted = Counted { texts, ..Counted::default() };
+            }
+            if let Some(is_common) = counted.is_common.get(&key) {
+                return Ok(*is_common);
+            }
+        }
+        let most = texts / COMMON_SHARE;
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
+        let limit = i64::try_from(most + 1).unwrap_or(i64::MAX);
+        let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, limit], |row| row.get(0))?;
+        let is_common = count == limit;
+        self.counted.lock().is_common.insert(key, is_common);
+        Ok(is_common)
+    }
+
+    /// The terms that begin with a letter; none without a vocabulary.
+    pub(super) fn terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[Spelt]>> {
+        let Some(vocabulary) = of.vocabulary else { return Ok(Arc::default()) };
+        let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
+        let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
+        let version = version.unwrap_or_default();
+        {
+            let mut spelt = self.spelt.lock();
+            if spelt.version != version || spelt.terms.values().map(|terms| terms.len()).sum::<usize>() > MAX_TERMS {
+                *spelt = Vocabulary { version: version.clone(), ..Vocabulary::default() };
+            }
+            if let Some(terms) = spelt.terms.get(&first) {
+                return Ok(Arc::clone(terms));
+            }
+        }
+        let terms: Arc<[Spelt]> = near::terms(c, vocabulary, first)?.into();
+        let mut spelt = self.spelt.lock();
+        // Another thread may look at a later moment.
+        if spelt.version == version {
+            spelt.terms.insert(first, Arc::clone(&terms));
+        }
+        Ok(terms)
+    }
+}
