@@ -93,15 +93,21 @@ pub fn changed(answer: &Value) -> Report {
 pub fn imported(answer: &Value) -> Report {
     let [imported, skipped] = ["imported", "skipped"].map(|name| answer[name].as_u64().unwrap_or_default());
     let refused = rows(&answer["errors"], |one| vec![text(&one["at"]), text(&one["reason"])]);
-    let mut line = format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" });
+    let mut said = vec![format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" })];
     if skipped > 0 {
-        line += &format!(", {skipped} were there already, with the same text");
+        said.push(format!("{skipped} were there already, with the same text"));
     }
     if !refused.is_empty() {
-        line += &format!(", {} are no records or were refused:", refused.len());
+        said.push(format!("{} are no records or were refused:", refused.len()));
     }
     let is_refused = imported == 0 && !refused.is_empty();
-    Report { lines: vec![line], columns: &["RECORD", "REASON"], rows: refused, is_refused, ..Report::default() }
+    Report {
+        lines: vec![said.join(", ")],
+        columns: &["RECORD", "REASON"],
+        rows: refused,
+        is_refused,
+        ..Report::default()
+    }
 }
 
 /// What to say where there is nothing.

@@ -152,6 +152,14 @@ pub fn export(c: &Connection, project: Option<i64>) -> Result<Exported, Failure>
     Ok(Exported { format: FORMAT.into(), records: rows.collect::<Result<_, _>>()? })
 }
 
+/// An export whose records are not read yet.
+#[derive(Deserialize)]
+struct Unread<'a> {
+    format: String,
+    #[serde(borrow)]
+    records: Vec<&'a RawValue>,
+}
+
 /// Reads the records of a file; one that cannot be read is told by its reason.
 ///
 /// # Errors
@@ -171,12 +179,6 @@ pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
         return read_upstream(path);
     }
     let text = foreign::read_text(path, Links::Followed, MAX_BYTES).map_err(unreadable)?;
-    #[derive(Deserialize)]
-    struct Unread<'a> {
-        format: String,
-        #[serde(borrow)]
-        records: Vec<&'a RawValue>,
-    }
     let exported: Unread<'_> = serde_json::from_str(&text)
         .map_err(|_| Error::invalid("The file is no export of records; `nudge records export` writes one."))?;
     if exported.format != FORMAT {
