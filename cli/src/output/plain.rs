@@ -42,7 +42,10 @@ pub fn plain(result: &Value) -> String {
 
 /// Prints what a person is told of an answer, without its notes.
 pub fn report(report: &Report) -> String {
-    let mut out: String = report.lines.iter().map(|line| format!("{}\n", visible_lines(line))).collect();
+    let mut out = String::new();
+    for line in &report.lines {
+        let _ = writeln!(out, "{}", visible_lines(line));
+    }
     if !report.rows.is_empty() {
         let columns: Vec<_> = (0..).zip(report.columns).map(|(at, head)| cut(head, LEAST_CELL, at)).collect();
         let cells = |row: &Vec<String>| row.iter().map(|text| one_line(&timed(text), MAX_CELL_CHARS)).collect();
@@ -56,9 +59,10 @@ fn aligned(named: &[(String, String)]) -> String {
     let width = named.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     named.iter().fold(String::new(), |mut out, (name, value)| {
         // A text of several lines stands below its name.
-        let _ = match value.contains('\n') {
-            true => writeln!(out, "{name}\n  {}", value.trim_end().replace('\n', "\n  ")),
-            false => writeln!(out, "{}", format!("{name:width$}  {value}").trim_end()),
+        let _ = if value.contains('\n') {
+            writeln!(out, "{name}\n  {}", value.trim_end().replace('\n', "\n  "))
+        } else {
+            writeln!(out, "{}", format!("{name:width$}  {value}").trim_end())
         };
         out
     })
