@@ -168,12 +168,12 @@ impl KeptFolder {
         self.0.join(FILE)
     }
 
-    /// Takes the lock for the session of a runtime directory; the folder is made, and closed to others. `None` when
-    /// another session has it.
+    /// Takes the lock for the session of a runtime directory, or without one for a look; the folder is made, and closed
+    /// to others. `None` when another session has it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
-    pub fn lock(&self, runtime: &Path) -> Result<Option<KeptLock>> {
+    pub fn lock(&self, runtime: Option<&Path>) -> Result<Option<KeptLock>> {
         let unusable = |error: io::Error| {
             Error::unavailable(format!("Cannot keep hints in {}: {error}; make it yours alone.", self.0.display()))
         };
@@ -184,12 +184,13 @@ impl KeptFolder {
             match file.try_lock() {
                 Ok(()) => {
                     let lock = KeptLock(file);
-                    lock.note(runtime).map_err(unusable)?;
+                    runtime.map_or(Ok(()), |runtime| lock.note(runtime)).map_err(unusable)?;
                     return Ok(Some(lock));
                 }
                 Err(TryLockError::WouldBlock) => {
                     // Whoever asks is the only PRIMARY of its directory: another of the same is about to be gone.
-                    let patience = if self.owner().is_some_and(|owner| owner == runtime) { DYING } else { LOOKING };
+                    let patience =
+                        if runtime.is_some() && self.owner().as_deref() == runtime { DYING } else { LOOKING };
                     if begun.elapsed() > patience {
                         return Ok(None);
                     }
@@ -392,14 +393,14 @@ mod tests {
     fn one_has_the_lock_and_says_where() {
         let folder = tempfile::tempdir().unwrap();
         let kept = KeptFolder(folder.path().join("state/nudge"));
-        let lock = kept.lock(Path::new("/run/a")).unwrap().unwrap();
-        assert!(kept.lock(Path::new("/run/b")).unwrap().is_none());
+        let lock = kept.lock(Some(Path::new("/run/a"))).unwrap().unwrap();
+        assert!(kept.lock(Some(Path::new("/run/b"))).unwrap().is_none());
         assert_eq!(kept.owner().as_deref(), Some(Path::new("/run/a")));
         kept.write(&lock, "one").unwrap();
         assert_eq!(kept.read().unwrap().as_deref(), Some("one"));
         let aside = kept.set_aside(&lock).unwrap();
         assert_eq!((kept.read().unwrap(), kept.aside()), (None, vec![aside]));
         drop(lock);
-        assert!(kept.lock(Path::new("/run/b")).unwrap().is_some());
+        assert!(kept.lock(Some(Path::new("/run/b"))).unwrap().is_some());
     }
 }

@@ -134,6 +134,27 @@ fn what_has_a_duration_is_there_again_with_its_counts() {
 }
 
 #[test]
+fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "kept", &json!({}));
+    until_kept(&user, &["kept"]);
+    set(&serve, "late", &json!({}));
+    set(&serve, "short", &json!({"ttl": "session"}));
+    set(&serve, "secret", &json!({"ttl": "P30D", "sensitivity": "secret"}));
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "kept"}));
+    kill(serve);
+    let serve = user.serve("run");
+    for (key, there) in [("kept", false), ("late", true), ("short", false), ("secret", false)] {
+        assert_eq!(!get(&serve, key).is_null(), there, "{key}");
+    }
+    assert_eq!(kept_keys(&user), ["late"]);
+    // Another directory's session begins with it as well.
+    serve.close();
+    assert_eq!(get(&user.serve("else"), "late")["value"], "x");
+}
+
+#[test]
 fn a_kill_loses_nothing_that_is_two_seconds_old() {
     let user = User::new();
     let serve = user.serve("run");
@@ -367,10 +388,14 @@ fn forget_empties_what_is_kept() {
     second.end(PATIENCE);
     assert_eq!(kept_keys(&user), ["k2"]);
 
-    // Without any session.
+    // Without any session, and one that was killed before it had written all.
+    let serve = user.serve("run");
+    set(&serve, "k3", &json!({}));
+    kill(serve);
     assert!(user.said("run", &["forget", "--yes"]).starts_with("forgot 1 hint of "));
     assert_eq!(kept_keys(&user), [""; 0]);
-    assert_eq!(get(&user.serve("run"), "k2"), Value::Null);
+    let serve = user.serve("run");
+    assert_eq!((get(&serve, "k2"), get(&serve, "k3")), (Value::Null, Value::Null));
 }
 
 #[test]

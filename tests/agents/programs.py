@@ -99,6 +99,15 @@ def wait_for(what: str, found: Callable[[], T | None]) -> T:
     raise TimeoutError(what)
 
 
+def living(pid: int) -> int | None:
+    """The process, unless it has ended; one that its parent never asked about has ended as well."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return pid if state != "Z" else None
+
+
 class Program:
     """A client that speaks JSON lines, in `shop`."""
 
@@ -129,7 +138,6 @@ class Program:
     def wait_for_process(self) -> None:
         """Waits until the client's own server answers."""
         file = Path("/tmp/nudge/server.pid")
-        living = lambda pid: pid if os.path.exists(f"/proc/{pid}") else None
         pid = wait_for("a server", lambda: living(json.loads(file.read_text())["pid"]) if file.exists() else None)
         ancestors = []
         while pid > 1:

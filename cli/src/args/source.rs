@@ -1,8 +1,8 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
 //!
 //! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words;
-//! everything else is a flag: lists take commas and repeated
-//! flags alike, a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and what has another form is given as JSON.
+//! everything else is a flag: lists take commas and repeated flags alike, a switch is `--name` or `--name=false`,
+//! `context` is the flags that all commands have for it, and what has another form is given as JSON.
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};

@@ -1,7 +1,7 @@
 //! `nudge forget`
 
 use nudge::{Error, Result, Service as _};
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{PrimaryLock, Remote, RuntimeDir, SessionState};
 use serde_json::{Map, json};
 
 use super::{CommandOutput, agree, parsed, raw};
@@ -17,8 +17,7 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
         return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
     }
     // The lock tells whether a session keeps; it is not held while people are asked.
-    let none = std::path::Path::new("");
-    let keeper = match folder.lock(none)? {
+    let keeper = match folder.lock(None)? {
         Some(_) => None,
         None => Some(keeper(&folder, global)?),
     };
@@ -34,25 +33,31 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
             .map(|text| text.map_or(Some(0), |text| Document::read(&text).ok().map(|all| all.len())))
             .unwrap_or_default(),
     };
+    let killed = keeper.is_none() && killed(&folder).is_some();
     let shown = output::visible(&file.display().to_string());
     let how_many = match hints {
         Some(1) => "1 hint is".to_owned(),
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
-    if hints == Some(0) && keeper.is_none() {
+    if hints == Some(0) && keeper.is_none() && !killed {
         return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
     }
-    agree(args.yes, &format!("{how_many} kept in {shown}. Forget them?"))?;
+    let beside = if killed { ", and what the last session had not written when it was killed" } else { "" };
+    agree(args.yes, &format!("{how_many} kept in {shown}{beside}. Forget them?"))?;
     let forgotten = if let Some(remote) = &keeper {
         let done = parsed(&remote.call("nudge.forget", &raw(&Map::new())?)?)?;
         done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     } else {
         let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
-        let lock = folder.lock(none)?.ok_or_else(again)?;
+        let lock = folder.lock(None)?.ok_or_else(again)?;
         let unwritable =
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
         folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
+        // Else the next session would write from its journal what it still owed.
+        if let Some((dir, lock)) = self::killed(&folder) {
+            dir.remove_session(&lock)?;
+        }
         hints.unwrap_or_default()
     };
     let count = if forgotten == 1 { "1 hint".to_owned() } else { format!("{forgotten} hints") };
@@ -60,10 +65,17 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
     Ok(told(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
 }
 
+/// The directory of the session that kept last, when its processes were killed, and its lock.
+fn killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
+    let dir = RuntimeDir::open(Some(&folder.owner()?)).ok()?;
+    let lock = dir.try_lock().ok()??;
+    let over = dir.session_is_over(&lock).ok()?;
+    (over && matches!(dir.session(), SessionState::Lives(_))).then_some((dir, lock))
+}
+
 /// Connects to the session that has the lock.
 fn keeper(folder: &KeptFolder, global: &Global) -> Result<Remote> {
-    let owner = folder.owner().filter(|owner| !owner.as_os_str().is_empty());
-    let dir = RuntimeDir::open(owner.as_deref().or(global.runtime_dir.as_deref()))?;
+    let dir = RuntimeDir::open(folder.owner().as_deref().or(global.runtime_dir.as_deref()))?;
     Remote::connect(&dir)
 }
 

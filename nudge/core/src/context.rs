@@ -19,7 +19,7 @@ pub mod detect;
 mod env_names;
 mod infer;
 
-pub use env_names::{EnvNames, ask_env};
+pub use env_names::{EnvNames, ask_env, ask_env_of};
 pub use infer::{infer, outside, repository};
 
 const MAX_CWD_BYTES: usize = 4096;

@@ -1,10 +1,9 @@
 //! What an agent should be told now: sources offer, one place chooses.
 //!
 //! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for what cannot wait,
-//! after every tool (`nudge.suggest`); an agent
-//! or a person asks in words (`nudge.recall`). Either way every source is asked for [`Offers`] at once, no lock is
-//! held meanwhile, and [`merge()`] chooses among them under one budget of bytes. [`Suggester`] remembers what each
-//! client session was told, and what came of it (semantics section 10).
+//! after every tool (`nudge.suggest`); an agent or a person asks in words (`nudge.recall`). Either way every source is
+//! asked for [`Offers`] at once, no lock is held meanwhile, and [`merge()`] chooses among them under one budget of
+//! bytes. [`Suggester`] remembers what each client session was told, and what came of it (semantics section 10).
 
 mod answer;
 mod counts;

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
-use crate::context::{EnvNames, ask_env};
+use crate::context::{EnvNames, ask_env_of};
 use crate::embed::Models;
 use crate::error::Result;
 use crate::once::Once;
@@ -202,16 +201,10 @@ impl TableService for SuggestService {
     }
 
     fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Given {
-            context: Value,
-        }
-        if method.context == ContextUse::None || !params.get().starts_with('{') {
+        if method.context == ContextUse::None {
             return Ok(());
         }
-        let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
-        ask_env(&context, method.context == ContextUse::InferredIfGiven, || {
+        ask_env_of(params, method.context == ContextUse::InferredIfGiven, || {
             let mut names = EnvNames::default();
             self.sources.iter().for_each(|asked| names.extend(asked.source.env_names()));
             names

@@ -92,7 +92,7 @@ impl Keeper {
         if !wanted {
             return Self(Err(OFF.into()));
         }
-        let begun = KeptFolder::usual().and_then(|folder| Ok((folder.lock(runtime)?, folder)));
+        let begun = KeptFolder::usual().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
         Self(match begun {
             Ok((Some(lock), folder)) => Ok(Keeping {
                 folder,

@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::changes::IN_USE;
 use super::journal::{Records, SessionJournal, SourceJournal};
 use crate::server::memory;
-use crate::sources;
 
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
 const OPEN_MS: u128 = 20;
@@ -51,12 +50,11 @@ pub struct OpenSources {
 }
 
 impl OpenSources {
-    /// Opens every source of the list, with what it recorded in the session's journal.
+    /// Opens every source of the list, with what it recorded in the session's journal. The first is that of the hints.
     ///
     /// # Errors
     /// The error of the first source when it cannot be opened.
-    pub fn open(lent: &Lent<'_>, records: Vec<Vec<u8>>) -> Result<Self> {
-        let list = sources::all();
+    pub fn open(lent: &Lent<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
         let untagged = list.first().map_or("", |first| first.name);
         let mut records = Records::new(records, untagged);
         let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());

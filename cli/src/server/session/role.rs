@@ -16,14 +16,14 @@ use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{DataDir, SessionIdentity};
 use tokio::sync::oneshot;
 
+use super::dead;
 use super::history::History;
 use super::journal::SessionJournal;
 use super::keeper::{self, Keeper};
 use super::open::{Lent, OpenSources};
 use crate::server::http::ports::bind_loopback;
 use crate::server::token::Token;
-use crate::settings;
-use crate::sources;
+use crate::{settings, sources};
 
 /// Time to try for the lock while nobody answers: its holder may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -186,6 +186,7 @@ fn take_over(
 ) -> Result<Primary> {
     let dir = &settings.dir;
     if !goes_on {
+        dead::keep_for(settings, &lock);
         dir.remove_session(&lock)?;
     }
     let before = match dir.session() {
@@ -223,7 +224,7 @@ fn take_over(
         settings: values(settings, &keeper),
         given_up: &given_up,
     };
-    let sources = Arc::new(OpenSources::open(&lent, records)?);
+    let sources = Arc::new(OpenSources::open(&lent, sources::all(), records)?);
     keeper.read_back(Arc::new(Services::new(sources.services())), whole);
     if given_up() {
         return Err(Error::unavailable("This process ends and takes nothing over."));
@@ -263,7 +264,7 @@ fn take_over(
 
 /// Returns the values of the settings. Where hints are kept, those stored without a ttl last for long, unless somebody
 /// has set how long.
-fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
+pub fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
     const TTL: &str = "default_ttl";
     let mut values = Values::clone(&settings.values);
     let row = settings::table().find(|setting| setting.name == TTL);
@@ -274,14 +275,15 @@ fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
     Arc::new(values)
 }
 
+/// Returns the clock of a server.
 #[cfg(not(feature = "test-clock"))]
-fn clock() -> ServerClock {
+pub fn clock() -> ServerClock {
     nudge::SystemClock
 }
 
 /// Makes a clock that stands at the beginning of 2026.
 #[cfg(feature = "test-clock")]
-fn clock() -> ServerClock {
+pub fn clock() -> ServerClock {
     nudge::ManualClock::new(super::test_clock::START_MS)
 }
 

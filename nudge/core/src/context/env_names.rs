@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -30,6 +31,24 @@ impl Error {
     pub fn env_names(&self) -> Option<EnvNames> {
         EnvNames::deserialize(self.data().get("env")?).ok()
     }
+}
+
+/// [`ask_env`] for the `context` of a call's parameters, if they have one.
+///
+/// # Errors
+/// As there.
+pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Given {
+        context: Value,
+    }
+    // A list is read as the members in order.
+    if !params.get().starts_with('{') {
+        return Ok(());
+    }
+    let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
+    ask_env(&context, only_if_given, wanted)
 }
 
 /// Refuses a call whose `context`, as it was given, lacks names in its `env` that the answer can depend on, or

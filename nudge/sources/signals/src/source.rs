@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nudge_core::clock::{Clock, rfc3339};
-use nudge_core::context::{EnvNames, ask_env};
+use nudge_core::context::{EnvNames, ask_env_of};
 use nudge_core::error::Result;
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
@@ -13,7 +13,6 @@ use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, LongCommand, Source, SourceSpec};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, schema};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -118,14 +117,8 @@ impl TableService for Signals {
     }
 
     fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Given {
-            context: Value,
-        }
-        let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
         let names = || SOURCE.env.iter().map(|name| (*name).to_owned()).collect();
-        ask_env(&context, false, || EnvNames { names: names(), values: names() })
+        ask_env_of(params, false, || EnvNames { names: names(), values: names() })
     }
 }
 

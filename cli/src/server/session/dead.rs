@@ -1,0 +1,52 @@
+//! A session whose processes were all killed, as some clients do to their servers when they close. It ends as any other
+//! does before the next one begins: what it keeps for next time is written from its journal.
+
+use std::sync::Arc;
+
+use nudge::{Result, Services};
+use nudge_client::{PrimaryLock, SessionFile, SessionState};
+use nudge_core::source::SessionIdentity;
+
+use super::journal::SessionJournal;
+use super::keeper::Keeper;
+use super::open::{Lent, OpenSources};
+use super::role::{ServeSettings, clock, values};
+use crate::sources;
+
+/// Writes what the session of the directory keeps, if its processes did not come to it. Its files stay as they are. The
+/// caller has found that the session is over.
+pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
+    // One that was stopped has written it, and has emptied its file.
+    let SessionState::Lives(session) = settings.dir.session() else { return };
+    if session.keep == Some(true)
+        && let Err(error) = write(settings, lock, &session)
+    {
+        tracing::warn!(error = error.message(), "the last hints of a session that was killed are lost");
+    }
+}
+
+fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) -> Result<()> {
+    let dir = &settings.dir;
+    let (journal, restored) = dir.open_journal(lock, true)?;
+    drop(journal);
+    if restored.records.is_empty() {
+        return Ok(());
+    }
+    let keeper = Arc::new(Keeper::begin(true, dir.path(), &session.id));
+    let clock = Arc::new(clock());
+    let lent = Lent {
+        clock: Arc::clone(&clock) as _,
+        session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
+        journal: Arc::new(SessionJournal::new(lock.watch(dir), None)),
+        changes: Arc::clone(&keeper) as _,
+        data: settings.data.clone(),
+        models: sources::models(&settings.values, &settings.data, clock as _),
+        settings: values(settings, &keeper),
+        given_up: &|| false,
+    };
+    let hints = OpenSources::open(&lent, &sources::all()[..1], restored.records)?;
+    keeper.read_back(Arc::new(Services::new(hints.services())), restored.notice.is_none());
+    hints.close();
+    keeper.close();
+    Ok(())
+}
