@@ -11,7 +11,7 @@ use std::collections::hash_map;
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 
-use crate::words::{Weight, Word, words};
+use crate::words::{Language, Weight, Word, words};
 use likeness::{Head, Letters, Likeness, head};
 
 /// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
@@ -39,9 +39,15 @@ const MAX_TERMS: usize = 192;
 /// Most of them that are looked for with wrong letters, where no text has them as they are: each of those is compared
 /// with every word that there is.
 const MAX_LIKENESSES: usize = 32;
+/// The words from which a text says much.
+const MUCH: f64 = 4.0;
+
 /// The words that somebody asked with, each once.
 #[derive(Debug, Clone, Default)]
-pub struct Terms(Vec<Term>);
+pub struct Terms {
+    all: Vec<Term>,
+    language: Language,
+}
 
 #[derive(Debug, Clone)]
 struct Term {
@@ -67,7 +73,7 @@ impl Terms {
     /// The words of a question that somebody asks on purpose: common ones count where there are no others.
     pub fn of_query(text: &str) -> Self {
         let terms = Self::of_prompt(text);
-        if terms.0.is_empty() { Self::new([(text, 1.0)].into_iter(), true) } else { terms }
+        if terms.is_empty() { Self::new([(text, 1.0)].into_iter(), true) } else { terms }
     }
 
     /// The words of the last lines of an error, where it says most. The paths of files say where, not what.
@@ -79,9 +85,11 @@ impl Terms {
 
     fn new<'a>(lines: impl Iterator<Item = (&'a str, f64)>, common_too: bool) -> Self {
         let mut terms: Vec<Term> = Vec::new();
+        let mut language = Language::default();
         let mut known: HashMap<Box<str>, usize, RandomState> = HashMap::default();
         for (line, share) in lines {
             for word in words(line) {
+                language.hear(&word);
                 let weight = match word.weight() {
                     Weight::Full => 1.0,
                     Weight::Little => LITTLE,
@@ -105,18 +113,31 @@ impl Terms {
             terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
             terms.truncate(MAX_TERMS);
         }
-        Self(terms)
+        Self { all: terms, language }
     }
 
     /// Returns true when there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
+    }
+
+    /// Returns true for an English sentence of many words that say something: one of them alone may stand there by
+    /// accident. In another language, most words are those of no text, and the one that is counts.
+    ///
+    /// ```
+    /// use nudge_core::relevance::Terms;
+    ///
+    /// assert!(Terms::of_prompt("rename the field Release of the entry to Tag and adapt its callers").say_much());
+    /// assert!(!Terms::of_prompt("make a release of the site").say_much());
+    /// ```
+    pub fn say_much(&self) -> bool {
+        self.language.is_english() == Some(true) && self.all.iter().map(|term| term.weight).sum::<f64>() >= MUCH
     }
 
     /// Returns true when every word of a name is a form of one of these, and some word says more than little.
     pub fn name(&self, name: &str) -> bool {
         let words = words(name);
-        let known = |word: &Word| self.0.iter().any(|term| term.word.stem == word.stem);
+        let known = |word: &Word| self.all.iter().any(|term| term.word.stem == word.stem);
         words.iter().all(known) && words.iter().any(|word| word.weight() == Weight::Full)
     }
 
@@ -131,7 +152,7 @@ impl Terms {
     /// assert_eq!(terms.first_in("please and the"), None);
     /// ```
     pub fn first_in(&self, text: &str) -> Option<Box<str>> {
-        let known = |word: &Word| self.0.iter().any(|term| term.word.stem == word.stem);
+        let known = |word: &Word| self.all.iter().any(|term| term.word.stem == word.stem);
         words(text).into_iter().find(known).map(|word| word.folded)
     }
 }
@@ -230,7 +251,7 @@ impl Index {
     pub fn search(&self, terms: &Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant> {
         let mut found: HashMap<u32, Vec<(f64, &str)>, RandomState> = HashMap::default();
         let mut likenesses = MAX_LIKENESSES;
-        for Term { word, weight } in &terms.0 {
+        for Term { word, weight } in &terms.all {
             let mut texts = self.texts_of(word, &counts);
             if texts.is_empty() && likenesses > 0 {
                 likenesses -= 1;

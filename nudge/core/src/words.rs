@@ -37,6 +37,47 @@ impl Word {
     }
 }
 
+/// In what language sentences are, by the words that hold them together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Language {
+    /// How many of these words are English alone.
+    english: usize,
+    /// How many there are.
+    holding: usize,
+}
+
+impl Language {
+    /// Takes in a word.
+    pub fn hear(&mut self, word: &Word) {
+        if word.weight() == Weight::Nothing {
+            self.holding += 1;
+            self.english += usize::from(common::is_english(&word.folded));
+        }
+    }
+
+    /// Returns whether it is English; `None` where too few words say so, as in a command.
+    ///
+    /// ```
+    /// use nudge_core::words::{Language, words};
+    ///
+    /// let of = |text: &str| {
+    ///     let mut language = Language::default();
+    ///     words(text).iter().for_each(|word| language.hear(word));
+    ///     language.is_english()
+    /// };
+    /// assert_eq!(of("the button has to be disabled"), Some(true));
+    /// assert_eq!(of("der Knopf soll nicht mehr aktiv sein"), Some(false));
+    /// assert_eq!(of("npm run build"), None);
+    /// ```
+    pub fn is_english(&self) -> Option<bool> {
+        match self.english {
+            0 => (self.holding >= 3).then_some(false),
+            1 => None,
+            _ => Some(true),
+        }
+    }
+}
+
 /// Returns the words of a text, one after the other, the same word as often as it stands there.
 ///
 /// Identifiers are split where their letters change case, at digits and at every sign; the whole of one that changes

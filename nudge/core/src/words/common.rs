@@ -25,6 +25,11 @@ pub(super) fn weight(folded: &str) -> Weight {
     COMMON.get(folded).copied().unwrap_or(Weight::Full)
 }
 
+/// Returns true for a folded word that holds sentences together in English and in no other language that is known here.
+pub(super) fn is_english(folded: &str) -> bool {
+    ENGLISH.split(' ').any(|word| word == folded)
+}
+
 /// Returns the long form of a short one; the word itself when it is none.
 pub(super) fn in_full(folded: &str) -> &str {
     static FORMS: LazyLock<HashMap<&str, &str, RandomState>> =
@@ -70,6 +75,10 @@ under une uno uns until up us use used uses using var vers very viel vom von vor
 week weil weiter well wenn went wer were what when where whether which while who whole why wie wieder will wir wird \
 with without wo wont work working works would wrong y yes yet you your zu zum zur";
 
+const ENGLISH: &str = "\
+and are be because by for from has have his how its of she that the their there they this to what when where which \
+while who why with without you your";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +90,7 @@ mod tests {
         }
         assert!(LITTLE.split(' ').all(|word| weight(word) == Weight::Little));
         assert!(SHORT.split(' ').all(|pair| pair.split_once('=').is_some_and(|(short, full)| in_full(short) == full)));
+        assert!(ENGLISH.split(' ').all(|word| weight(word) == Weight::Nothing));
         assert_eq!((weight("the"), weight("migrations")), (Weight::Nothing, Weight::Full));
     }
 }

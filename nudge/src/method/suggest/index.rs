@@ -133,6 +133,24 @@ mod tests {
     }
 
     #[test]
+    fn one_word_of_a_long_sentence_may_be_an_accident() {
+        let store = Nudge::default();
+        store.set(SetHint::new("sign", "xpi", "web-ext sign --channel unlisted")).unwrap();
+        store
+            .set(SetHint::new("actes", "clauses", "le numéro d'une clause ne change jamais, même si la loi change"))
+            .unwrap();
+        for (prompt, expected) in [
+            ("the sign-in button has to be disabled while the request is running", &[][..]),
+            ("now sign the extension, please", &["xpi"]),
+            ("look at sign/main.js: the button has to be disabled while the request is running", &["xpi"]),
+            ("Der Knopf soll beim sign nicht mehr aktiv sein, solange die Anfrage noch arbeitet", &["xpi"]),
+            ("drop the clause about the mortgage that nobody of the notaries wants", &["clauses"]),
+        ] {
+            assert_eq!(told(&store, prompt), expected, "{prompt}");
+        }
+    }
+
+    #[test]
     fn the_words_follow_the_store() {
         let store = Nudge::default();
         store.set(SetHint::new("api", "deploy", "make a")).unwrap();

@@ -8,6 +8,7 @@ use nudge_core::explain::Parts;
 use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
 use nudge_core::steps::Steps;
 use nudge_core::suggest::{Moment, SuggestRequest};
+use nudge_core::words::{Language, words};
 
 use super::failure::{Failure, Mends};
 use super::index::ByRow;
@@ -26,6 +27,10 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
+/// The share that one word counts which a hint has alone in common with a prompt that says much else.
+const LONE: f64 = 0.55;
+/// Bytes of a value by which its language is told.
+const LANGUAGE_BYTES: usize = 256;
 /// What the cosine of a hint and a prompt counts. Unasked, only the nearest hint has any, if it is as near as this, and
 /// nearer than the next one by that: what a prompt has nothing to do with is about equally far from all of it. Who asks
 /// on purpose is shown what is less near, too.
@@ -111,7 +116,7 @@ impl Nudge {
                 let is_near = |row: &u32| near.get(row).is_some_and(|cosine| *cosine >= least);
                 let worth = |row, hint: &Hint| relevant.contains_key(&row) || around.speak_of(hint) || is_near(&row);
                 let (found, _) = found(&worth);
-                (of_words(request.moment, &around, found, &mut relevant, &near), undecided)
+                (of_words(request, &around, found, &mut relevant, &near), undecided)
             }
             Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
             Moment::Failure => {
@@ -189,20 +194,24 @@ fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
 }
 
 fn of_words(
-    moment: Moment,
+    request: &SuggestRequest,
     around: &Around,
     found: Vec<Found>,
     relevant: &mut ByRow,
     near: &NearByRow,
 ) -> BinaryHeap<Ranked> {
+    let moment = request.moment;
     let nearest = nearest(moment, &found, near);
+    let says_much = moment == Moment::Prompt && request.terms.say_much();
     let weighed = found.into_iter().map(|found| {
         let Relevant { relevance, words, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
         let place = around.place(&found.hint);
         let share = around.share(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
-        let by_words = (relevance + spoken_of) * share;
+        let is_lone = says_much && words.len() == 1 && spoken_of == 0.0 && !is_in_another_language(&found.hint);
+        let lone = if is_lone { LONE } else { 1.0 };
+        let by_words = (relevance + spoken_of) * lone * share;
         Weighed {
             by_words,
             by_meaning: MEANING * cosine.unwrap_or_default().max(0.0) * share,
@@ -234,6 +243,16 @@ fn of_words(
         Ranked::new(found, parts, Why::Words { moment, words, cosine, place })
     })
     .collect()
+}
+
+/// Returns true for a hint that is not in English: it cannot have more than one word of an English prompt.
+fn is_in_another_language(hint: &Hint) -> bool {
+    let mut language = Language::default();
+    let text = hint.text();
+    let text = &text[..text.floor_char_boundary(LANGUAGE_BYTES.min(text.len()))];
+    let told = [text, hint.reason().unwrap_or_default()];
+    told.iter().flat_map(|text| words(text)).for_each(|word| language.hear(&word));
+    language.is_english() == Some(false)
 }
 
 /// A hint, and what words and meaning say of it.
