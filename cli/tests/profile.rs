@@ -320,7 +320,7 @@ fn with_a_model_one_nearly_the_same_is_changed_and_can_be_taken_back() {
         ask["project"] = json!("acme/shop");
         let asked = served.profile.call("nudge.records.upsert", &ask)["result"].clone();
         assert_eq!((&asked["written"], &asked["near"][0]["record"]["id"]), (&json!(false), &id), "{asked}");
-        let restored = served.profile.call("nudge.records.restore", &json!({"id": id}))["result"].clone();
+        let restored = served.profile.call("nudge.records.restore", &json!({"id": id, "version": 1}))["result"].clone();
         assert_eq!((&restored["title"], &restored["version"]), (&json!(title), &json!(3)), "{restored}");
     }
 }

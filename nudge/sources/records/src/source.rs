@@ -287,8 +287,8 @@ impl Records {
         })?;
         // What the model does not understand is near to anything, or to nothing.
         let whole = format!("{title} {body}");
-        let is_understood = understood(model.count(&whole), whole.split_whitespace().count()) > HALF
-            && !Words::of_query(&whole).is_empty();
+        let is_understood =
+            understood(model.count(&whole), pieces(&whole)) > HALF && !Words::of_query(&whole).is_empty();
         let Some(project) = project.filter(|_| !params.distinct && is_understood) else {
             return Ok(Seen { vectors, near: Vec::new() });
         };
@@ -419,4 +419,15 @@ impl Source for Records {
             let _ = db.close();
         }
     }
+}
+
+/// The number of words and signs of a text. What is said of programs has many signs, and each is a token as well.
+fn pieces(text: &str) -> usize {
+    let mut in_word = false;
+    let begins = |c: char| {
+        let begins = !c.is_whitespace() && !(in_word && c.is_alphanumeric());
+        in_word = c.is_alphanumeric();
+        begins
+    };
+    text.chars().map(begins).filter(|begins| *begins).count()
 }
