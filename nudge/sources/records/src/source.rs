@@ -425,7 +425,7 @@ impl Source for Records {
 fn pieces(text: &str) -> usize {
     let mut in_word = false;
     let begins = |c: char| {
-        let begins = !c.is_whitespace() && !(in_word && c.is_alphanumeric());
+        let begins = !(c.is_whitespace() || in_word && c.is_alphanumeric());
         in_word = c.is_alphanumeric();
         begins
     };
