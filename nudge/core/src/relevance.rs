@@ -53,6 +53,8 @@ pub struct Terms {
 struct Term {
     word: Word,
     weight: f64,
+    /// It occurs in paths and identifiers alone.
+    in_code: bool,
 }
 
 impl Terms {
@@ -67,28 +69,34 @@ impl Terms {
             let counts = !is_long || at < asked || at + LAST_LINES >= lines.len();
             if counts { 1.0 } else { IN_THE_MIDDLE }
         };
-        Self::new(lines.iter().enumerate().map(|(at, line)| (*line, weigh(at))), false)
+        let tokens = lines.iter().enumerate().flat_map(|(at, line)| {
+            let share = weigh(at);
+            // What a log names is what it is about.
+            line.split_whitespace().map(move |word| (word, share, !is_long && is_code(word)))
+        });
+        Self::new(tokens, false)
     }
 
     /// The words of a question that somebody asks on purpose: common ones count where there are no others.
     pub fn of_query(text: &str) -> Self {
         let terms = Self::of_prompt(text);
-        if terms.is_empty() { Self::new([(text, 1.0)].into_iter(), true) } else { terms }
+        if terms.is_empty() { Self::new([(text, 1.0, false)].into_iter(), true) } else { terms }
     }
 
     /// The words of the last lines of an error, where it says most. The paths of files say where, not what.
     pub fn of_error(text: &str) -> Self {
         let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
         let words = lines.flat_map(str::split_whitespace).filter(|word| !(word.contains('/') && word.contains('.')));
-        Self::new(words.map(|word| (word, 1.0)), false)
+        Self::new(words.map(|word| (word, 1.0, false)), false)
     }
 
-    fn new<'a>(lines: impl Iterator<Item = (&'a str, f64)>, common_too: bool) -> Self {
+    /// Of texts, each with the share that its words count, and whether it is code.
+    fn new<'a>(texts: impl Iterator<Item = (&'a str, f64, bool)>, common_too: bool) -> Self {
         let mut terms: Vec<Term> = Vec::new();
         let mut language = Language::default();
         let mut known: HashMap<Box<str>, usize, RandomState> = HashMap::default();
-        for (line, share) in lines {
-            for word in words(line) {
+        for (text, share, in_code) in texts {
+            for word in words(text) {
                 language.hear(&word);
                 let weight = match word.weight() {
                     Weight::Full => 1.0,
@@ -100,10 +108,11 @@ impl Terms {
                     hash_map::Entry::Occupied(at) => {
                         let term = &mut terms[*at.get()];
                         term.weight = term.weight.max(weight * share);
+                        term.in_code &= in_code;
                     }
                     hash_map::Entry::Vacant(free) => {
                         free.insert(terms.len());
-                        terms.push(Term { word, weight: weight * share });
+                        terms.push(Term { word, weight: weight * share, in_code });
                     }
                 }
             }
@@ -157,6 +166,14 @@ impl Terms {
     }
 }
 
+/// Returns true for a word between spaces that is a path or an identifier: it has letters or digits on both sides of a
+/// sign that divides such names, or changes case within.
+fn is_code(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let mut pairs = word.chars().zip(word.chars().skip(1));
+    word.contains(['/', '_', '.', ':', '\\']) || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
+}
+
 /// A text that the words bring to mind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Relevant {
@@ -166,6 +183,9 @@ pub struct Relevant {
     pub relevance: f64,
     /// The words that it has, folded, as they were asked with, those that count most first.
     pub words: Vec<Box<str>>,
+    /// Whether all of them stand in paths and identifiers alone (`lib/kv.ts`, `Escrow.release`): there they say what some
+    /// code is called.
+    pub in_code: bool,
 }
 
 /// The words of many texts, each text with a number of its own.
@@ -249,23 +269,26 @@ impl Index {
     /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
     /// number of these.
     pub fn search(&self, terms: &Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant> {
-        let mut found: HashMap<u32, Vec<(f64, &str)>, RandomState> = HashMap::default();
+        let mut found: HashMap<u32, Vec<(f64, &Term)>, RandomState> = HashMap::default();
         let mut likenesses = MAX_LIKENESSES;
-        for Term { word, weight } in &terms.all {
-            let mut texts = self.texts_of(word, &counts);
+        for term in &terms.all {
+            let mut texts = self.texts_of(&term.word, &counts);
             if texts.is_empty() && likenesses > 0 {
                 likenesses -= 1;
-                texts = self.texts_like(word, &counts);
+                texts = self.texts_like(&term.word, &counts);
             }
-            let rarity = rarity(texts.len(), total);
+            // Of few texts, what all of them have may still be what was meant.
+            let rarity = rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
-                found.entry(text).or_default().push((weight * rarity * worth, &word.folded));
+                found.entry(text).or_default().push((term.weight * rarity * worth, term));
             }
         }
         let relevant = found.into_iter().map(|(text, mut words)| {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             let relevance = words.iter().map(|(worth, _)| worth).sum();
-            Relevant { text, relevance, words: words.into_iter().map(|(_, word)| word.into()).collect() }
+            let in_code = words.iter().all(|(_, term)| term.in_code);
+            let words = words.into_iter().map(|(_, term)| term.word.folded.clone()).collect();
+            Relevant { text, relevance, words, in_code }
         });
         relevant.collect()
     }
@@ -304,12 +327,18 @@ fn saturated(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }
 
-/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all of many have it. Of few texts,
-/// what all of them have may still be what was meant.
+/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all of many have it, 0 when none has.
+///
+/// ```
+/// use nudge_core::relevance::rarity;
+///
+/// assert_eq!(rarity(1, 4), 1.0);
+/// assert!(rarity(4, 4) < 0.1);
+/// ```
 // The counts are exact as `f64`: there are far fewer texts than 2^53.
 #[allow(clippy::cast_precision_loss)]
-fn rarity(few: usize, all: usize) -> f64 {
-    let (few, all) = (few as f64, all.max(few).max(MIN_TEXTS) as f64);
+pub fn rarity(few: usize, all: usize) -> f64 {
+    let (few, all) = (few as f64, all.max(few) as f64);
     let weigh = |few: f64| (1.0 + (all - few + 0.5) / (few + 0.5)).ln();
     if few == 0.0 { 0.0 } else { weigh(few) / weigh(1.0) }
 }

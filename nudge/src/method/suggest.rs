@@ -6,6 +6,7 @@ mod failure;
 mod index;
 mod line;
 mod meaning;
+mod message;
 mod paths;
 mod place;
 mod rank;

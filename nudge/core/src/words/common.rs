@@ -48,7 +48,7 @@ postgresql=postgres prod=production proto=protobuf protos=protobuf py=python rep
 
 /// What people say of every program.
 const LITTLE: &str = "\
-answer app branch check class code command data error errors example fail failed failing fails file files find \
+answer app branch check class code command data directory error errors example fail failed failing fails file files find \
 fix fixed folder folders function functions job line lines list local main method name number object open page \
 paragraph project question read remove run running runs script sentence server service services snippet start \
 started starting starts stop string system task text type update user users value variable version word words write";
@@ -76,8 +76,8 @@ week weil weiter well wenn went wer were what when where whether which while who
 with without wo wont work working works would wrong y yes yet you your zu zum zur";
 
 const ENGLISH: &str = "\
-and are be because by for from has have his how its of she that the their there they this to what when where which \
-while who why with without you your";
+and are be because but by can did does for from had has have he his how if is it its my not of our should that the their \
+them then there these they this those to what when where which while who why with without you your";
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,15 @@
 //! What may mend a command that failed (semantics section 10).
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::fmt;
 
 use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, Terms};
+use nudge_core::relevance::{CUT, Terms, rarity};
 use nudge_core::shell::{self, Line};
 use nudge_core::suggest::{Moment, SuggestRequest};
 
 use super::index::{ByRow, FIX};
+use super::message::Message;
 use super::place::{Around, Place};
 use super::rank::{Ranked, Why, counted, standing};
 use crate::hint::Hint;
@@ -17,6 +18,11 @@ use crate::store::Found;
 /// What a hint counts whose command is near the one that failed, without and with all of its words.
 const NEAR: f64 = 0.3;
 const NEAR_WORDS: f64 = 0.3;
+/// What a fix counts: one that repeats what the error says, one that the error names, one that the program names, any.
+const FIX_OF_THE_MESSAGE: f64 = 0.6;
+const FIX_OF_THE_ERROR: f64 = 0.3;
+const FIX_OF_THE_PROGRAM: f64 = 0.2;
+const A_FIX: f64 = 0.1;
 /// What a hint counts that runs the program that was not found, without and with all of the words behind it.
 const PROGRAM: f64 = 0.35;
 /// The relevance from which a fix is told that nothing in the failure names.
@@ -34,12 +40,16 @@ pub(super) struct Failure<'a> {
     not_found: bool,
     request: &'a SuggestRequest,
     terms: Terms,
+    /// Those of the error alone.
+    of_error: Terms,
+    message: Message,
 }
 
 /// The reason why a hint may mend a failure.
 pub(super) enum Mends {
     Near,
     Program(String),
+    Message,
     Fix(Vec<Box<str>>),
 }
 
@@ -48,6 +58,7 @@ impl fmt::Display for Mends {
         match self {
             Self::Near => f.write_str("it is close to the command that failed"),
             Self::Program(program) => write!(f, "it says how {program} is run, which was not found"),
+            Self::Message => f.write_str("it is a fix that repeats what the error says"),
             Self::Fix(words) => write!(f, "it is a fix for {}, of which the failure tells", words.join(", ")),
         }
     }
@@ -70,7 +81,9 @@ impl<'a> Failure<'a> {
         let spoken: Vec<_> =
             [request.error.as_str()].into_iter().chain(programs.iter().map(String::as_str)).chain(folders).collect();
         let terms = Terms::of_error(&spoken.join("\n"));
-        Self { line, programs, not_found, request, terms }
+        let of_error = Terms::of_error(&request.error);
+        let message = Message::of_error(&request.error);
+        Self { line, programs, not_found, request, terms, of_error, message }
     }
 
     /// The words of the error's last lines, and the programs.
@@ -90,27 +103,29 @@ impl<'a> Failure<'a> {
 
     /// Returns those of the hints that may mend it; `relevant` says what their words have in common with it.
     pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow) -> BinaryHeap<Ranked> {
+        let lines = Lines::read(self, &found);
         let mends = found.into_iter().filter_map(|found| {
             let relevant = relevant.remove(&found.row);
             let place = around.place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
             let of_place = around.share(place, Moment::Failure);
             let named = if is_fix(&found.hint) { self.named(&found) } else { None };
-            let (shape, why) = match self.shape(&found) {
+            let (shape, why) = match self.shape(&found, &lines) {
                 Some((shape, why)) => (shape * of_place, why),
-                None if let Some(name) = named => (0.0, Mends::Fix(vec![name.into()])),
+                None if self.message.is_not_of(&found.hint) => return None,
+                None if let Some(named) = &named => (0.0, named.why()),
                 None if is_fix(&found.hint) && relevance * of_place >= FIX_FLOOR => {
                     (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
                 }
                 None => return None,
             };
             let place_part = if place == Place::Elsewhere { 0.0 } else { 0.1 };
-            let fix = if named.is_some() {
-                0.2
-            } else if is_fix(&found.hint) {
-                0.1
-            } else {
-                0.0
+            let fix = match named {
+                Some(Named::Message) => FIX_OF_THE_MESSAGE,
+                Some(Named::Error(_)) => FIX_OF_THE_ERROR,
+                Some(Named::Program(_)) => FIX_OF_THE_PROGRAM,
+                None if is_fix(&found.hint) => A_FIX,
+                None => 0.0,
             };
             let parts = Parts::from([
                 ("shape", shape),
@@ -122,34 +137,44 @@ impl<'a> Failure<'a> {
             Some(Ranked::new(found, parts, Why::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
+        // What else the program or the error names is a fix for other errors then.
+        if mends.iter().any(|mends| matches!(mends.why, Why::Mends(Mends::Message))) {
+            mends.retain(|mends| !matches!(mends.why, Why::Mends(Mends::Fix(_))));
+        }
         let best = mends.iter().map(|mends| mends.parts.sum()).fold(0.0, f64::max);
         mends.retain(|mends| mends.parts.sum() >= CUT * best);
         mends.into()
     }
 
-    /// The component or the tag of a fix that the program or the error names.
-    fn named<'f>(&self, found: &'f Found) -> Option<&'f str> {
-        let names = std::iter::once(found.hint.component()).chain(found.hint.tags().filter(|tag| *tag != FIX));
-        names.into_iter().find(|name| self.terms.name(name))
+    /// What of a fix the failure has: the message, or the component or a tag, which the error or the program names.
+    fn named<'f>(&self, found: &'f Found) -> Option<Named<'f>> {
+        let hint = &found.hint;
+        if self.message.is_repeated_in(hint.text()) || hint.reason().is_some_and(|why| self.message.is_repeated_in(why))
+        {
+            return Some(Named::Message);
+        }
+        let names = || std::iter::once(hint.component()).chain(hint.tags().filter(|tag| *tag != FIX));
+        // Errors are full of the name of the program that tells of them.
+        let is_program = |name: &str| self.programs.iter().any(|program| program.eq_ignore_ascii_case(name));
+        let by_error = names().find(|name| !is_program(name) && self.of_error.name(name)).map(Named::Error);
+        by_error.or_else(|| names().find(|name| self.terms.name(name)).map(Named::Program))
     }
 
     /// What the hint's command has of the one that failed.
-    fn shape(&self, found: &Found) -> Option<(f64, Mends)> {
+    fn shape(&self, found: &Found, lines: &Lines) -> Option<(f64, Mends)> {
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
-        if !self.speaks_of_a_program(&found.hint) {
-            return None;
-        }
-        let hint = shell::parse(text)?;
+        let hint = lines.by_row.get(&found.row)?;
+        let like = lines.likeness(failed, hint);
         let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
             && let Some(program) = self.programs.iter().find(|program| names(program))
         {
-            return Some((PROGRAM + NEAR_WORDS * likeness(failed, &hint), Mends::Program(program.clone())));
+            return Some((PROGRAM + NEAR_WORDS * like, Mends::Program(program.clone())));
         }
-        let near = failed.is_near(&hint);
-        near.then(|| (NEAR + NEAR_WORDS * likeness(failed, &hint), Mends::Near))
+        let is_nearest = like >= CUT * lines.nearest || words(failed).is_subset(&words(hint));
+        (failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
     }
 }
 
@@ -157,19 +182,69 @@ fn is_fix(hint: &Hint) -> bool {
     hint.tags().any(|tag| tag == FIX)
 }
 
-/// The share of the words of both lines that they have in common.
-// The counts are exact as `f64`: texts have at most 64 KiB.
-#[allow(clippy::cast_precision_loss)]
-fn likeness(a: &Line, b: &Line) -> f64 {
-    let words = |line: &Line| {
-        let mut words: Vec<_> = line.heads().flat_map(|command| command.words.clone()).collect();
-        words.sort_unstable();
-        words.dedup();
-        words
-    };
-    let (a, b) = (words(a), words(b));
-    let common = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
-    common as f64 / (a.len() + b.len() - common).max(1) as f64
+/// Who names a fix: by what it says, or by its component or a tag.
+enum Named<'a> {
+    Message,
+    Error(&'a str),
+    Program(&'a str),
+}
+
+impl Named<'_> {
+    fn why(&self) -> Mends {
+        match self {
+            Self::Message => Mends::Message,
+            Self::Error(name) | Self::Program(name) => Mends::Fix(vec![(*name).into()]),
+        }
+    }
+}
+
+/// The lines of the hints that run a program of the one that failed. Words that many of them have (`build` of `zig`,
+/// `run manage.py` of `uv`) say little of what somebody wanted.
+#[derive(Default)]
+struct Lines {
+    by_row: HashMap<u32, Line>,
+    /// How many of them have a word.
+    having: HashMap<String, usize>,
+    /// The likeness of the one most like the line that failed, of those that are near or have the same command: where
+    /// what failed is known by itself, what is merely near is for something else.
+    nearest: f64,
+}
+
+impl Lines {
+    fn read(failure: &Failure, found: &[Found]) -> Self {
+        let Some(failed) = &failure.line else { return Self::default() };
+        let of = |found: &Found| {
+            let text = found.hint.value().command_line().filter(|_| failure.speaks_of_a_program(&found.hint))?;
+            Some((found.row, shell::parse(text)?))
+        };
+        let mut lines = Self { by_row: found.iter().filter_map(of).collect(), ..Self::default() };
+        for word in lines.by_row.values().flat_map(words) {
+            *lines.having.entry(word.to_owned()).or_default() += 1;
+        }
+        let is_known = |line: &Line| failed.heads().any(|mine| line.heads().any(|other| mine.is_same(other)));
+        let near = lines.by_row.values().filter(|line| failed.is_near(line) || is_known(line));
+        lines.nearest = near.map(|line| lines.likeness(failed, line)).fold(0.0, f64::max);
+        lines
+    }
+
+    /// The share of the words of both lines that they have in common, each by its rarity: 0 to 1.
+    fn likeness(&self, a: &Line, b: &Line) -> f64 {
+        let (a, b) = (words(a), words(b));
+        let common: f64 = a.intersection(&b).map(|word| self.rarity(word)).sum();
+        let all: f64 = a.union(&b).map(|word| self.rarity(word)).sum();
+        if all > 0.0 { common / all } else { 0.0 }
+    }
+
+    /// 1 for a word that one line has at most, near 0 for one that all have.
+    fn rarity(&self, word: &str) -> f64 {
+        let having = self.having.get(word).copied().unwrap_or_default();
+        rarity(having.max(1), self.by_row.len())
+    }
+}
+
+/// The words of the commands of a line, each once.
+fn words(line: &Line) -> BTreeSet<&str> {
+    line.heads().flat_map(|command| &command.words).map(String::as_str).collect()
 }
 
 /// The name by which people speak of a program: without its version (`python3`, `godot4`), and of a project's wrapper

@@ -27,8 +27,10 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// The share that one word counts which a hint has alone in common with a prompt that says much else.
-const LONE: f64 = 0.55;
+/// The share that words count which may be there by chance: one alone in a prompt that says much else, and a few of the
+/// names of code.
+const BY_CHANCE: f64 = 0.55;
+const FEW: usize = 2;
 /// Bytes of a value by which its language is told.
 const LANGUAGE_BYTES: usize = 256;
 /// What the cosine of a hint and a prompt counts. Unasked, only the nearest hint has any, if it is as near as this, and
@@ -204,14 +206,15 @@ fn of_words(
     let nearest = nearest(moment, &found, near);
     let says_much = moment == Moment::Prompt && request.terms.say_much();
     let weighed = found.into_iter().map(|found| {
-        let Relevant { relevance, words, .. } = relevant.remove(&found.row).unwrap_or_default();
+        let Relevant { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
         let place = around.place(&found.hint);
         let share = around.share(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
-        let is_lone = says_much && words.len() == 1 && spoken_of == 0.0 && !is_in_another_language(&found.hint);
-        let lone = if is_lone { LONE } else { 1.0 };
-        let by_words = (relevance + spoken_of) * lone * share;
+        let is_lone = says_much && words.len() == 1 && !is_in_another_language(&found.hint);
+        let accidental = is_lone || moment == Moment::Prompt && in_code && words.len() <= FEW;
+        let chance = if accidental && spoken_of == 0.0 { BY_CHANCE } else { 1.0 };
+        let by_words = (relevance + spoken_of) * chance * share;
         Weighed {
             by_words,
             by_meaning: MEANING * cosine.unwrap_or_default().max(0.0) * share,

@@ -1,0 +1,111 @@
+//! What an error says, so that a fix is found which repeats it (semantics section 10).
+
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use nudge_core::words::{Weight, Word, words};
+
+use crate::hint::Hint;
+
+/// Words in a row by which a text repeats another.
+const ROW: usize = 3;
+/// The lines of an error, from its end, that are read.
+const LINES: usize = 12;
+
+/// The words of an error, each with the two behind it.
+#[derive(Default)]
+pub(super) struct Message(HashSet<[Box<str>; ROW], RandomState>);
+
+impl Message {
+    pub(super) fn of_error(error: &str) -> Self {
+        let lines: Vec<_> = error.lines().filter(|line| !line.trim().is_empty()).collect();
+        Self(lines.iter().rev().take(LINES).flat_map(|line| rows(line)).collect())
+    }
+
+    /// Returns true for a text that has three words of the error in a row, one of which says something: `psycopg2 or
+    /// psycopg`, and not `no such file`.
+    pub(super) fn is_repeated_in(&self, text: &str) -> bool {
+        !self.0.is_empty() && rows(text).any(|row| self.0.contains(&row))
+    }
+
+    /// Returns true for a fix that quotes what another error says.
+    pub(super) fn is_not_of(&self, fix: &Hint) -> bool {
+        let prose = Some(fix.text()).filter(|_| !fix.value().is_command());
+        let texts = || prose.into_iter().chain(fix.reason());
+        texts().any(quotes) && !texts().any(|text| self.is_repeated_in(text))
+    }
+}
+
+/// Returns true for a text that quotes what some program said, three words at least, and not with backticks, which people
+/// put around commands.
+fn quotes(text: &str) -> bool {
+    ['"', '\''].iter().any(|quote| quoted(text, *quote).any(|quoted| words(quoted).len() >= ROW))
+}
+
+/// What stands in quotes of one kind. An apostrophe stands between letters.
+fn quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
+    let stands_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut from = None;
+    text.match_indices(quote).filter_map(move |(at, _)| {
+        let after = at + quote.len_utf8();
+        match from {
+            None if !stands_in_word(text[..at].chars().next_back()) => {
+                from = Some(after);
+                None
+            }
+            Some(begin) if !stands_in_word(text[after..].chars().next()) => {
+                from = None;
+                text.get(begin..at)
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Each three neighbouring words of a text, where one says something.
+fn rows(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
+    let words = words(text);
+    let rows: Vec<_> =
+        words.windows(ROW).filter(|row| row.iter().any(|word| word.weight() == Weight::Full)).map(row).collect();
+    rows.into_iter()
+}
+
+fn row(words: &[Word]) -> [Box<str>; ROW] {
+    std::array::from_fn(|at| words[at].folded.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_quotes_a_message() {
+        for (text, quotes_one) in [
+            ("fix: 'Error loading psycopg2': uv sync", true),
+            ("fix: \"Could not find profile named 'x'\": export Y", true),
+            ("the machine's own is 21, and it's not what Loom can read", false),
+            ("'no' and 'yes' are both fine", false),
+            ("Can't locate ... in @INC: all of Perl's modules are in local/", false),
+            ("say `just dev and wait`", false),
+            ("it's 'never closed, and that is all", false),
+        ] {
+            assert_eq!(quotes(text), quotes_one, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_repeats_a_message() {
+        let error = "Exit code 1\ndjango.core.ImproperlyConfigured: Error loading psycopg2 or psycopg module\n";
+        for (text, repeats) in [
+            ("fix: 'Error loading psycopg2 or psycopg module': uv sync --extra postgres", true),
+            ("loading Psycopg2 or something", true),
+            ("psycopg needs the extra postgres", false),
+            ("exit code 1 means nothing", false),
+            ("", false),
+        ] {
+            assert_eq!(Message::of_error(error).is_repeated_in(text), repeats, "{text}");
+        }
+        assert!(!Message::of_error("x.c:1: No such file or directory").is_repeated_in("no such file or directory"));
+        assert!(!Message::of_error("").is_repeated_in("a b c"));
+    }
+}
