@@ -72,7 +72,7 @@ static TABLE: Table<Nudge> = Table(&[
 impl TableService for Nudge {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         Some(&self.calls)
     }
 

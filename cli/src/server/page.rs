@@ -286,7 +286,7 @@ impl TableService for Page {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // A repeated call makes another code, and the first is never used.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 }

@@ -196,7 +196,7 @@ impl TableService for SuggestService {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // `nudge.outcome` hands its key on to each source; the others keep nothing but what a client session was told.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 

@@ -35,7 +35,7 @@
 //!     const TABLE: &'static Table<Self> = &TABLE;
 //!
 //!     // It changes nothing, so no call needs to be made only once.
-//!     fn once(&self) -> Option<&dyn Once> {
+//!     fn once(&self, _: &Method) -> Option<&dyn Once> {
 //!         None
 //!     }
 //! }
@@ -103,7 +103,7 @@ impl<S: TableService> Table<S> {
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
                 };
-                match of.once() {
+                match of.once(&row.method) {
                     Some(once) => once.once(key, call, &mut make),
                     None => make(None),
                 }
@@ -120,7 +120,7 @@ pub trait TableService: Send + Sync + Sized + 'static {
 
     /// Makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
     /// second time, or hands its key on.
-    fn once(&self) -> Option<&dyn Once>;
+    fn once(&self, method: &Method) -> Option<&dyn Once>;
 
     /// Refuses a call whose `context.env` lacks names that its answer can depend on
     /// ([`ask_env`](crate::context::ask_env)). A service that looks at no environment refuses none.

@@ -45,7 +45,7 @@ pub(crate) fn newest(place: &Place) -> Option<PathBuf> {
 /// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
 pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i64>) -> Result<(), Failure> {
     let name = name(place, date, version);
-    put(c, place, &name)?;
+    put(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = Dir::open(&path, false) else { return Ok(()) };
     let copies = list(place);
@@ -62,13 +62,13 @@ pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i6
     Ok(())
 }
 
-/// Makes a copy of this name, in the place of one that has it.
-fn put(c: &Connection, place: &Place, name: &str) -> Result<(), Failure> {
+/// Puts a copy of this name, which `write` fills, in the place of one that has it.
+fn put(place: &Place, name: &str, write: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
     let path = place.folder.join(FOLDER);
     let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
     // Others may be at the same copy: each writes a file of its own, and the last one stays.
     let part = format!(".{name}.{}{PART}", unique());
-    let made = copy_into(c, &folder, &path, &part).and_then(|()| {
+    let made = make(&folder, &path, &part, write).and_then(|()| {
         let renamed = folder.rename(&part, name);
         renamed.map_err(|error| refusal(&path, error).into())
     });
@@ -107,9 +107,14 @@ pub(crate) fn copy(c: &Connection, place: &Place, to: &Path) -> Result<u64, Fail
     Ok(to.metadata().map_or(0, |meta| meta.len()))
 }
 
-fn copy_into(c: &Connection, folder: &Dir, path: &Path, part: &str) -> Result<(), Failure> {
+fn make(
+    folder: &Dir,
+    path: &Path,
+    part: &str,
+    write: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     drop(folder.create_new(part).map_err(|error| refusal(path, error))?);
-    vacuum_into(c, &path.join(part))
+    write(&path.join(part))
 }
 
 /// SQLite takes an empty file for a new one, flushes it as it flushes the database, and leaves its mode.
@@ -120,12 +125,13 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 }
 
 /// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
-/// the new contents; no file is moved or removed. What was there, if it can be read, is `backups/NAME-replaced.db` then.
+/// the new contents; no file is moved or removed. What was there is `backups/NAME-replaced.db` then, or, when it is
+/// damaged, as it was, `backups/NAME-damaged.db`; the path of that is returned.
 ///
 /// # Errors
 /// `E_INVALID` when the copy is not one of this kind of database; `E_UNAVAILABLE` when it is damaged or newer, or the
 /// database is in use. Then nothing is changed.
-pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
+pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     let place = Place { folder: opening.folder.create()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
     let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
@@ -153,7 +159,7 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
     }
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
-        keep_replaced(&into, &place)?;
+        let kept = keep_replaced(&mut into, &place)?;
         open::empty(&into)?;
         let deadline = Instant::now() + opening.wait;
         let backup = Backup::new(&from, &mut into)?;
@@ -163,19 +169,33 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<()> {
             }
             std::thread::sleep(PAUSE);
         }
-        Ok(())
+        Ok(kept)
     }))
 }
 
-/// Copies what is about to be replaced, unless there is nothing, or nothing that can be read.
-fn keep_replaced(c: &Connection, place: &Place) -> Result<(), Failure> {
+/// Copies what is about to be replaced, unless there is nothing; its path.
+fn keep_replaced(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, Failure> {
+    let at = |name: String| place.folder.join(FOLDER).join(name);
+    let name = format!("{}-replaced.db", place.name);
     let kept = open::look(c).and_then(|seen| {
         if seen.is_empty {
-            return Ok(());
+            return Ok(None);
         }
-        put(c, place, &format!("{}-replaced.db", place.name))
+        put(place, &name, |part| vacuum_into(c, part)).map(|()| Some(at(name.clone())))
     });
-    kept.or_else(|failure| if failure.is_damage() { Ok(()) } else { Err(failure) })
+    kept.or_else(|failure| if failure.is_damage() { keep_damaged(c, place) } else { Err(failure) })
+}
+
+/// Copies the bytes of a damaged database, of which some may yet be read by other means.
+///
+/// SQLite is asked for them: another descriptor on the file would give up its locks when it is closed.
+fn keep_damaged(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, Failure> {
+    // What is no database at all has no pages that could be read.
+    let Ok(bytes) = c.serialize("main") else { return Ok(None) };
+    let name = format!("{}-damaged.db", place.name);
+    let path = place.folder.join(FOLDER);
+    put(place, &name, |part| std::fs::write(part, &*bytes).map_err(|error| refusal(&path, error).into()))?;
+    Ok(Some(path.join(name)))
 }
 
 /// The path of a file that is there, without links where such a path is usual.

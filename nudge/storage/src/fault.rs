@@ -120,7 +120,9 @@ impl Place {
         let refused = match code {
             _ if damaged => match backup::newest(self) {
                 Some(backup) => {
-                    let rest = format!("is damaged; restore its newest backup, {}", backup.display());
+                    let path = backup.display();
+                    let rest =
+                        format!("is damaged; `nudge {} recover {path}` puts its newest backup in its place", self.name);
                     self.refusal(&rest).with("backup", backup.to_string_lossy())
                 }
                 None => self.refusal("is damaged and has no backup; move it away when no nudge runs, to begin anew"),

@@ -43,7 +43,7 @@ pub struct Answer {
 /// use nudge_core::once::Once;
 /// # struct Notes { db: nudge_storage::Db }
 /// # impl Notes {
-/// fn once(&self) -> Option<&dyn Once> {
+/// fn once(&self, _: &Method) -> Option<&dyn Once> {
 ///     Some(&self.db)
 /// }
 /// # }

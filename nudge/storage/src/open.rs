@@ -148,7 +148,8 @@ fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
     }
     if is_unused && let Some(backup) = backup::newest(place) {
         let rest = format!(
-            "is empty, and its newest backup, {}, is not; restore that, or move the backups away to begin anew",
+            "is empty, and its newest backup is not; `nudge {} recover {}` puts that in its place, or move the backups away to begin anew",
+            place.name,
             backup.display()
         );
         return Err(place.refusal(&rest).with("backup", backup.to_string_lossy()).with("damaged", true).into());

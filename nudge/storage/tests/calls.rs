@@ -237,7 +237,7 @@ impl Notes {
 impl TableService for Notes {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         Some(&self.0)
     }
 }

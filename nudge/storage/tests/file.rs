@@ -235,7 +235,10 @@ fn damage_is_told_and_nothing_is_moved() {
     let db = desk.open(&OLD);
     let backup = desk.folder.path().join("backups/notes-2026-11-24.db");
     let damaged = |refused: nudge_core::error::Error| {
-        let rest = format!("notes.db is damaged; restore its newest backup, {}.", backup.display());
+        let rest = format!(
+            "notes.db is damaged; `nudge notes recover {}` puts its newest backup in its place.",
+            backup.display()
+        );
         assert!(refused.message().ends_with(&rest), "{refused}");
         assert_eq!((refused.code(), refused.data()["backup"].as_str()), (50301, backup.to_str()));
     };
@@ -253,8 +256,9 @@ fn damage_is_told_and_nothing_is_moved() {
 
     // While another has it open, too.
     let other = desk.open(&OLD);
-    restore(&desk.opening(&OLD), &backup).unwrap();
-    assert_eq!((count(&other), desk.backups().len()), (50, 1), "what is damaged has no copy");
+    let kept = restore(&desk.opening(&OLD), &backup).unwrap().unwrap();
+    assert!(kept.ends_with("backups/notes-damaged.db") && fs::read(kept).unwrap() == before, "byte for byte");
+    assert_eq!(count(&other), 50);
     add(&other, "goes on").unwrap();
     let db = desk.open(&OLD);
     assert!(db.check().unwrap().is_sound() && count(&db) == 51);
@@ -298,7 +302,7 @@ fn a_file_that_has_lost_everything_is_not_begun_anew() {
         let _ = fs::remove_file(desk.folder.path().join(log));
     }
     let refused = Db::open(&desk.opening(&OLD)).err().unwrap();
-    assert!(refused.message().contains("is empty, and its newest backup"), "{refused}");
+    assert!(refused.message().contains("is empty, and its newest backup is not; `nudge notes recover "), "{refused}");
     assert_eq!(fs::read(desk.path()).unwrap(), b"", "nothing was written");
     restore(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);

@@ -275,7 +275,7 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
 impl TableService for Demo {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         Some(&self.calls)
     }
 }

@@ -102,7 +102,7 @@ impl TableService for Control {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // A repeated call finds nothing to do.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 }

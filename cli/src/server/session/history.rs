@@ -188,7 +188,7 @@ impl TableService for History {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // `nudge.changes` only reads, so repeating it is harmless.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 }

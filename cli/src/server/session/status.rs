@@ -122,7 +122,7 @@ impl TableService for ServerStatus {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // It changes nothing.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 }

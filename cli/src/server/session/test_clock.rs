@@ -70,7 +70,7 @@ pub struct TestClock(pub Arc<ManualClock>);
 impl TableService for TestClock {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 }

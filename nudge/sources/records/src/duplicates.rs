@@ -13,6 +13,7 @@ use nudge_storage::vectors::decode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::meaning;
 use crate::method;
 use crate::project::{self, Asked, Here};
 use crate::record::{Kind, Record};
@@ -51,7 +52,7 @@ pub struct Duplicates {
 /// Result of `nudge.records.duplicates`.
 #[derive(Debug, Default, Serialize)]
 pub struct Found {
-    /// Nearest first.
+    /// Nearest first; none of which the model understands too little, such as another script.
     pub duplicates: Vec<Pair>,
     /// How many more pairs are as near.
     pub omitted: usize,
@@ -168,6 +169,10 @@ impl Records {
                 let (Some(first), Some(second)) = (rows::find(c, ids[0])?, rows::find(c, ids[1])?) else {
                     return Ok(None);
                 };
+                let is_understood = |one: &Record| meaning::is_understood(&one.title, &one.body, &*model);
+                if !is_understood(&first) || !is_understood(&second) {
+                    return Ok(None);
+                }
                 let Record { title: other_title, kind, project, .. } = second;
                 let title = first.title;
                 let distance = rounded(f64::from(*distance));

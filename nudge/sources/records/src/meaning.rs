@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
-use nudge_core::embed::Embedder;
+use nudge_core::embed::{Embedder, understood};
 use nudge_core::error::Result;
 use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::search::Words;
 use nudge_storage::vectors::{Cosines, Vectors, decode, encode};
 use nudge_storage::{Db, Failure};
 
@@ -18,6 +19,8 @@ const BATCH: i64 = 8;
 const MAX_PARTS: usize = 5;
 /// Which of them is the title alone.
 const TITLE: u32 = 1;
+/// How much of a text a model must understand to say what is nearly the same.
+const HALF: f64 = 0.5;
 /// Tokens of a further part, without the title that stands before it.
 const PART_TOKENS: usize = 200;
 
@@ -47,6 +50,24 @@ pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
         parts.push(format!("{title} {}", body[begin..].trim()));
     }
     parts
+}
+
+/// Returns true for a record of which the model understands enough to say what is nearly the same: what it does not
+/// understand, such as another script, is near to anything or to nothing.
+pub fn is_understood(title: &str, body: &str, model: &dyn Embedder) -> bool {
+    let whole = format!("{title} {body}");
+    understood(model.count(&whole), pieces(&whole)) > HALF && !Words::of_query(&whole).is_empty()
+}
+
+/// The number of words and signs of a text. What is said of programs has many signs, and each is a token as well.
+fn pieces(text: &str) -> usize {
+    let mut in_word = false;
+    let begins = |c: char| {
+        let begins = !(c.is_whitespace() || in_word && c.is_alphanumeric());
+        in_word = c.is_alphanumeric();
+        begins
+    };
+    text.chars().map(begins).filter(|begins| *begins).count()
 }
 
 /// The words of a text, each with its place.

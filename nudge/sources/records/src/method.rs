@@ -19,7 +19,7 @@ use crate::report;
 use crate::rows::{self, Entry, Filter};
 use crate::search::{self, CUT, Hit, Meaning, Query};
 use crate::source::Records;
-use crate::transfer::{self, BackedUp, Backup, Export, Exported, Import};
+use crate::transfer::{self, BackedUp, Backup, Export, Exported, Import, Recover};
 use crate::write::{Delete, Merge, Restore, Upsert};
 
 /// The method that hooks name to the model.
@@ -30,6 +30,9 @@ pub const UPSERT: &str = "nudge.records.upsert";
 pub const LIST: &str = "nudge.records.list";
 /// The method that gets the whole of one.
 pub const GET: &str = "nudge.records.get";
+
+/// The method that puts a backup in the place of the database.
+pub const RECOVER: &str = "nudge.records.recover";
 
 /// Results of a search, when the caller does not say, and the most.
 const LIMIT: usize = 5;
@@ -175,6 +178,18 @@ pub static TABLE: Table<Records> = Table(&[
         .reads()
         .inferred(),
         run: |records, _, params| answer(params, |params: Backup| records.backup(params)),
+    },
+    &Row {
+        method: Method::new(
+            RECOVER,
+            "Recover records",
+            "Put a backup in the place of the database, whatever that holds; a copy of it is kept.",
+            schema::<Recover>,
+        )
+        .destructive()
+        .inferred()
+        .reports(report::recovered),
+        run: |records, by, params| answer(params, |params: Recover| records.recover(by, params)),
     },
 ]);
 

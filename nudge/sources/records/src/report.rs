@@ -110,6 +110,15 @@ pub fn imported(answer: &Value) -> Report {
     }
 }
 
+/// Of a backup that was put in the place of the database.
+pub fn recovered(answer: &Value) -> Report {
+    let (records, file) = (answer["records"].as_u64().unwrap_or_default(), text(&answer["file"]));
+    let newest = answer["newest"].as_str().map(|time| format!(", the newest of {time}")).unwrap_or_default();
+    let count = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
+    let replaced = answer["replaced"].as_str().map(|path| format!("what was there before is {path}"));
+    Report { notes: replaced.into_iter().collect(), ..Report::line(format!("✔ {count} from {file}{newest}")) }
+}
+
 /// What to say where there is nothing.
 fn nothing(answer: &Value, otherwise: &str) -> String {
     let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(text).collect();

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models, Thought, understood};
+use nudge_core::embed::{Embedder, Model, Models, Thought};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
-use nudge_core::service::Caller;
+use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag};
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
-use nudge_storage::search::{Known, Words};
+use nudge_storage::search::Known;
 use nudge_storage::{Db, Failure, Opening};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,12 +24,12 @@ use serde_json::{Map, Value, json};
 
 use crate::capture::{Mode, Tally, Turns};
 use crate::meaning::{self, Meanings};
-use crate::method::{SEARCH, TABLE};
+use crate::method::{RECOVER, SEARCH, TABLE};
 use crate::offer;
 use crate::project::{self, Asked};
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
-use crate::transfer::{self, Import};
+use crate::transfer::{self, Import, Recover, Recovered};
 use crate::write::{
     ALIKE, Dedup, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author,
 };
@@ -85,8 +85,6 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
-/// How much of a text a model must understand to say what is nearly the same.
-const HALF: f64 = 0.5;
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
 /// Between two looks of the worker when there is nothing to do, and when something is in the way.
@@ -234,16 +232,20 @@ impl Records {
         if !answer.again {
             self.work_on();
             self.written.fetch_add(1, Ordering::Relaxed);
-            self.changes.tell(&[ChangeEvent {
-                source: SOURCE.name,
-                what,
-                at: rfc3339::text(self.clock.now()),
-                by: by.name.into(),
-                touched: Vec::new(),
-                detail,
-            }]);
+            self.tell(by, what, detail);
         }
         Ok(answer.result)
+    }
+
+    fn tell(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
+        self.changes.tell(&[ChangeEvent {
+            source: SOURCE.name,
+            what,
+            at: rfc3339::text(self.clock.now()),
+            by: by.name.into(),
+            touched: Vec::new(),
+            detail,
+        }]);
     }
 
     pub(crate) fn upsert(&self, by: Caller<'_>, params: Upsert) -> Result<Box<RawValue>> {
@@ -285,11 +287,7 @@ impl Records {
             // One that is the same needs no question.
             Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
-        // What the model does not understand is near to anything, or to nothing.
-        let whole = format!("{title} {body}");
-        let is_understood =
-            understood(model.count(&whole), pieces(&whole)) > HALF && !Words::of_query(&whole).is_empty();
-        let Some(project) = project.filter(|_| !params.distinct && is_understood) else {
+        let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
             return Ok(Seen { vectors, near: Vec::new() });
         };
         let near = self.meanings.with(db, &*model, |memory| {
@@ -319,6 +317,25 @@ impl Records {
             let detail = told(&json!({"imported": done.imported}));
             Ok((done, detail))
         })
+    }
+
+    /// Puts a backup in the place of the database, which may be damaged.
+    pub(crate) fn recover(&self, by: Caller<'_>, params: Recover) -> Result<Recovered> {
+        let file = transfer::path(&params.file, params.context)?;
+        let mut replaced = None;
+        self.fence.commit(&mut || {
+            replaced = nudge_storage::restore(&self.opening(), &file)?;
+            Ok(())
+        })?;
+        self.meanings.forget();
+        let (records, newest) = self.db()?.read(|c| {
+            let sql = "SELECT count(*), max(updated_at) FROM record";
+            Ok(c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        })?;
+        self.work_on();
+        self.tell(by, "recover", told(&json!({"records": records})));
+        let replaced = replaced.map(|path| path.display().to_string());
+        Ok(Recovered { file: file.display().to_string(), records, newest, replaced })
     }
 
     pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
@@ -353,7 +370,11 @@ impl TableService for Records {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // Each change goes through `Db::write_once`, which looks its key up itself.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, method: &Method) -> Option<&dyn Once> {
+        // What is damaged remembers no calls, and the second time leaves the same.
+        if method.name == RECOVER {
+            return None;
+        }
         self.existing().ok().flatten().map(|db| db as &dyn Once)
     }
 }
@@ -419,15 +440,4 @@ impl Source for Records {
             let _ = db.close();
         }
     }
-}
-
-/// The number of words and signs of a text. What is said of programs has many signs, and each is a token as well.
-fn pieces(text: &str) -> usize {
-    let mut in_word = false;
-    let begins = |c: char| {
-        let begins = !(c.is_whitespace() || in_word && c.is_alphanumeric());
-        in_word = c.is_alphanumeric();
-        begins
-    };
-    text.chars().map(begins).filter(|begins| *begins).count()
 }

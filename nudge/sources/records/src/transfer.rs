@@ -121,6 +121,32 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
+/// Params of `nudge.records.recover`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recover {
+    /// A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made.
+    pub file: String,
+    /// Where a relative path begins.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Result of `nudge.records.recover`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovered {
+    /// The backup.
+    pub file: String,
+    /// How many records there are now.
+    pub records: i64,
+    /// When the newest of them was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
+    /// Where the database is that was replaced, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<String>,
+}
+
 /// The path that somebody means who stands in a folder.
 ///
 /// # Errors

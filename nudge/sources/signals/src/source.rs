@@ -112,7 +112,7 @@ impl TableService for Signals {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // The last one wins: a signal that is sent a second time says the same.
-    fn once(&self) -> Option<&dyn Once> {
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
 
