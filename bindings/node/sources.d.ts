@@ -185,6 +185,14 @@ export interface RecordsBackupParams {
   readonly context?: ContextLike
 }
 
+/** Params of `records.recover`. */
+export interface RecordsRecoverParams {
+  /** A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made. */
+  readonly file: string
+  /** Where a relative path begins. */
+  readonly context?: ContextLike
+}
+
 /**
  * What was fixed, decided or planned before: nudge_records_search before you solve it again; nudge_records_upsert
  * when you have.
@@ -214,6 +222,8 @@ export interface RecordsSource {
   import(params: RecordsImportParams): Answer
   /** Copy the database into a new file, while it is in use. */
   backup(params: RecordsBackupParams): Answer
+  /** Put a backup in the place of the database, whatever that holds; a copy of it is kept. */
+  recover(params: RecordsRecoverParams): Answer
 }
 
 /** What a connected store has besides the hints: a source by its name. */

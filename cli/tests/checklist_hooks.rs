@@ -33,7 +33,7 @@ fn event(client: &str, number: usize) -> Value {
         0 => json!({"hook_event_name": "SessionStart", "source": "startup"}),
         1 => json!({"hook_event_name": "UserPromptSubmit", "prompt": "please test it"}),
         _ => json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": "Exit code 1",
-                    "tool_input": {"command": "cargo build --release --workspace"}}),
+                    "tool_input": {"command": format!("{} --release", HINTS[number / 3 % HINTS.len()].1)}}),
     };
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event

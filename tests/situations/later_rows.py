@@ -1,10 +1,10 @@
-"""What the later situations are put together from: worlds, stores, events, rows."""
+"""What situations of worlds/*.json are put together from: worlds, stores, events, rows."""
 
 import hashlib
 import json
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AGES_H = [0.3, 2, 5, 11, 20, 33, 80, 160, 400]
@@ -32,32 +32,31 @@ ORDER = [
 ]
 
 
+BLANK = {"tags": [], "reason": None, "priority": None, "scope": None, "age_h": None, "uses": None}
+
+
 @dataclass(frozen=True)
 class World:
     fixture: dict
     hints: list
+    setting: "Setting" = field(repr=False, compare=False)
 
 
-def read(name):
-    with open(os.path.join(HERE, "worlds", name + ".json")) as file:
-        return World(**json.load(file))
+class Setting:
+    """Worlds beside each other on one machine, of which `desk` says something."""
 
+    def __init__(self, order, desk):
+        self.worlds = [self.read(name) for name in order]
+        self.desk = desk
+        self.desk_names = [each["name"] for each in desk]
+        self.known = {each["name"] for world in self.worlds for each in world.hints} | set(self.desk_names)
+        # Of priority 8 and without a scope: told everywhere on purpose.
+        self.everywhere = [each["name"] for each in desk if each["priority"] == 8]
 
-LATER = [read(name) for name in ORDER]
-(
-    HERON,
-    SLOTWISE,
-    MOORBRAND,
-    TESSERA,
-    BEVELKIT,
-    TOLLGATE,
-    GRISTMILL,
-    POSTERN,
-    ICEFLOE,
-    VAULTLINE,
-    LARDER,
-    ZINSLAUF,
-) = LATER
+    def read(self, name):
+        with open(os.path.join(HERE, "worlds", name + ".json")) as file:
+            world = json.load(file)
+        return World(world["fixture"], [BLANK | one for one in world["hints"]], self)
 
 
 def hint(name, value, tags="", reason=None, priority=None):
@@ -81,9 +80,21 @@ DESK = [
     hint("gitlab/mr", {"type": "command", "cmd": "glab mr create --fill --draft"}, "merge review"),
     hint("host/clipboard", "kein xclip: was in die Zwischenablage soll, geht durch wl-copy"),
 ]
-DESK_NAMES = [each["name"] for each in DESK]
-KNOWN = {each["name"] for world in LATER for each in world.hints} | set(DESK_NAMES)
-EVERYWHERE = ["host/memory"]  # of priority 8 and without a scope: told everywhere on purpose
+LATER = Setting(ORDER, DESK)
+(
+    HERON,
+    SLOTWISE,
+    MOORBRAND,
+    TESSERA,
+    BEVELKIT,
+    TOLLGATE,
+    GRISTMILL,
+    POSTERN,
+    ICEFLOE,
+    VAULTLINE,
+    LARDER,
+    ZINSLAUF,
+) = LATER.worlds
 
 
 # The store of a situation
@@ -127,15 +138,16 @@ def own_scope(world, one):
 
 def store_of(world, size="middle", own_unscoped=False):
     """All that is stored about the project, some about two others, some about the machine."""
-    at = LATER.index(world)
-    second, third = (LATER[(at + step) % len(LATER)] for step in (5, 8))
+    worlds = world.setting.worlds
+    at = worlds.index(world)
+    second, third = (worlds[(at + step) % len(worlds)] for step in (5, 8))
     own, neighbour, more, machine = SIZES[size]
     store = [stored(one, None if own_unscoped else own_scope(world, one)) for one in world.hints[own]]
     for number, one in enumerate(second.hints[neighbour]):
         forgotten = number % 3 == 0 and not one["priority"]
         store.append(stored(one, None if forgotten else own_scope(second, one)))
     store += [stored(one, own_scope(third, one) if one["priority"] else None) for one in third.hints[more]]
-    return store + [stored(one, None) for one in DESK[machine]]
+    return store + [stored(one, None) for one in world.setting.desk[machine]]
 
 
 def early(store):
@@ -149,7 +161,7 @@ def names(world):
 
 def at_home(world):
     """What a session of the project may be told without anybody minding."""
-    return names(world) + DESK_NAMES
+    return names(world) + world.setting.desk_names
 
 
 # Events
@@ -180,9 +192,9 @@ def situation(category, world, event, needed=(), allowed=(), forbidden=(), why="
     store = store or store_of(world)
     if {"load": "early"} in history:
         store[0]["early"] = True
-    allowed = [*allowed, *(name for name in EVERYWHERE if name not in allowed)]
+    allowed = [*allowed, *(name for name in world.setting.everywhere if name not in allowed)]
     held = {one["id"] for one in store}
-    allowed = [name for name in allowed if name in held or name not in KNOWN]  # a small store lacks some
+    allowed = [name for name in allowed if name in held or name not in world.setting.known]  # a small store lacks some
     row = {"category": category, "fixture": world.fixture, "store": store, "history": history, "event": event}
     row |= {"needed": list(needed), "allowed": allowed, "forbidden": list(forbidden), "why": why}
     return row | checks

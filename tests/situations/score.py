@@ -12,7 +12,7 @@ from judge import judge
 from play import Play
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("situations.jsonl", "others.jsonl", "fresh.jsonl", "later.jsonl")
+FILES = ("situations.jsonl", "others.jsonl", "fresh.jsonl", "later.jsonl", "last.jsonl")
 GROUPS = ("start", "prompt", "prompt, other words", "failure")
 OWN_TIME_MS = 45
 

@@ -251,6 +251,18 @@ class RecordsSource:
         `context`: Where a relative path begins.
         """
 
+    def recover(
+        self,
+        *,
+        file: str,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Put a backup in the place of the database, whatever that holds; a copy of it is kept.
+
+        `file`: A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made.
+        `context`: Where a relative path begins.
+        """
+
 class Sources(NativeStore):
     """What `Store` inherits: the sources besides the hints."""
 

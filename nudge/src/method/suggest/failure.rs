@@ -23,6 +23,11 @@ const FIX_OF_THE_MESSAGE: f64 = 0.6;
 const FIX_OF_THE_ERROR: f64 = 0.3;
 const FIX_OF_THE_PROGRAM: f64 = 0.2;
 const A_FIX: f64 = 0.1;
+/// The least likeness of a command that is near.
+const LEAST_LIKENESS: f64 = 0.2;
+/// The relevance from which a fix is told that the error or the program names: less than that of a component of which few
+/// hints speak.
+const NAMED_FLOOR: f64 = 0.28;
 /// What a hint counts that runs the program that was not found, without and with all of the words behind it.
 const PROGRAM: f64 = 0.35;
 /// The relevance from which a fix is told that nothing in the failure names.
@@ -93,7 +98,20 @@ impl<'a> Failure<'a> {
 
     /// Returns false for a hint that surely cannot mend it. This runs for every hint that fits, so it reads none.
     pub(super) fn concerns(&self, hint: &Hint) -> bool {
-        self.speaks_of_a_program(hint) || is_fix(hint)
+        self.speaks_of_a_program(hint) || is_fix(hint) || self.tells_of_what_is_missing(hint).is_some()
+    }
+
+    /// The program that is not there, of which a text tells that is no command, or a tag.
+    fn tells_of_what_is_missing(&self, hint: &Hint) -> Option<&str> {
+        let is_word = |text: &str, program: &str| {
+            let beside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            text.match_indices(program).any(|(at, _)| {
+                !beside(text[..at].chars().next_back()) && !beside(text[at + program.len()..].chars().next())
+            })
+        };
+        let programs = self.programs.iter().filter(|_| self.not_found && !hint.value().is_command());
+        let tells = |program: &str| is_word(hint.text(), program) || hint.tags().any(|tag| tag == program);
+        { programs }.map(String::as_str).find(|program| tells(program))
     }
 
     fn speaks_of_a_program(&self, hint: &Hint) -> bool {
@@ -109,7 +127,7 @@ impl<'a> Failure<'a> {
             let place = around.place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
             let of_place = around.share(place, Moment::Failure);
-            let named = if is_fix(&found.hint) { self.named(&found) } else { None };
+            let named = if is_fix(&found.hint) { self.named(&found, relevance) } else { None };
             let (shape, why) = match self.shape(&found, &lines) {
                 Some((shape, why)) => (shape * of_place, why),
                 None if self.message.is_not_of(&found.hint) => return None,
@@ -147,11 +165,15 @@ impl<'a> Failure<'a> {
     }
 
     /// What of a fix the failure has: the message, or the component or a tag, which the error or the program names.
-    fn named<'f>(&self, found: &'f Found) -> Option<Named<'f>> {
+    fn named<'f>(&self, found: &'f Found, relevance: f64) -> Option<Named<'f>> {
         let hint = &found.hint;
         if self.message.is_repeated_in(hint.text()) || hint.reason().is_some_and(|why| self.message.is_repeated_in(why))
         {
             return Some(Named::Message);
+        }
+        // One word of many, of which many hints speak, names nothing.
+        if relevance < NAMED_FLOOR {
+            return None;
         }
         let names = || std::iter::once(hint.component()).chain(hint.tags().filter(|tag| *tag != FIX));
         // Errors are full of the name of the program that tells of them.
@@ -162,6 +184,9 @@ impl<'a> Failure<'a> {
 
     /// What the hint's command has of the one that failed.
     fn shape(&self, found: &Found, lines: &Lines) -> Option<(f64, Mends)> {
+        if let Some(program) = self.tells_of_what_is_missing(&found.hint) {
+            return Some((PROGRAM, Mends::Program(program.to_owned())));
+        }
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
         let hint = lines.by_row.get(&found.row)?;
@@ -170,12 +195,20 @@ impl<'a> Failure<'a> {
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
             && let Some(program) = self.programs.iter().find(|program| names(program))
+            && !begins_alike(failed, hint)
         {
             return Some((PROGRAM + NEAR_WORDS * like, Mends::Program(program.clone())));
         }
-        let is_nearest = like >= CUT * lines.nearest || words(failed).is_subset(&words(hint));
+        let is_nearest = like >= LEAST_LIKENESS.max(CUT * lines.nearest) || words(failed).is_subset(&words(hint));
         (failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
     }
+}
+
+/// Returns true for a line that begins as one in which a program was not there, by its bare name: it cannot work either.
+fn begins_alike(failed: &Line, hint: &Line) -> bool {
+    let Some(first) = hint.commands.first().filter(|first| first.assignments.is_empty()) else { return false };
+    let spelled = first.words.first();
+    spelled.is_some_and(|word| !word.contains('/')) && failed.heads().any(|mine| mine.words.first() == spelled)
 }
 
 fn is_fix(hint: &Hint) -> bool {
