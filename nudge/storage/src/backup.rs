@@ -190,6 +190,8 @@ fn keep_replaced(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, F
 ///
 /// SQLite is asked for them: another descriptor on the file would give up its locks when it is closed.
 fn keep_damaged(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, Failure> {
+    // Else a damaged schema is in the way of everything.
+    let _ = c.pragma_update(None, "writable_schema", true);
     // What is no database at all has no pages that could be read.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
     let name = format!("{}-damaged.db", place.name);

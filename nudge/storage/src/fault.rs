@@ -125,7 +125,10 @@ impl Place {
                         format!("is damaged; `nudge {} recover {path}` puts its newest backup in its place", self.name);
                     self.refusal(&rest).with("backup", backup.to_string_lossy())
                 }
-                None => self.refusal("is damaged and has no backup; move it away when no nudge runs, to begin anew"),
+                None => {
+                    let rest = "is damaged and has no backup of its own; if you have one, `nudge NAME recover FILE` puts it in its place, else move it away when no nudge runs, to begin anew";
+                    self.refusal(&rest.replace("NAME", self.name))
+                }
             }
             .with("damaged", true),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => self.busy(),

@@ -288,6 +288,45 @@ fn records_go_out_and_come_in_once() {
 }
 
 #[test]
+fn a_backup_is_put_in_the_place_of_what_is_damaged() {
+    let mut desk = Desk::new();
+    for number in 0..200 {
+        desk.save(SHOP, "issue", &format!("Number {number} failed"), &"It was mended, and that took long. ".repeat(9));
+    }
+    let copy = desk.folder.path().join("copy.db");
+    desk.call("backup", &json!({"file": copy}));
+    desk.clock.advance(24 * 3_600_000);
+    desk.save(SHOP, "issue", "Uploads fail", "Came after the backup.");
+
+    // A mistake can be taken back.
+    let done = desk.call("recover", &json!({"file": "copy.db", "context": {"cwd": desk.folder.path()}}));
+    assert_eq!((&done["records"], desk.found(SHOP, "uploads fail")), (&json!(200), vec![]), "{done}");
+    let done = desk.call("recover", &json!({"file": done["replaced"]}));
+    assert_eq!((&done["records"], desk.found(SHOP, "uploads fail").len()), (&json!(201), 1), "{done}");
+
+    // What is damaged is kept as it was, and does not stand in the way.
+    desk.records.close();
+    let file = desk.folder.path().join("nudge/records.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let pages = bytes.len() / 4096;
+    bytes[2 * 4096..(pages - 1) * 4096].fill(0x5a);
+    std::fs::write(&file, &bytes).unwrap();
+    desk.again();
+    let refused = desk.refused("list", &json!({"project": "*"}));
+    let told = refused.message();
+    assert!(refused.data()["damaged"] == true && told.contains("nudge records recover "), "{told}");
+    for wrong in [json!("nothing.db"), json!(file), json!(desk.folder.path())] {
+        desk.refused("recover", &json!({"file": wrong, "context": {"cwd": desk.folder.path()}}));
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "nothing was changed");
+    }
+    let done = desk.call("recover", &json!({"file": copy}));
+    assert_eq!(done["records"], 200, "{done}");
+    assert_eq!(std::fs::read(done["replaced"].as_str().unwrap()).unwrap(), bytes);
+    desk.save(SHOP, "issue", "Uploads fail", "Once more.");
+    assert_eq!(desk.found(SHOP, "uploads fail").len(), 1);
+}
+
+#[test]
 fn the_upstreams_file_is_only_read() {
     let desk = Desk::new();
     let file = desk.folder.path().join("dude.db");
