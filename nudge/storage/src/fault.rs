@@ -109,6 +109,22 @@ impl Place {
         self.refusal("is in use by another call or process; try again")
     }
 
+    /// The refusal of a damaged file, which stays as it is.
+    fn damaged(&self) -> Error {
+        let recover = format!("`nudge {} recover", self.name);
+        let refused = if let Some(backup) = backup::newest(self) {
+            let path = backup.display();
+            let rest = format!("is damaged; {recover} {path}` puts its newest backup in its place");
+            self.refusal(&rest).with("backup", backup.to_string_lossy())
+        } else {
+            let rest = format!(
+                "is damaged and has no backup of its own; if you have one, {recover} FILE` puts it in its place, else move it away when no nudge runs, to begin anew"
+            );
+            self.refusal(&rest)
+        };
+        refused.with("damaged", true)
+    }
+
     /// The refusal that tells of a failure.
     pub(crate) fn refuse(&self, failure: Failure) -> Error {
         let damaged = failure.is_damage();
@@ -118,19 +134,7 @@ impl Place {
             (None, _) => return self.refusal("does not have what this version stores; report this"),
         };
         let refused = match code {
-            _ if damaged => match backup::newest(self) {
-                Some(backup) => {
-                    let path = backup.display();
-                    let rest =
-                        format!("is damaged; `nudge {} recover {path}` puts its newest backup in its place", self.name);
-                    self.refusal(&rest).with("backup", backup.to_string_lossy())
-                }
-                None => {
-                    let rest = "is damaged and has no backup of its own; if you have one, `nudge NAME recover FILE` puts it in its place, else move it away when no nudge runs, to begin anew";
-                    self.refusal(&rest.replace("NAME", self.name))
-                }
-            }
-            .with("damaged", true),
+            _ if damaged => self.damaged(),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => self.busy(),
             ErrorCode::DiskFull => self.refusal("cannot grow, so nothing was changed; free some space"),
             ErrorCode::SystemIoFailure => {

@@ -41,6 +41,7 @@ pub struct Answer {
 ///
 /// ```
 /// use nudge_core::once::Once;
+/// use nudge_core::service::Method;
 /// # struct Notes { db: nudge_storage::Db }
 /// # impl Notes {
 /// fn once(&self, _: &Method) -> Option<&dyn Once> {
