@@ -70,7 +70,8 @@ fn killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     let dir = RuntimeDir::open(Some(&folder.owner()?)).ok()?;
     let lock = dir.try_lock().ok()??;
     let over = dir.session_is_over(&lock).ok()?;
-    (over && matches!(dir.session(), SessionState::Lives(_))).then_some((dir, lock))
+    let kept = matches!(dir.session(), SessionState::Lives(session) if session.keep == Some(true));
+    (over && kept).then_some((dir, lock))
 }
 
 /// Connects to the session that has the lock.

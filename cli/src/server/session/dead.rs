@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use nudge::{Result, Services};
+use nudge::{Error, Result, Services};
 use nudge_client::{PrimaryLock, SessionFile, SessionState};
+use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
 
 use super::journal::SessionJournal;
@@ -33,14 +34,16 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         return Ok(());
     }
     let keeper = Arc::new(Keeper::begin(true, dir.path(), &session.id));
-    let clock = Arc::new(clock());
+    if let Some(why) = keeper.notice() {
+        return Err(Error::unavailable(why));
+    }
     let lent = Lent {
-        clock: Arc::clone(&clock) as _,
+        clock: Arc::new(clock()),
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
         journal: Arc::new(SessionJournal::new(lock.watch(dir), None)),
         changes: Arc::clone(&keeper) as _,
         data: settings.data.clone(),
-        models: sources::models(&settings.values, &settings.data, clock as _),
+        models: Arc::new(NoModels),
         settings: values(settings, &keeper),
         given_up: &|| false,
     };

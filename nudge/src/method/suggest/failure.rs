@@ -109,9 +109,11 @@ impl<'a> Failure<'a> {
                 !beside(text[..at].chars().next_back()) && !beside(text[at + program.len()..].chars().next())
             })
         };
-        let programs = self.programs.iter().filter(|_| self.not_found && !hint.value().is_command());
-        let tells = |program: &str| is_word(hint.text(), program) || hint.tags().any(|tag| tag == program);
-        { programs }.map(String::as_str).find(|program| tells(program))
+        if !self.not_found || hint.value().is_command() {
+            return None;
+        }
+        let tells = |program: &&str| is_word(hint.text(), program) || hint.tags().any(|tag| tag == *program);
+        self.programs.iter().map(String::as_str).find(tells)
     }
 
     fn speaks_of_a_program(&self, hint: &Hint) -> bool {
@@ -167,8 +169,7 @@ impl<'a> Failure<'a> {
     /// What of a fix the failure has: the message, or the component or a tag, which the error or the program names.
     fn named<'f>(&self, found: &'f Found, relevance: f64) -> Option<Named<'f>> {
         let hint = &found.hint;
-        if self.message.is_repeated_in(hint.text()) || hint.reason().is_some_and(|why| self.message.is_repeated_in(why))
-        {
+        if self.message.is_repeated_by(hint) {
             return Some(Named::Message);
         }
         // One word of many, of which many hints speak, names nothing.

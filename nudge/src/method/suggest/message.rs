@@ -22,17 +22,21 @@ impl Message {
         Self(lines.iter().rev().take(LINES).flat_map(|line| rows(line)).collect())
     }
 
+    /// Returns true for a fix whose value or reason repeats it.
+    pub(super) fn is_repeated_by(&self, fix: &Hint) -> bool {
+        self.is_repeated_in(fix.text()) || fix.reason().is_some_and(|why| self.is_repeated_in(why))
+    }
+
     /// Returns true for a text that has three words of the error in a row, one of which says something: `psycopg2 or
     /// psycopg`, and not `no such file`.
-    pub(super) fn is_repeated_in(&self, text: &str) -> bool {
+    fn is_repeated_in(&self, text: &str) -> bool {
         !self.0.is_empty() && rows(text).any(|row| self.0.contains(&row))
     }
 
     /// Returns true for a fix that quotes what another error says.
     pub(super) fn is_not_of(&self, fix: &Hint) -> bool {
         let prose = Some(fix.text()).filter(|_| !fix.value().is_command());
-        let texts = || prose.into_iter().chain(fix.reason());
-        texts().any(quotes) && !texts().any(|text| self.is_repeated_in(text))
+        prose.into_iter().chain(fix.reason()).any(quotes) && !self.is_repeated_by(fix)
     }
 }
 

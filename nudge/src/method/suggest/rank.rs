@@ -27,8 +27,8 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// The share that words count which may be there by chance: one alone in a prompt that says much else, and a few of the
-/// names of code.
+/// The share that words count which may be there by chance: a single one in a prompt that says much else, and those that
+/// stand in names of code alone, if they are this few.
 const BY_CHANCE: f64 = 0.55;
 const FEW: usize = 2;
 /// Bytes of a value by which its language is told.
