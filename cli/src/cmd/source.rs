@@ -95,6 +95,7 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
         clock: Arc::new(SystemClock),
         session: SessionIdentity { id: String::new(), created_at: 0 },
         data: settings::data_dir(&values),
+        cache: settings::cache_dir(&values),
         fence: Arc::new(NoSession),
         journal: Arc::new(NoSession),
         records: Box::new(std::iter::empty()),
