@@ -1,0 +1,360 @@
+//! What is kept of a file: a pure function of its path and bytes.
+//!
+//! Strings stand once in a table of the file, and everything else refers to them by number, so that a node with its
+//! calls takes a few hundred bytes and no allocation of its own.
+
+mod expr;
+mod names;
+mod view;
+
+use serde::{Deserialize, Serialize};
+
+use crate::language::Language;
+
+pub(crate) use expr::{Expr, ExprId, Exprs};
+pub(crate) use names::{Name, Names};
+pub use view::NodeView;
+
+/// The first 16 bytes of a BLAKE3 hash.
+pub type Hash = [u8; 16];
+
+/// Hashes some bytes.
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    let mut out = Hash::default();
+    out.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+    out
+}
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// The language it was read as.
+    pub language: Language,
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// Whether parts of it are not valid; the facts of the rest stand.
+    pub parse_errors: bool,
+    /// Java's `package`, the namespace of C# and PHP.
+    pub(crate) package: Name,
+    pub(crate) names: Names,
+    pub(crate) exprs: Exprs,
+    pub(crate) nodes: Vec<Node>,
+    /// Names of parameters, node after node.
+    pub(crate) params: Vec<Name>,
+    /// Bases, node after node: types.
+    pub(crate) bases: Vec<ExprId>,
+    pub(crate) drifts: Vec<(u32, Drift)>,
+    pub(crate) impls: Vec<Impl>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) imports: Vec<Import>,
+    /// By name.
+    pub(crate) bindings: Vec<Binding>,
+    /// By name.
+    pub(crate) fields: Vec<Field>,
+    /// By node.
+    pub(crate) gives: Vec<Given>,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A function that belongs to no class.
+    Function,
+    /// A function of a class, trait or type.
+    Method,
+    /// A class, struct, enum or record.
+    Class,
+    /// A trait, interface or protocol.
+    Trait,
+    /// A name for a type.
+    Type,
+    /// A module or namespace inside a file.
+    Module,
+    /// A macro.
+    Macro,
+    /// A variant of an enum that holds something.
+    Variant,
+    /// A constant of a file that holds what a call gave.
+    Constant,
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The line of its name, from 1; decorators stand before it.
+    pub line: u32,
+    /// Its last line.
+    pub end_line: u32,
+    /// Where it begins, with decorators, in bytes.
+    pub byte: u32,
+    /// The byte after its end.
+    pub end: u32,
+}
+
+/// A part of the code that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands.
+    pub span: Span,
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// One, and one more for each branch and each boolean operator.
+    pub complexity: u32,
+    pub(crate) flags: u16,
+    pub(crate) name: Name,
+    pub(crate) qual: Name,
+    pub(crate) signature: Name,
+    pub(crate) doc: Name,
+    pub(crate) owner: Owner,
+    pub(crate) params: (u32, u32),
+    pub(crate) bases: (u32, u32),
+}
+
+/// What is true of a node besides its kind.
+pub(crate) mod flag {
+    /// A test.
+    pub const TEST: u16 = 1;
+    /// Read like a field, though it is a function.
+    pub const PROPERTY: u16 = 2;
+    /// Makes what tests ask for by the name of a parameter.
+    pub const FIXTURE: u16 = 4;
+    /// Gives what it yields, once: a context manager, a fixture.
+    pub const YIELDS_ONE: u16 = 8;
+    /// A generator.
+    pub const GENERATOR: u16 = 16;
+    /// Without a body: a declaration, a signature of an interface, an overload.
+    pub const BODILESS: u16 = 32;
+    /// Only there for some platforms, features or builds.
+    pub const CONDITIONAL: u16 = 64;
+    /// Exported by a module of ECMAScript, or static in C (then not exported).
+    pub const STATIC: u16 = 128;
+    /// Wrapped by a decorator whose result is not known.
+    pub const DECORATED: u16 = 256;
+    /// Async: its value must be awaited.
+    pub const ASYNC: u16 = 512;
+    /// The default export of its file.
+    pub const DEFAULT: u16 = 1024;
+}
+
+/// What a node belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Owner {
+    File,
+    Node(u32),
+    Impl(u32),
+}
+
+/// A block that gives methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Impl {
+    /// The type.
+    pub of: ExprId,
+    /// The trait, or none.
+    pub tr: ExprId,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// A place where something is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    /// The node it stands in, or [`NO_NODE`].
+    pub within: u32,
+    pub name: Name,
+    /// What is called: a name, or a member of something.
+    pub callee: ExprId,
+    pub byte: u32,
+    pub line: u32,
+    /// In bytes, from 0.
+    pub column: u32,
+    pub macro_: bool,
+}
+
+/// In place of the number of a node.
+pub(crate) const NO_NODE: u32 = u32::MAX;
+
+/// A name that another file gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Import {
+    /// As it is written, path separators and all.
+    pub module: Name,
+    /// What of it: none is the module itself, `*` all.
+    pub name: Name,
+    /// Here called.
+    pub alias: Name,
+    pub line: u32,
+    /// Where it holds.
+    pub from: u32,
+    pub to: u32,
+    /// Whether it is passed on.
+    pub reexport: bool,
+}
+
+/// What a name means between two bytes of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Binding {
+    pub name: Name,
+    /// Where the name can be seen.
+    pub from: u32,
+    pub to: u32,
+    /// Where its value is written: what that means is asked there.
+    pub at: u32,
+    /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
+    pub sure: u32,
+    pub bound: Bound,
+}
+
+/// What a name is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Bound {
+    /// A node of this file.
+    Node(u32),
+    /// An import of this file.
+    Import(u32),
+    /// A value.
+    Value(ExprId),
+    /// The parameter of a function.
+    Param(ExprId, u32),
+    /// A parameter of a type, with its bound.
+    TypeParam(ExprId),
+}
+
+/// A field of a class, struct or interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Field {
+    pub name: Name,
+    /// The class.
+    pub owner: u32,
+    pub value: ExprId,
+    /// Where the value is written.
+    pub at: u32,
+}
+
+/// What calling a function gives, what a name for a type stands for, what a constant holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Given {
+    pub node: u32,
+    pub value: ExprId,
+    pub at: u32,
+}
+
+/// A contradiction between a documentation and what it documents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Which rule it breaks.
+    pub rule: DriftRule,
+    /// What is wrong, in words.
+    pub detail: String,
+}
+
+/// Rules by which documentation is known not to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DriftRule {
+    /// It documents a parameter that the signature lacks.
+    R1,
+    /// It documents parameters, but not all.
+    R2,
+    /// It states another default than the signature.
+    R3,
+    /// It documents a result or an error that there is not.
+    R4,
+}
+
+impl DriftRule {
+    /// Whether the documentation says what is not so; else it is only not complete.
+    pub fn outdated(self) -> bool {
+        matches!(self, Self::R1 | Self::R3)
+    }
+}
+
+impl FileFacts {
+    /// How many nodes it has.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// One node, by its number in the file.
+    pub fn node(&self, number: u32) -> Option<NodeView<'_>> {
+        self.nodes.get(number as usize).map(|node| NodeView::new(self, node, number))
+    }
+
+    /// Its nodes, in the order of the file.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
+        self.nodes.iter().zip(0..).map(|(node, number)| NodeView::new(self, node, number))
+    }
+
+    /// How many calls it makes.
+    pub fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Withholds signatures and documentation in which a secret is found.
+    pub fn withhold(&mut self, secret: impl Fn(&str) -> bool) {
+        let Self { nodes, names, drifts, .. } = self;
+        for node in nodes.iter_mut() {
+            if secret(names.get(node.signature)) {
+                node.signature = Name::NONE;
+            }
+            if secret(names.get(node.doc)) {
+                node.doc = Name::NONE;
+            }
+        }
+        drifts.retain(|(_, drift)| !secret(&drift.detail));
+        let kept: Vec<Name> = nodes.iter().flat_map(|node| [node.signature, node.doc]).collect();
+        names.forget_texts(&kept);
+    }
+
+    /// The bytes it takes in memory.
+    pub fn memory(&self) -> usize {
+        fn of<T>(v: &Vec<T>) -> usize {
+            v.capacity() * size_of::<T>()
+        }
+        size_of::<Self>()
+            + self.names.memory()
+            + self.exprs.memory()
+            + of(&self.nodes)
+            + of(&self.params)
+            + of(&self.bases)
+            + of(&self.drifts)
+            + of(&self.impls)
+            + of(&self.calls)
+            + of(&self.imports)
+            + of(&self.bindings)
+            + of(&self.fields)
+            + of(&self.gives)
+    }
+
+    /// What a name is bound to, in the order of the file.
+    pub(crate) fn bindings_of(&self, name: Name) -> &[Binding] {
+        let from = self.bindings.partition_point(|b| b.name < name);
+        let len = self.bindings[from..].partition_point(|b| b.name == name);
+        &self.bindings[from..from + len]
+    }
+
+    /// The fields of a name.
+    pub(crate) fn fields_of(&self, name: Name) -> &[Field] {
+        let from = self.fields.partition_point(|b| b.name < name);
+        let len = self.fields[from..].partition_point(|b| b.name == name);
+        &self.fields[from..from + len]
+    }
+
+    /// What a node gives.
+    pub(crate) fn gives_of(&self, node: u32) -> &[Given] {
+        let from = self.gives.partition_point(|b| b.node < node);
+        let len = self.gives[from..].partition_point(|b| b.node == node);
+        &self.gives[from..from + len]
+    }
+
+    /// A text of the file by its name.
+    pub(crate) fn text(&self, name: Name) -> &str {
+        self.names.get(name)
+    }
+}

@@ -1,0 +1,130 @@
+//! Expressions, as far as they tell what is called.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use serde::{Deserialize, Serialize};
+
+use super::names::{Name, Names};
+
+/// An expression of the file, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ExprId(u32);
+
+impl ExprId {
+    /// An expression that says nothing.
+    pub const NONE: Self = Self(u32::MAX);
+
+    pub fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// What stands in place of a value or of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Expr {
+    /// A name.
+    Name(Name),
+    /// `of.name`
+    Member(ExprId, Name),
+    /// `of::name`
+    Static(ExprId, Name),
+    /// `of(..)`
+    Call(ExprId),
+    /// A value of this type: an annotation, `new T`, `T { .. }`.
+    Of(ExprId),
+    /// One of those it holds: an index, the variable of a loop.
+    Item(ExprId),
+    /// What is in it: `await x`, `x?`, `Some(x) = ..`.
+    Inner(ExprId),
+    /// What `with` binds.
+    Enter(ExprId),
+    /// One or the other.
+    Either(ExprId, ExprId),
+    /// A type with its arguments.
+    Apply(ExprId, ExprId),
+    /// An argument, and the next ones.
+    Args(ExprId, ExprId),
+    /// `self`, `this`, `cls`, `Self`
+    This,
+    /// `super`, the class before this one.
+    Super,
+    /// `None`, `null`
+    Null,
+    /// A number, a string, a list: of a type from outside, by its name.
+    Literal(Name),
+    /// A function without a name, and what it gives.
+    Function(ExprId),
+    /// The part of a tuple.
+    Part(ExprId, u32),
+}
+
+/// The expressions of a file, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Exprs(Vec<Expr>);
+
+impl Exprs {
+    pub fn get(&self, id: ExprId) -> Option<Expr> {
+        self.0.get(id.0 as usize).copied()
+    }
+
+    pub fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Expr>()
+    }
+
+    /// A dotted path as it is written, or nothing for what is none.
+    pub fn path(&self, id: ExprId, names: &Names) -> String {
+        let mut parts = Vec::new();
+        let mut at = id;
+        while parts.len() < 32 {
+            match self.get(at) {
+                Some(Expr::Name(name)) => {
+                    parts.push(("", names.get(name)));
+                    break;
+                }
+                Some(Expr::Member(of, name)) => {
+                    parts.push((".", names.get(name)));
+                    at = of;
+                }
+                Some(Expr::Static(of, name)) => {
+                    parts.push(("::", names.get(name)));
+                    at = of;
+                }
+                Some(Expr::Apply(of, _) | Expr::Of(of)) => at = of,
+                Some(Expr::This) => {
+                    parts.push(("", "Self"));
+                    break;
+                }
+                _ => break,
+            }
+        }
+        parts.iter().rev().flat_map(|(sep, name)| [*sep, *name]).collect()
+    }
+}
+
+/// The expressions of a file while it is read.
+#[derive(Default)]
+pub(crate) struct ExprMaker {
+    exprs: Exprs,
+    seen: HashMap<Expr, ExprId, FixedState>,
+}
+
+impl ExprMaker {
+    pub fn make(&mut self, expr: Expr) -> ExprId {
+        let exprs = &mut self.exprs.0;
+        *self.seen.entry(expr).or_insert_with(|| {
+            exprs.push(expr);
+            ExprId(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX))
+        })
+    }
+
+    pub fn get(&self, id: ExprId) -> Option<Expr> {
+        self.exprs.get(id)
+    }
+
+    pub fn finish(self) -> Exprs {
+        let mut exprs = self.exprs;
+        exprs.0.shrink_to_fit();
+        exprs
+    }
+}

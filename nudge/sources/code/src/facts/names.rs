@@ -1,0 +1,129 @@
+//! The strings of a file.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use serde::{Deserialize, Serialize};
+
+/// A string of the file, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Name(u32);
+
+impl Name {
+    /// No string: reads as the empty one.
+    pub const NONE: Self = Self(u32::MAX);
+
+    pub fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// Each string once, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Names {
+    text: String,
+    ends: Vec<u32>,
+    /// The numbers in the order of the strings, to find one.
+    order: Vec<u32>,
+}
+
+impl Names {
+    pub fn get(&self, name: Name) -> &str {
+        let at = name.0 as usize;
+        let Some(&end) = self.ends.get(at) else { return "" };
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// The number of a string, if the file has it.
+    pub fn find(&self, text: &str) -> Option<Name> {
+        self.order.binary_search_by(|&n| self.get(Name(n)).cmp(text)).ok().map(|at| Name(self.order[at]))
+    }
+
+    pub fn memory(&self) -> usize {
+        self.text.capacity() + 4 * (self.ends.capacity() + self.order.capacity())
+    }
+
+    /// Empties all strings that stand for themselves (signatures and documentation hold spaces) but those to keep.
+    pub fn forget_texts(&mut self, keep: &[Name]) {
+        let mut text = String::with_capacity(self.text.len());
+        let mut ends = Vec::with_capacity(self.ends.len());
+        let keep: std::collections::HashSet<Name, FixedState> = keep.iter().copied().collect();
+        for n in 0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX) {
+            let old = self.get(Name(n));
+            if !old.contains([' ', '\n']) || keep.contains(&Name(n)) {
+                text.push_str(old);
+            }
+            ends.push(end_of(&text));
+        }
+        (self.text, self.ends) = (text, ends);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        let mut order: Vec<u32> = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).collect();
+        order.sort_unstable_by(|&a, &b| self.get(Name(a)).cmp(self.get(Name(b))));
+        self.order = order;
+    }
+}
+
+fn end_of(text: &str) -> u32 {
+    u32::try_from(text.len()).unwrap_or(u32::MAX)
+}
+
+/// The strings of a file while it is read.
+#[derive(Default)]
+pub(crate) struct Interner<'a> {
+    names: Names,
+    seen: HashMap<&'a str, Name, FixedState>,
+    /// Strings that do not stand in the file as they are.
+    made: HashMap<String, Name, FixedState>,
+}
+
+impl<'a> Interner<'a> {
+    /// A string of the source.
+    pub fn name(&mut self, text: &'a str) -> Name {
+        if let Some(&name) = self.seen.get(text) {
+            return name;
+        }
+        let name = match self.made.get(text) {
+            Some(&name) => name,
+            None => self.push(text),
+        };
+        self.seen.insert(text, name);
+        name
+    }
+
+    /// A string that was made.
+    pub fn made(&mut self, text: &str) -> Name {
+        if let Some(&name) = self.seen.get(text).or_else(|| self.made.get(text)) {
+            return name;
+        }
+        let name = self.push(text);
+        self.made.insert(text.to_owned(), name);
+        name
+    }
+
+    /// A string that stands for itself: no other will be the same.
+    pub fn text(&mut self, text: &str) -> Name {
+        self.push(text)
+    }
+
+    pub fn get(&self, name: Name) -> &str {
+        self.names.get(name)
+    }
+
+    pub fn finish(self) -> Names {
+        let mut names = self.names;
+        names.text.shrink_to_fit();
+        names.ends.shrink_to_fit();
+        names.sort();
+        names
+    }
+
+    fn push(&mut self, text: &str) -> Name {
+        self.names.text.push_str(text);
+        self.names.ends.push(end_of(&self.names.text));
+        Name(u32::try_from(self.names.ends.len() - 1).unwrap_or(u32::MAX))
+    }
+}

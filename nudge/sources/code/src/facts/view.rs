@@ -1,0 +1,78 @@
+//! A node with the strings of its file.
+
+use super::{Drift, FileFacts, Kind, Node, flag};
+
+/// A node as its file knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeView<'a> {
+    facts: &'a FileFacts,
+    node: &'a Node,
+    number: u32,
+}
+
+impl<'a> NodeView<'a> {
+    pub(super) fn new(facts: &'a FileFacts, node: &'a Node, number: u32) -> Self {
+        Self { facts, node, number }
+    }
+
+    /// Its number in the file.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its name with those around it, `Flask.route`; the second of the same ends in `#2`.
+    pub fn qual(&self) -> &'a str {
+        self.facts.text(self.node.qual)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        self.facts.text(self.node.name)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.node.kind
+    }
+
+    /// How it is declared, on one line of at most 300 bytes; empty if that was withheld.
+    pub fn signature(&self) -> &'a str {
+        self.facts.text(self.node.signature)
+    }
+
+    /// Its documentation, at most 2,000 bytes.
+    pub fn doc(&self) -> Option<&'a str> {
+        Some(self.facts.text(self.node.doc)).filter(|doc| !doc.is_empty())
+    }
+
+    /// The rest of what is known of it.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// The names of its parameters.
+    pub fn params(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (from, to) = self.node.params;
+        let facts = self.facts;
+        facts.params.get(from as usize..to as usize).unwrap_or_default().iter().map(|name| facts.text(*name))
+    }
+
+    /// The paths of what it extends or implements.
+    pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
+        let (from, to) = self.node.bases;
+        let facts = self.facts;
+        let all = facts.bases.get(from as usize..to as usize).unwrap_or_default();
+        all.iter().map(|base| facts.exprs.path(*base, &facts.names)).filter(|path| !path.is_empty())
+    }
+
+    /// Whether it is a test.
+    pub fn is_test(&self) -> bool {
+        self.node.flags & flag::TEST != 0
+    }
+
+    /// What its documentation says that is not so.
+    pub fn drift(&self) -> impl Iterator<Item = &'a Drift> + use<'a> {
+        let number = self.number;
+        self.facts.drifts.iter().filter(move |(node, _)| *node == number).map(|(_, drift)| drift)
+    }
+}
