@@ -14,10 +14,17 @@
 //! | `resolve` | what a call means |
 //! | `tests_of` | which tests a node has |
 
+mod cache;
 mod extract;
 mod facts;
 mod index;
 mod language;
+mod live;
+mod root;
+mod rules;
+mod search;
+mod stamp;
+mod walk;
 
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};

@@ -1,0 +1,210 @@
+//! The index on disk: what was read of each file, so that a start reads only what has changed since.
+//!
+//! It may be thrown away at any time. Whatever does not fit (another version of the facts, another root, a row that is
+//! not what was written) makes it begin anew. Each root has a folder of its own among the caches, named by a hash.
+
+use std::sync::Arc;
+
+use nudge_core::error::Result;
+use nudge_core::source::DataDir;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
+use nudge_storage::{App, Db, Failure, Kept, Opening};
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{EXTRACTOR, Skip};
+use crate::facts::{FileFacts, Hash, hash};
+use crate::root::Root;
+use crate::stamp::Stamp;
+
+/// The version of the rows.
+const FORMAT: u32 = 1;
+/// Rows that are read at a time.
+const PAGE: usize = 256;
+
+static APP: App = App {
+    name: "index",
+    migrations: &["CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE file(
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, sum BLOB NOT NULL, entry BLOB NOT NULL) STRICT;"],
+    full_text: &[],
+    kept: Kept::Cache,
+};
+
+/// What is kept of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its marks when it was read.
+    pub stamp: Stamp,
+    /// When that was.
+    pub read_ns: i64,
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// What it says, or why nothing.
+    pub read: Result<Arc<FileFacts>, Skip>,
+}
+
+/// A change of a row: the file, and what is kept of it from now on.
+pub type Change = (Box<str>, Option<Entry>);
+
+/// The cache of a root.
+pub struct Cache {
+    db: Db,
+    /// Why it was begun anew, if it was.
+    anew: Option<&'static str>,
+}
+
+impl Cache {
+    /// The folder of a root's cache.
+    pub fn folder(caches: &DataDir, root: &Root) -> DataDir {
+        let name: String =
+            hash(root.path().as_os_str().as_encoded_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        DataDir::new(caches.path().join("code").join(name))
+    }
+
+    /// Opens the cache of a root, which is made when it is not there.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`; then there is none.
+    pub fn open(caches: &DataDir, root: &Root) -> Result<Self> {
+        let folder = Self::folder(caches, root);
+        let db = Db::open(&Opening::new(&folder, &APP))?;
+        let mut cache = Self { db, anew: None };
+        let meta = meta(root);
+        match cache.db.read(|c| is_ours(c, &meta)) {
+            Ok(Some(true)) => {}
+            Ok(None) => cache.claim(&meta)?,
+            Ok(Some(false)) => cache.begin_anew("it was another version's", &meta)?,
+            Err(_) => cache.begin_anew("it was damaged", &meta)?,
+        }
+        Ok(cache)
+    }
+
+    fn begin_anew(&mut self, why: &'static str, meta: &[(&str, String)]) -> Result<()> {
+        self.db.begin_anew()?;
+        self.anew = Some(why);
+        self.claim(meta)
+    }
+
+    fn claim(&self, meta: &[(&str, String)]) -> Result<()> {
+        self.db.write(|tx| {
+            for (name, value) in meta {
+                tx.execute("INSERT OR REPLACE INTO meta VALUES(?1, ?2)", params![name, value])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> String {
+        self.db.path().display().to_string()
+    }
+
+    /// Why it was begun anew, if it was.
+    pub fn anew(&self) -> Option<&'static str> {
+        self.anew
+    }
+
+    /// Hands out every row, some at a time, until `take` says that it is enough. Where a row is not what was written,
+    /// nothing that is kept can be believed: it begins anew, and what was handed out will be looked at all the same.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`.
+    pub fn load(&mut self, root: &Root, mut take: impl FnMut(Vec<(Box<str>, Entry)>) -> bool) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let page = self.db.read(|c| page(c, after));
+            let Ok(Some((rows, last))) = page else {
+                return self.begin_anew("it was damaged", &meta(root));
+            };
+            let is_last = rows.len() < PAGE;
+            after = last;
+            if !take(rows) || is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Keeps what has changed, all of it or nothing.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`.
+    pub fn keep(&self, changes: &[Change]) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = changes.iter().map(|(path, entry)| (path, entry.as_ref().and_then(written))).collect();
+        self.db.write(|tx| {
+            for (path, entry) in &rows {
+                match entry {
+                    Some(bytes) => tx.prepare_cached("INSERT OR REPLACE INTO file(path, sum, entry) VALUES(?1, ?2, ?3)")?.execute(
+                        params![path, sum(path, bytes), bytes],
+                    )?,
+                    None => tx.prepare_cached("DELETE FROM file WHERE path = ?1")?.execute([path])?,
+                };
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends the use.
+    pub fn close(&self) {
+        // It can be made again.
+        let _ = self.db.close();
+    }
+}
+
+/// What must be the same for the rows to mean the same.
+fn meta(root: &Root) -> [(&'static str, String); 4] {
+    // Which languages are read depends on the build.
+    let grammars = if cfg!(feature = "code-all") { "all" } else { "usual" };
+    [
+        ("format", FORMAT.to_string()),
+        ("extractor", EXTRACTOR.to_string()),
+        ("root", root.path().to_string_lossy().into_owned()),
+        ("grammars", grammars.to_owned()),
+    ]
+}
+
+/// Whether the rows are of this version and root; `None` when there is nothing yet.
+fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Failure> {
+    if c.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(None);
+    }
+    for (name, value) in meta {
+        let kept: Option<String> =
+            c.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).optional()?;
+        if kept.as_ref() != Some(value) {
+            return Ok(Some(false));
+        }
+    }
+    Ok(Some(true))
+}
+
+type Page = (Vec<(Box<str>, Entry)>, i64);
+
+/// The rows after one, and the number of the last; `None` when one is not what was written.
+fn page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
+    let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
+    let mut statement = c.prepare_cached(&sql)?;
+    let mut found = statement.query([after])?;
+    let (mut rows, mut last) = (Vec::new(), after);
+    while let Some(row) = found.next()? {
+        last = row.get(0)?;
+        let (path, kept): (Box<str>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+        let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
+        let Some(entry) = (kept == sum(&path, bytes)).then(|| postcard::from_bytes(bytes).ok()).flatten() else {
+            return Ok(None);
+        };
+        rows.push((path, entry));
+    }
+    Ok(Some((rows, last)))
+}
+
+fn written(entry: &Entry) -> Option<Vec<u8>> {
+    postcard::to_stdvec(entry).ok()
+}
+
+/// What tells that a row is what was written: a page of SQLite's can be damaged where it does not look.
+fn sum(path: &str, bytes: &[u8]) -> [u8; 16] {
+    hash(&[path.as_bytes(), &[0], bytes].concat())
+}

@@ -1,0 +1,290 @@
+//! A root that is kept up to date: its index, and how that follows the files.
+//!
+//! Readers share the index and never wait for a file to be parsed, but for those that they are about to be told of: a
+//! file that differs from what was read of it is read anew, if that is quick. One thread does the rest (`work`). Nothing
+//! here is a truth: what is on disk is, and an answer that may be older says so.
+
+pub mod state;
+pub mod watch;
+mod work;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use foldhash::fast::FixedState;
+use nudge_core::clock::{Clock, Millis, rfc3339};
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::source::DataDir;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use serde::Serialize;
+
+use crate::cache::{Change, Entry};
+use crate::extract::{Skip, extract};
+use crate::facts::{FileFacts, hash};
+use crate::index::is_manifest;
+use crate::root::Root;
+use crate::stamp::{self, Content, Stamp};
+use crate::walk;
+use state::{Known, Read, State};
+use watch::Inbox;
+pub use work::Worker;
+
+/// Longest file that is read.
+const MAX_FILE_BYTES: u64 = 512 << 10;
+/// Longest file that is parsed while somebody waits, and how long all such parsing may take in one call.
+const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
+const AT_ONCE: Duration = Duration::from_millis(60);
+
+/// Whether what is told of a file is what stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// It is.
+    Yes,
+    /// It is; the file was just read for it.
+    Reindexed,
+    /// The file differs, and was not read yet.
+    No,
+}
+
+impl Serialize for Fresh {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Yes => serializer.serialize_bool(true),
+            Self::Reindexed => serializer.serialize_str("reindexed"),
+            Self::No => serializer.serialize_bool(false),
+        }
+    }
+}
+
+/// How far an answer can be relied on.
+#[derive(Debug, Clone, Serialize)]
+pub struct AsOf {
+    /// When a file was last read; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indexed_at: Option<String>,
+    /// The commit of HEAD, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// How many changes are not looked at yet.
+    pub pending: usize,
+    /// Whether every file has been read.
+    pub complete: bool,
+    /// Whether there is more than is indexed.
+    pub truncated: bool,
+}
+
+/// A live root.
+pub struct Live {
+    root: Root,
+    clock: Arc<dyn Clock>,
+    caches: DataDir,
+    state: RwLock<State>,
+    inbox: Arc<Inbox>,
+    /// Counts reads, so that none replaces a later one.
+    orders: AtomicU64,
+    /// What is to be kept in the cache.
+    unkept: Mutex<Vec<Change>>,
+    /// What became of the cache, for people.
+    cached: Mutex<String>,
+    used_at: AtomicI64,
+}
+
+impl Live {
+    /// A root of which nothing is known yet. `wake` is called when there is something to do.
+    pub fn new(root: Root, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        let inbox = Arc::new(Inbox::new(root.clone(), wake));
+        let used_at = AtomicI64::new(clock.now());
+        Self {
+            root,
+            clock,
+            caches,
+            state: RwLock::default(),
+            inbox,
+            orders: AtomicU64::new(1),
+            unkept: Mutex::default(),
+            cached: Mutex::default(),
+            used_at,
+        }
+    }
+
+    /// Its root.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Notes that somebody uses it.
+    pub fn touch(&self) {
+        self.used_at.store(self.clock.now(), Ordering::Relaxed);
+    }
+
+    /// When it was last used.
+    pub fn used_at(&self) -> Millis {
+        self.used_at.load(Ordering::Relaxed)
+    }
+
+    /// What is known now.
+    pub fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read()
+    }
+
+    /// What became of the cache, in words.
+    pub fn cached(&self) -> String {
+        self.cached.lock().clone()
+    }
+
+    /// How many changes are not looked at yet.
+    fn pending(&self, state: &State) -> usize {
+        state.ahead.len() + self.inbox.len() + usize::from(!state.is_walked)
+    }
+
+    /// How far an answer from this state can be relied on.
+    pub fn as_of(&self, state: &State) -> AsOf {
+        let pending = self.pending(state);
+        AsOf {
+            indexed_at: state.indexed_at.map(rfc3339::text),
+            head: state.head.clone(),
+            pending,
+            complete: pending == 0,
+            truncated: state.is_truncated,
+        }
+    }
+
+    /// Whether every file has been read.
+    pub fn is_complete(&self) -> bool {
+        self.pending(&self.state()) == 0
+    }
+
+    /// Waits until every file has been read, at most so long.
+    pub fn wait(&self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        while !self.is_complete() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Makes sure that what is known of these files is what stands in them, as far as that is quick.
+    pub fn freshen<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> HashMap<Box<str>, Fresh, FixedState> {
+        let until = Instant::now() + AT_ONCE;
+        let mut found: HashMap<Box<str>, Fresh, FixedState> = HashMap::default();
+        for path in paths {
+            if !found.contains_key(path) {
+                found.insert(path.into(), self.freshen_one(path, until));
+            }
+        }
+        found
+    }
+
+    fn freshen_one(&self, path: &str, until: Instant) -> Fresh {
+        let known = self.state().files.get(path).copied();
+        let now = stamp::look(&self.root, path);
+        match (known, now) {
+            (Some(known), Some(now)) if known.is(&now) => return Fresh::Yes,
+            (None, None) => return Fresh::Yes,
+            // What is new counts as anything else would that a walk finds.
+            (None, Some(_)) if !walk::finds(&self.root, path) => return Fresh::Yes,
+            (_, Some(now)) if now.size > MAX_AT_ONCE_BYTES || Instant::now() >= until => {
+                self.inbox.tell(|news| {
+                    news.paths.insert(path.into());
+                });
+                return Fresh::No;
+            }
+            _ => {}
+        }
+        match self.take(path) {
+            Ok(true) => Fresh::Reindexed,
+            Ok(false) => Fresh::Yes,
+            Err(_) => Fresh::No,
+        }
+    }
+
+    /// Reads a file now, and puts what it says; says whether that is something else than before.
+    fn take(&self, path: &str) -> io::Result<bool> {
+        let order = self.orders.fetch_add(1, Ordering::Relaxed);
+        let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
+            Ok(content) => content,
+            // It is gone, or no file any more, or nobody's to read.
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove(path, order)),
+            Err(error) => return Err(error),
+        };
+        let (hash, read) = self.read(path, &content);
+        let skip = match &read {
+            Read::Skipped(skip) => Some(*skip),
+            Read::Same => self.state().files.get(path).and_then(|known| known.skip),
+            Read::Facts(_) | Read::Manifest(_) => None,
+        };
+        let known = Known { stamp: content.stamp, read_ns: content.read_ns, order, hash, skip };
+        let kept = match &read {
+            Read::Facts(facts) => Some(Ok(Arc::clone(facts))),
+            Read::Skipped(skip) => Some(Err(*skip)),
+            Read::Same => self.kept(path, skip),
+            Read::Manifest(_) => None,
+        };
+        if let Some(read) = kept {
+            let entry = Entry { stamp: content.stamp, read_ns: content.read_ns, hash, read };
+            self.unkept.lock().push((path.into(), Some(entry)));
+        }
+        let now = self.clock.now();
+        let mut state = self.state.write();
+        state.indexed_at = Some(now);
+        Ok(state.put(path, known, read))
+    }
+
+    /// What is kept of a file whose marks alone have changed.
+    fn kept(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
+        skip.map_or_else(|| self.state().index.file(path).cloned().map(Ok), |skip| Some(Err(skip)))
+    }
+
+    fn read(&self, path: &str, content: &Content) -> (crate::facts::Hash, Read) {
+        let Some(bytes) = &content.bytes else { return (Default::default(), Read::Skipped(Skip::TooLarge)) };
+        let hash = hash(bytes);
+        let known = {
+            let state = self.state();
+            if state.files.get(path).is_some_and(|known| known.hash == hash) {
+                return (hash, Read::Same);
+            }
+            state.remembered(path, &hash)
+        };
+        if let Some(facts) = known {
+            return (hash, Read::Facts(facts));
+        }
+        if is_manifest(path) {
+            return (hash, Read::Manifest(bytes.clone()));
+        }
+        match facts_of(path, bytes) {
+            Ok(facts) => (hash, Read::Facts(Arc::new(facts))),
+            Err(skip) => (hash, Read::Skipped(skip)),
+        }
+    }
+
+    fn remove(&self, path: &str, order: u64) -> bool {
+        let was_there = self.state.write().remove(path, order);
+        if was_there {
+            self.unkept.lock().push((path.into(), None));
+        }
+        was_there
+    }
+
+    /// Whether a file with these marks is read already.
+    fn knows(&self, state: &State, path: &str, stamp: &Stamp) -> bool {
+        state.files.get(path).is_some_and(|known| known.is(stamp))
+    }
+}
+
+/// What a file says, without secrets.
+fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
+    let mut facts = extract(path, bytes)?;
+    let guard = SecretGuard::new();
+    let is_secret = |text: &str| !text.is_empty() && guard.check(None, text).is_some();
+    let has_one = facts.nodes().any(|view| {
+        is_secret(view.signature())
+            || view.doc().is_some_and(is_secret)
+            || view.drift().any(|drift| is_secret(&drift.detail))
+    });
+    if has_one {
+        facts.withhold(is_secret);
+    }
+    Ok(facts)
+}

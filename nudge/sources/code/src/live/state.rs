@@ -1,0 +1,262 @@
+//! What is known of a root at one moment: the index, and which bytes it is of.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use nudge_core::clock::Millis;
+
+use crate::extract::Skip;
+use crate::facts::{FileFacts, Hash};
+use crate::index::Index;
+use crate::live::watch::Mode;
+use crate::search::Names;
+use crate::stamp::Stamp;
+
+/// Most facts that are remembered of files as they were: a branch that is switched back costs nothing.
+const MAX_REMEMBERED: usize = 5_000;
+/// Most nodes of an index.
+const MAX_NODES: usize = 300_000;
+/// Most bytes of an index.
+const MAX_BYTES: usize = 400 << 20;
+
+/// A file as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its marks then.
+    pub stamp: Stamp,
+    /// When that was.
+    pub read_ns: i64,
+    /// Which of all reads it was: what an earlier one saw never replaces what a later one did.
+    pub order: u64,
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// Why it has no facts; `None` for one that has, and for a manifest.
+    pub skip: Option<Skip>,
+}
+
+impl Known {
+    /// Whether a file with these marks surely has the bytes that were read.
+    pub fn is(&self, stamp: &Stamp) -> bool {
+        self.stamp == *stamp && !self.stamp.is_racy(self.read_ns)
+    }
+}
+
+/// What a file was read as.
+#[derive(Debug)]
+pub enum Read {
+    /// Code, with what it says.
+    Facts(Arc<FileFacts>),
+    /// A manifest.
+    Manifest(Vec<u8>),
+    /// The bytes that are known already.
+    Same,
+    /// Nothing that counts.
+    Skipped(Skip),
+}
+
+/// All of it. Readers share it; a file that was read replaces what was known in no time, so that none waits for long.
+#[derive(Default)]
+pub struct State {
+    /// What the files say.
+    pub index: Index,
+    /// The names in it.
+    pub names: Names,
+    /// Every file that was read.
+    pub files: HashMap<Box<str>, Known, FixedState>,
+    /// Files that are to be read.
+    pub ahead: Ahead,
+    /// Whether all files have been seen since the start, and since something happened that may concern any.
+    pub is_walked: bool,
+    /// Whether everything has been read once: what is read from then on has changed while we looked.
+    pub is_caught_up: bool,
+    /// When something was last read.
+    pub indexed_at: Option<Millis>,
+    /// The commit that HEAD stands for.
+    pub head: Option<String>,
+    /// How many files a walk left out, by reason.
+    pub left_out: BTreeMap<&'static str, usize>,
+    /// There is more than is indexed.
+    pub is_truncated: bool,
+    /// How changes are noticed.
+    pub mode: Mode,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// The facts of changed files as they were when HEAD was what it is, or when we began to look.
+    pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
+    remembered: Remembered,
+    /// Files that are gone, with the look that told so.
+    gone: HashMap<Box<str>, u64, FixedState>,
+    nodes: usize,
+    bytes: usize,
+}
+
+impl State {
+    /// Puts what was read of a file; says whether the index says something else now. What a later read saw stays.
+    pub fn put(&mut self, path: &str, known: Known, read: Read) -> bool {
+        let is_late = |order: u64| order > known.order;
+        if self.files.get(path).is_some_and(|now| is_late(now.order)) || self.gone.get(path).is_some_and(|at| is_late(*at)) {
+            return false;
+        }
+        self.gone.remove(path);
+        self.ahead.remove(path);
+        let changed = match read {
+            Read::Same => false,
+            Read::Manifest(bytes) => {
+                self.index.put_manifest(path, &bytes);
+                true
+            }
+            Read::Skipped(_) => self.replace(path, None),
+            Read::Facts(facts) => {
+                let of = (facts.len(), facts.memory());
+                if self.nodes + of.0 > MAX_NODES || self.bytes + of.1 > MAX_BYTES {
+                    self.is_truncated = true;
+                    self.replace(path, None)
+                } else {
+                    self.replace(path, Some(facts))
+                }
+            }
+        };
+        self.files.insert(path.into(), known);
+        changed
+    }
+
+    /// Removes a file that is gone; says whether there was one.
+    pub fn remove(&mut self, path: &str, order: u64) -> bool {
+        if self.files.get(path).is_some_and(|now| now.order > order) {
+            return false;
+        }
+        self.ahead.remove(path);
+        if self.gone.len() >= MAX_REMEMBERED {
+            self.gone.clear();
+        }
+        self.gone.insert(path.into(), order);
+        let was_there = self.files.remove(path).is_some();
+        self.replace(path, None);
+        // A manifest has no facts.
+        self.index.remove(path);
+        was_there
+    }
+
+    fn replace(&mut self, path: &str, new: Option<Arc<FileFacts>>) -> bool {
+        let old = self.index.file(path).cloned();
+        if old == new {
+            return false;
+        }
+        self.names.replace(path, old.as_deref(), new.as_deref());
+        for (facts, sign) in [(&old, -1), (&new, 1)] {
+            let of = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory()));
+            self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(of.0).unwrap_or_default());
+            self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(of.1).unwrap_or_default());
+        }
+        match new {
+            Some(facts) => self.index.put(path, facts),
+            None => {
+                self.index.remove(path);
+            }
+        }
+        if let Some(facts) = old {
+            if self.is_caught_up && self.before.len() < MAX_REMEMBERED && !self.before.contains_key(path) {
+                self.before.insert(path.into(), Arc::clone(&facts));
+            }
+            self.remembered.put(path, facts);
+        }
+        true
+    }
+
+    /// The facts of a file of these bytes, if they are known.
+    pub fn remembered(&self, path: &str, hash: &Hash) -> Option<Arc<FileFacts>> {
+        let now = self.index.file(path).filter(|facts| facts.hash == *hash);
+        now.or_else(|| self.remembered.get(path, hash)).cloned()
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many bytes the facts take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The files that are to be read: those that somebody waits for, then those that were changed last.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    ranks: HashMap<Box<str>, Rank, FixedState>,
+    ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
+}
+
+/// Whether somebody waits for it, and when it was changed.
+type Rank = (bool, i64);
+
+impl Ahead {
+    /// Adds a file. One that somebody waits for stays so.
+    pub fn add(&mut self, path: &str, is_asked: bool, modified_ns: i64) {
+        let old = self.ranks.get(path).copied();
+        let rank = (is_asked || old.is_some_and(|(is_asked, _)| is_asked), modified_ns);
+        if old == Some(rank) {
+            return;
+        }
+        self.remove(path);
+        self.ranks.insert(path.into(), rank);
+        self.ordered.insert((rank, path.into()));
+    }
+
+    /// Takes a file out.
+    pub fn remove(&mut self, path: &str) {
+        if let Some((path, rank)) = self.ranks.remove_entry(path) {
+            self.ordered.remove(&(rank, path));
+        }
+    }
+
+    /// The next file to read, which stays until it was read.
+    pub fn next(&self) -> Option<Box<str>> {
+        self.ordered.last().map(|(_, path)| path.clone())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    /// Keeps those that are still there.
+    pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
+        let gone: Vec<_> = self.ranks.keys().filter(|path| !is_there(path)).cloned().collect();
+        gone.iter().for_each(|path| self.remove(path));
+    }
+}
+
+/// Facts of files as they were, the last of them.
+#[derive(Default)]
+struct Remembered {
+    facts: HashMap<(Box<str>, Hash), Arc<FileFacts>, FixedState>,
+    oldest_first: VecDeque<(Box<str>, Hash)>,
+}
+
+impl Remembered {
+    fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
+        let key = (Box::from(path), facts.hash);
+        if self.facts.insert(key.clone(), facts).is_none() {
+            self.oldest_first.push_back(key);
+        }
+        if self.oldest_first.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.facts.remove(&oldest);
+        }
+    }
+
+    fn get(&self, path: &str, hash: &Hash) -> Option<&Arc<FileFacts>> {
+        self.facts.get(&(Box::from(path), *hash))
+    }
+}
+
+/// Paths, each once.
+pub type Paths = HashSet<Box<str>, FixedState>;

@@ -1,0 +1,286 @@
+//! The work on a root: reading everything once, then what changes. One thread does it for all roots.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use nudge_core::source::StopFlag;
+
+use crate::cache::{Cache, Entry};
+use crate::index::is_manifest;
+use crate::live::Live;
+use crate::live::state::{Known, Read, State};
+use crate::live::watch::{Mode, Watch};
+use crate::stamp;
+use crate::walk::{self, Walked};
+
+/// How long it works before it looks whether it should end, and lets others go on.
+const SLICE: Duration = Duration::from_millis(20);
+/// Between two looks at everything, where the system tells of no changes: at least, and as a multiple of what one costs.
+const POLL: Duration = Duration::from_secs(2);
+const POLL_COST: u32 = 100;
+/// Between two looks at everything for what folders do, as a multiple of what one costs.
+const WALK_COST: u32 = 10;
+/// How often git is looked at while it is at work, and after how long its lock was left behind.
+const GIT_WAIT: Duration = Duration::from_millis(50);
+const GIT_LOCK_OLD: Duration = Duration::from_mins(1);
+/// When nothing is to be done.
+const IDLE: Duration = Duration::from_hours(1);
+/// Most rows that wait to be kept.
+const MAX_UNKEPT: usize = 200;
+
+/// The work on one root.
+pub struct Worker {
+    live: Arc<Live>,
+    cache: Option<Cache>,
+    watch: Option<Watch>,
+    is_begun: bool,
+    /// When everything may be looked at again, and what the last look cost.
+    next_walk: Instant,
+    cost: Duration,
+}
+
+impl Worker {
+    /// The worker of a root.
+    pub fn new(live: Arc<Live>) -> Self {
+        Self { live, cache: None, watch: None, is_begun: false, next_walk: Instant::now(), cost: Duration::ZERO }
+    }
+
+    /// Its root.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// Works for a moment; says how long it has nothing to do.
+    pub fn step(&mut self, stop: &StopFlag) -> Duration {
+        let is_over = || stop.is_set();
+        if !self.is_begun {
+            self.is_begun = true;
+            self.load(&is_over);
+            self.look_at_everything(&is_over, true);
+        }
+        if self.is_git_at_work() {
+            return GIT_WAIT;
+        }
+        self.take_news(&is_over);
+        let is_done = self.read_some(Instant::now() + SLICE, &is_over);
+        if is_done {
+            self.live.state.write().is_caught_up = true;
+        }
+        if is_done || self.live.unkept.lock().len() >= MAX_UNKEPT {
+            self.keep();
+        }
+        if is_done { self.rest() } else { Duration::ZERO }
+    }
+
+    /// Does all that there is to do, for a process that answers one call.
+    pub fn finish(&mut self, stop: &StopFlag) {
+        let is_over = || stop.is_set();
+        self.is_begun = true;
+        self.load(&is_over);
+        self.look_at_everything(&is_over, false);
+        self.live.state.write().mode = Mode::Once;
+        while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {}
+        self.keep();
+    }
+
+    /// Keeps what is not kept yet, and ends.
+    pub fn close(&mut self) {
+        self.keep();
+        self.watch = None;
+        if let Some(cache) = self.cache.take() {
+            cache.close();
+        }
+    }
+
+    /// How long there is nothing to do.
+    fn rest(&self) -> Duration {
+        let until_walk = self.next_walk.saturating_duration_since(Instant::now());
+        let poll = if self.watch.is_none() { until_walk } else { IDLE };
+        let only_walks = self.live.inbox.look(|news| news.paths.is_empty());
+        let news = self.live.inbox.settles_in().map_or(IDLE, |settles| {
+            if only_walks { settles.max(until_walk) } else { settles }
+        });
+        poll.min(news)
+    }
+
+    /// Takes in what was kept.
+    fn load(&mut self, is_over: &dyn Fn() -> bool) {
+        let live = &self.live;
+        let opened = Cache::open(&live.caches, &live.root).and_then(|mut cache| {
+            cache.load(&live.root, |rows| {
+                let mut state = live.state.write();
+                for (path, entry) in rows {
+                    take_row(&mut state, &path, entry);
+                }
+                !is_over()
+            })?;
+            Ok(cache)
+        });
+        match opened {
+            Ok(cache) => {
+                *live.cached.lock() = match cache.anew() {
+                    None => cache.path(),
+                    Some(why) => format!("{}, begun anew as {why}", cache.path()),
+                };
+                if cache.anew().is_some() {
+                    // It is kept again as it is read again.
+                    *live.state.write() = State::default();
+                }
+                self.cache = Some(cache);
+            }
+            Err(error) => *live.cached.lock() = format!("none: {}", error.message()),
+        }
+    }
+
+    /// Walks, and finds out which files are to be read and which are gone. With `watches`, what happens from then on is
+    /// told.
+    fn look_at_everything(&mut self, is_over: &dyn Fn() -> bool, watches: bool) {
+        if watches && self.watch.is_none() && !matches!(self.live.state().mode, Mode::Poll(_)) {
+            match Watch::begin(&self.live.inbox) {
+                Ok(watch) => self.watch = Some(watch),
+                Err(why) => self.poll(why),
+            }
+        }
+        // What comes into a new folder before it is watched is seen by the next walk.
+        for _ in 0..3 {
+            // What is read while it walks is newer than what it sees.
+            let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
+            let Some(mut walked) = walk::walk(&self.live.root, is_over) else { return };
+            self.cost = walked.took;
+            let folders = std::mem::take(&mut walked.folders);
+            self.take_walk(&walked, order);
+            if !self.watch_folders(&folders) {
+                break;
+            }
+        }
+        let wait = if self.watch.is_some() { self.cost * WALK_COST } else { POLL.max(self.cost * POLL_COST) };
+        self.next_walk = Instant::now() + wait;
+        let head = self.live.root.head();
+        let mut state = self.live.state.write();
+        state.is_walked = true;
+        if state.head != head {
+            // What another commit says is no edit.
+            state.before.clear();
+            state.head = head;
+        }
+    }
+
+    /// Watches these folders; says whether there may be more to see in them.
+    fn watch_folders(&mut self, folders: &[PathBuf]) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
+        match watch.set(&self.live.inbox, folders) {
+            Ok(has_new) => {
+                self.live.state.write().mode = Mode::Watch(folders.len());
+                has_new
+            }
+            Err(why) => {
+                self.poll(why);
+                false
+            }
+        }
+    }
+
+    fn poll(&mut self, why: String) {
+        self.watch = None;
+        self.live.state.write().mode = Mode::Poll(why);
+    }
+
+    fn take_walk(&self, walked: &Walked, order: u64) {
+        let mut state = self.live.state.write();
+        state.left_out.clone_from(&walked.skipped);
+        state.is_truncated = walked.is_truncated;
+        let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
+        for path in gone {
+            if state.remove(&path, order) {
+                self.live.unkept.lock().push((path, None));
+            }
+        }
+        state.ahead.retain(|path| walked.files.contains_key(path));
+        for (path, stamp) in &walked.files {
+            if !self.live.knows(&state, path, stamp) {
+                state.ahead.add(path, false, stamp.modified_ns);
+            }
+        }
+    }
+
+    /// Takes in what has happened, once it has settled.
+    fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
+        let live = Arc::clone(&self.live);
+        let may_walk = Instant::now() >= self.next_walk;
+        let mut wants_walk = self.watch.is_none() && may_walk;
+        if live.inbox.settles_in().is_some_and(|settles| settles.is_zero()) {
+            // Nothing may be out of sight between the two.
+            let mut state = live.state.write();
+            let news = live.inbox.look(|news| news.take(may_walk));
+            for path in &news.paths {
+                state.ahead.add(path, true, i64::MAX);
+            }
+            // Git looks at its index often, and HEAD stays where it is.
+            wants_walk |= news.all || (news.git && state.head != live.root.head());
+            state.is_walked &= !wants_walk;
+        }
+        if wants_walk {
+            self.look_at_everything(is_over, true);
+        }
+    }
+
+    /// Whether git is changing files now; one that died has left its lock behind.
+    fn is_git_at_work(&self) -> bool {
+        let Some(git_dir) = self.live.root.git_dir() else { return false };
+        let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
+        let age = lock.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        age.is_none_or(|age| age < GIT_LOCK_OLD)
+    }
+
+    /// Reads what is ahead until then; says whether that was all.
+    fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
+        loop {
+            let Some(path) = self.live.state().ahead.next() else { return true };
+            if is_over() || Instant::now() >= until {
+                return false;
+            }
+            if !self.is_to_be_read(&path) {
+                self.live.state.write().ahead.remove(&path);
+            } else if self.live.take(&path).is_err() {
+                // It changes while it is read: its end will be heard of.
+                self.live.state.write().ahead.remove(&path);
+                self.live.inbox.tell(|news| {
+                    news.paths.insert(path);
+                });
+            }
+        }
+    }
+
+    /// Whether a file is to be read, or removed.
+    fn is_to_be_read(&self, path: &str) -> bool {
+        let known = self.live.state().files.get(path).copied();
+        match (known, stamp::look(&self.live.root, path)) {
+            (Some(known), Some(stamp)) => !known.is(&stamp),
+            (Some(_), None) => true,
+            (None, Some(_)) => walk::finds(&self.live.root, path),
+            (None, None) => false,
+        }
+    }
+
+    fn keep(&mut self) {
+        let unkept = std::mem::take(&mut *self.live.unkept.lock());
+        let Some(cache) = &self.cache else { return };
+        if let Err(error) = cache.keep(&unkept) {
+            *self.live.cached.lock() = format!("not kept: {}", error.message());
+        }
+    }
+}
+
+/// Takes in what was kept of a file: it counts as read then.
+fn take_row(state: &mut State, path: &str, entry: Entry) {
+    // A later read is better, and a manifest is read at every start.
+    if state.files.contains_key(path) || is_manifest(path) {
+        return;
+    }
+    let Entry { stamp, read_ns, hash, read } = entry;
+    let skip = read.as_ref().err().copied();
+    let known = Known { stamp, read_ns, order: 0, hash, skip };
+    state.put(path, known, read.map_or_else(Read::Skipped, Read::Facts));
+}

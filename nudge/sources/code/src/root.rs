@@ -1,0 +1,263 @@
+//! Which folder's code is meant, and which of its paths may be looked at.
+//!
+//! A root is the top of a git work tree, else a folder with a manifest. A linked worktree is a root of its own, and so is
+//! a submodule or any other repository within one. A home directory is never one: it holds everything.
+
+use std::path::{Path, PathBuf};
+
+use nudge_core::context::detect::{Detector, Git};
+use nudge_core::error::{Error, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_core::text::is_hidden;
+
+/// Files that make a folder outside git a project.
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "tsconfig.json",
+    "CMakeLists.txt",
+    "composer.json",
+    "Gemfile",
+];
+/// Longest file of git's that names another place.
+const MAX_POINTER_BYTES: u64 = 4 << 10;
+/// Longest path that is looked at, in bytes.
+pub const MAX_PATH_BYTES: usize = 4 << 10;
+
+/// The top of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    path: PathBuf,
+    git_dir: Option<PathBuf>,
+}
+
+impl Root {
+    /// The root that a folder lies in.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` where there is none; `E_INVALID` for one that is too much.
+    pub fn of(folder: &Path, detector: &mut Detector) -> Result<Self> {
+        let Ok(folder) = folder.canonicalize() else {
+            return Err(Error::not_found("There is no such folder; name one that is there as `root`."));
+        };
+        let top = match detector.git(&folder) {
+            Git::Inside(info) => Some(info.root),
+            Git::Outside => None,
+            // Its files say too little of branches; where it begins they say all the same.
+            Git::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
+        };
+        let path = match top.and_then(|top| top.canonicalize().ok()).filter(|top| is_there(&top.join(".git"))) {
+            Some(top) => top,
+            None if MANIFESTS.iter().any(|name| is_there(&folder.join(name))) => folder,
+            None => {
+                return Err(Error::not_found(
+                    "There is no git work tree around this folder, and no manifest in it; name a project as `root`.",
+                ));
+            }
+        };
+        let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        if path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path)) {
+            return Err(Error::invalid(
+                "A home directory or a whole file system is not indexed; name a project in it as `root`.",
+            ));
+        }
+        let git_dir = git_dir(&path);
+        Ok(Self { path, git_dir })
+    }
+
+    /// The folder, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of its git repository: a linked worktree's own.
+    pub fn git_dir(&self) -> Option<&Path> {
+        self.git_dir.as_deref()
+    }
+
+    /// Where one of its files is.
+    pub fn join(&self, path: &str) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// The name of a path below it: relative, with `/`. `None` for what lies elsewhere and for a name that no line can
+    /// hold.
+    pub fn name(&self, path: &Path) -> Option<String> {
+        let mut name = String::new();
+        for part in path.strip_prefix(&self.path).ok()?.components() {
+            let std::path::Component::Normal(part) = part else { return None };
+            if !name.is_empty() {
+                name.push('/');
+            }
+            name.push_str(part.to_str()?);
+        }
+        can_be_told(&name).then_some(name)
+    }
+
+    /// The name of the file that a caller means: absolute, relative to the root, or to the folder where they are. Links
+    /// are followed as long as they stay inside. A file that is gone has the name that it would have.
+    pub fn asked(&self, given: &str, cwd: Option<&Path>) -> Option<String> {
+        if given.is_empty() || given.len() > MAX_PATH_BYTES {
+            return None;
+        }
+        let given = Path::new(given.strip_prefix("./").unwrap_or(given));
+        let places = [Some(self.path.join(given)), cwd.map(|cwd| cwd.join(given))];
+        let real = places.iter().flatten().find_map(|place| self.name(&place.canonicalize().ok()?));
+        real.or_else(|| self.name(&self.path.join(given)))
+    }
+
+    /// The commit that HEAD stands for, if git's files say it.
+    pub fn head(&self) -> Option<String> {
+        let git_dir = self.git_dir.as_deref()?;
+        let head = text(&git_dir.join("HEAD"))?;
+        let Some(name) = head.strip_prefix("ref: ") else { return commit(&head) };
+        // Names with `..` lead elsewhere.
+        if name.split('/').any(|part| part == "..") || name.starts_with('/') {
+            return None;
+        }
+        let common = common_dir(git_dir);
+        [git_dir, &common].iter().find_map(|dir| commit(&text(&dir.join(name))?)).or_else(|| packed(&common, name))
+    }
+}
+
+/// Whether a path can stand in a line, and be looked for by its name.
+pub fn can_be_told(path: &str) -> bool {
+    !path.is_empty() && path.len() <= MAX_PATH_BYTES && !path.chars().any(is_hidden)
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// The folder that `.git` is or names.
+fn git_dir(top: &Path) -> Option<PathBuf> {
+    let own = top.join(".git");
+    if own.is_dir() {
+        return own.canonicalize().ok();
+    }
+    let named = text(&own)?;
+    top.join(named.strip_prefix("gitdir: ")?).canonicalize().ok()
+}
+
+/// The folder that all worktrees share.
+pub fn common_dir(git_dir: &Path) -> PathBuf {
+    let named = text(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
+    named.unwrap_or_else(|| git_dir.to_owned())
+}
+
+/// The one line of one of git's files.
+fn text(path: &Path) -> Option<String> {
+    let text = foreign::read_text(path, Links::Followed, MAX_POINTER_BYTES).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+fn commit(text: &str) -> Option<String> {
+    let is_one = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then(|| text.to_owned())
+}
+
+/// Looks a name up among the refs that share one file.
+fn packed(common: &Path, name: &str) -> Option<String> {
+    let text = foreign::read_text(&common.join("packed-refs"), Links::Followed, 8 << 20).ok()?;
+    text.lines().find_map(|line| line.split_once(' ').filter(|(_, own)| *own == name).and_then(|(id, _)| commit(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use nudge_core::context::detect::GitEnv;
+
+    use super::*;
+
+    /// Makes what git takes for a repository.
+    fn repository(at: &Path) {
+        fs::create_dir_all(at.join(".git/objects")).unwrap();
+        fs::create_dir_all(at.join(".git/refs/heads")).unwrap();
+        fs::write(at.join(".git/HEAD"), "ref: refs/heads/dev\n").unwrap();
+        fs::write(at.join(".git/config"), "").unwrap();
+    }
+
+    fn root(at: &Path) -> Result<Root> {
+        let mut env = GitEnv::empty();
+        env.assume_owned = true;
+        Root::of(at, &mut Detector::with_env(env))
+    }
+
+    #[test]
+    fn a_repository_a_manifest_and_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(at.join("outer/src/inner/deep")).unwrap();
+        repository(&at.join("outer"));
+        assert_eq!(root(&at.join("outer/src/inner")).unwrap().path(), at.join("outer"));
+        repository(&at.join("outer/src/inner"));
+        assert_eq!(root(&at.join("outer/src/inner/deep")).unwrap().path(), at.join("outer/src/inner"));
+        fs::create_dir(at.join("plain")).unwrap();
+        assert_eq!(root(&at.join("plain")).unwrap_err().reason(), "E_NOT_FOUND");
+        fs::write(at.join("plain/package.json"), "{}").unwrap();
+        assert_eq!(root(&at.join("plain")).unwrap().git_dir(), None);
+        for whole in [Path::new("/"), &std::env::home_dir().unwrap()] {
+            root(whole).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn names_stay_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(at.join("one/src")).unwrap();
+        repository(&at.join("one"));
+        fs::write(at.join("one/src/a.py"), "").unwrap();
+        fs::write(at.join("secret.py"), "").unwrap();
+        let root = root(&at.join("one")).unwrap();
+        let cwd = at.join("one/src");
+        for (given, name) in [
+            ("src/a.py", Some("src/a.py")),
+            ("./src/a.py", Some("src/a.py")),
+            ("a.py", Some("src/a.py")),
+            ("../src/a.py", Some("src/a.py")),
+            ("src/gone.py", Some("src/gone.py")),
+            ("../secret.py", None),
+            ("/etc/passwd", None),
+            ("src/a\nb.py", None),
+            ("", None),
+        ] {
+            assert_eq!(root.asked(given, Some(&cwd)).as_deref(), name, "{given:?}");
+        }
+        let absolute = at.join("one/src/a.py");
+        assert_eq!(root.asked(absolute.to_str().unwrap(), None).as_deref(), Some("src/a.py"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("src/a.py", at.join("one/link.py")).unwrap();
+            std::os::unix::fs::symlink(at.join("secret.py"), at.join("one/out.py")).unwrap();
+            assert_eq!(root.asked("link.py", None).as_deref(), Some("src/a.py"));
+            // It has a name of its own, and is no regular file: nobody reads it.
+            assert_eq!(root.asked("out.py", None).as_deref(), Some("out.py"));
+        }
+    }
+
+    #[test]
+    fn the_commit_of_head() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        repository(&at);
+        let root = root(&at).unwrap();
+        assert_eq!(root.head(), None);
+        let (one, two) = ("1".repeat(40), "2".repeat(40));
+        fs::write(at.join(".git/packed-refs"), format!("# pack-refs\n{one} refs/heads/dev\n")).unwrap();
+        assert_eq!(root.head().as_ref(), Some(&one));
+        fs::write(at.join(".git/refs/heads/dev"), format!("{two}\n")).unwrap();
+        assert_eq!(root.head().as_ref(), Some(&two));
+        fs::write(at.join(".git/HEAD"), format!("{one}\n")).unwrap();
+        assert_eq!(root.head(), Some(one));
+        fs::write(at.join(".git/HEAD"), "ref: ../../etc/passwd\n").unwrap();
+        assert_eq!(root.head(), None);
+    }
+}

@@ -1,0 +1,350 @@
+//! Finding nodes by the words of their names.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use globset::GlobMatcher;
+
+use crate::facts::{FileFacts, Kind, NodeView};
+use crate::index::Index;
+
+/// Most words of a query that are looked for.
+const MAX_WORDS: usize = 8;
+/// Most names that are looked at closely: those with the most words of the query first.
+const MAX_LOOKED_AT: usize = 1_500;
+/// Most entries of one word that are counted.
+const MAX_ENTRIES: usize = 20_000;
+/// What a name counts that is just what was asked for, and one that is but for case.
+const SAME: f64 = 1.0;
+const SAME_BUT_FOR_CASE: f64 = 0.95;
+/// What a word counts that is one of the name's, one with which one of them begins, one of those around it, one of its
+/// path.
+const IN_NAME: f64 = 0.9;
+const BEGINS: f64 = 0.7;
+const AROUND: f64 = 0.5;
+const IN_PATH: f64 = 0.3;
+/// The part of a score that depends on how much of the name was asked for.
+const COVERAGE: f64 = 0.25;
+/// What a test counts less: who wants one says so.
+const TEST: f64 = 0.9;
+
+/// A node, by the numbers of its file among these and of itself in the file.
+type At = (u32, u32);
+
+/// The names of all nodes, by their words. A changed file costs its own names.
+#[derive(Debug, Default)]
+pub struct Names {
+    paths: Vec<Option<Arc<str>>>,
+    free: Vec<u32>,
+    numbers: HashMap<Arc<str>, u32, FixedState>,
+    words: BTreeMap<Box<str>, Vec<At>>,
+}
+
+/// What is looked for.
+pub struct Query<'a> {
+    /// Words, parts of names, whole names.
+    pub text: &'a str,
+    /// Only these.
+    pub kind: Option<Kind>,
+    /// Only in files that match.
+    pub path: Option<&'a GlobMatcher>,
+    /// Most results.
+    pub limit: usize,
+}
+
+/// A node that was found.
+#[derive(Debug, Clone)]
+pub struct Hit<'a> {
+    /// Its file.
+    pub path: &'a str,
+    /// The node.
+    pub view: NodeView<'a>,
+    /// How well it fits, 0 to 1.
+    pub score: f64,
+    /// Why, in words.
+    pub reason: String,
+}
+
+impl Names {
+    /// Puts the names of a file in the place of those that it had.
+    pub fn replace(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
+        if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
+            for word in words_of(old).into_keys() {
+                if let Some(entries) = self.words.get_mut(&*word) {
+                    entries.retain(|(file, _)| *file != number);
+                    if entries.is_empty() {
+                        self.words.remove(&*word);
+                    }
+                }
+            }
+        }
+        let Some(new) = new else {
+            if let Some(number) = self.numbers.remove(path) {
+                self.free.push(number);
+                if let Some(path) = self.paths.get_mut(number as usize) {
+                    *path = None;
+                }
+            }
+            return;
+        };
+        let number = self.number(path);
+        for (word, nodes) in words_of(new) {
+            self.words.entry(word).or_default().extend(nodes.into_iter().map(|node| (number, node)));
+        }
+    }
+
+    fn number(&mut self, path: &str) -> u32 {
+        if let Some(number) = self.numbers.get(path) {
+            return *number;
+        }
+        let path: Arc<str> = path.into();
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.paths.push(None);
+            u32::try_from(self.paths.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = self.paths.get_mut(number as usize) {
+            *place = Some(Arc::clone(&path));
+        }
+        self.numbers.insert(path, number);
+        number
+    }
+
+    /// The nodes that fit best, best first, and how many more fit.
+    pub fn find<'a>(&'a self, index: &'a Index, query: &Query<'_>) -> (Vec<Hit<'a>>, usize) {
+        let asked = Asked::of(query.text);
+        let mut counts: HashMap<At, u32, FixedState> = HashMap::default();
+        for word in &asked.words {
+            let begin = self.words.range::<str, _>((Bound::Included(&**word), Bound::Unbounded)).take_while(|(own, _)| own.starts_with(&**word));
+            for at in begin.flat_map(|(_, entries)| entries).take(MAX_ENTRIES) {
+                *counts.entry(*at).or_default() += 1;
+            }
+        }
+        let mut ranked: Vec<_> = counts.into_iter().map(|(at, count)| (std::cmp::Reverse(count), at)).collect();
+        if ranked.len() > MAX_LOOKED_AT {
+            ranked.select_nth_unstable(MAX_LOOKED_AT);
+        }
+        let unseen = ranked.len().saturating_sub(MAX_LOOKED_AT);
+        let hits = ranked.iter().take(MAX_LOOKED_AT).filter_map(|(_, (file, node))| {
+            let path = self.paths.get(*file as usize)?.as_deref()?;
+            let view = index.file(path)?.node(*node)?;
+            let fits = query.kind.is_none_or(|kind| kind == view.kind()) && query.path.is_none_or(|glob| glob.is_match(path));
+            let score = fits.then(|| asked.score(path, &view)).flatten()?;
+            Some((score, path, view))
+        });
+        let mut hits: Vec<_> = hits.collect();
+        // A total order: the better, the shorter name, the earlier place.
+        hits.sort_by(|(score, path, view), (other, other_path, other_view)| {
+            let name = |view: &NodeView<'_>| view.qual().len();
+            other.total_cmp(score).then_with(|| (name(view), *path, view.number()).cmp(&(name(other_view), *other_path, other_view.number())))
+        });
+        let omitted = hits.len().saturating_sub(query.limit) + unseen;
+        hits.truncate(query.limit);
+        let told = |(score, path, view): (f64, &'a str, NodeView<'a>)| Hit { path, view, score, reason: asked.reason(path, &view) };
+        (hits.into_iter().map(told).collect(), omitted)
+    }
+
+    /// The nodes of this name, whatever its case and separators, at most so many.
+    pub fn like(&self, name: &str) -> impl Iterator<Item = (&str, u32)> {
+        let entries = self.words.get(&*whole(name)).into_iter().flatten();
+        entries.filter_map(|(file, node)| Some((self.paths.get(*file as usize)?.as_deref()?, *node)))
+    }
+}
+
+/// The words of every name of a file, with the nodes that have them.
+fn words_of(facts: &FileFacts) -> BTreeMap<Box<str>, Vec<u32>> {
+    let mut words: BTreeMap<Box<str>, Vec<u32>> = BTreeMap::new();
+    for view in facts.nodes() {
+        for word in parts(view.name()).into_iter().chain([whole(view.name())]) {
+            let nodes = words.entry(word.into()).or_default();
+            if nodes.last() != Some(&view.number()) {
+                nodes.push(view.number());
+            }
+        }
+    }
+    words
+}
+
+/// A name without case and separators.
+fn whole(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The words that a name is made of, `parseHTTPHeader` as `parse`, `http`, `header`; without case.
+pub fn parts(name: &str) -> Vec<String> {
+    let chars: Vec<char> = name.chars().collect();
+    let mut parts: Vec<String> = Vec::new();
+    let mut is_new = true;
+    for (at, c) in chars.iter().enumerate() {
+        if !c.is_alphanumeric() {
+            is_new = true;
+            continue;
+        }
+        let before = at.checked_sub(1).and_then(|at| chars.get(at));
+        let after = chars.get(at + 1);
+        let rises = c.is_uppercase()
+            && (before.is_some_and(|before| before.is_lowercase() || before.is_numeric())
+                || after.is_some_and(|after| after.is_lowercase()));
+        if (is_new || rises)
+            && let Some(last) = parts.last()
+            && !last.is_empty()
+        {
+            parts.push(String::new());
+        } else if parts.is_empty() {
+            parts.push(String::new());
+        }
+        is_new = false;
+        if let Some(last) = parts.last_mut() {
+            last.extend(c.to_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// A query, read.
+struct Asked<'a> {
+    text: &'a str,
+    words: Vec<String>,
+    /// All of it as one name.
+    whole: String,
+}
+
+/// Where a word of the query is found.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Name,
+    Beginning,
+    Around,
+    Path,
+}
+
+impl<'a> Asked<'a> {
+    fn of(text: &'a str) -> Self {
+        let text = text.trim();
+        let mut words = Vec::new();
+        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).flat_map(parts) {
+            if !words.contains(&word) && words.len() < MAX_WORDS {
+                words.push(word);
+            }
+        }
+        let whole = whole(text);
+        // Several words may be one name, written apart.
+        if words.len() > 1 && !words.contains(&whole) {
+            words.push(whole.clone());
+        }
+        Self { text, words, whole }
+    }
+
+    fn is_same(&self, view: &NodeView<'_>) -> bool {
+        self.text == view.name() || self.text == view.qual()
+    }
+
+    /// Without the name as a whole.
+    fn single_words(&self) -> impl Iterator<Item = &str> {
+        let many = self.words.len() > 1;
+        self.words.iter().filter(move |word| !many || **word != self.whole).map(String::as_str)
+    }
+
+    fn place(word: &str, path: &str, view: &NodeView<'_>, own: &[String]) -> Option<Place> {
+        if own.iter().any(|part| part == word) {
+            return Some(Place::Name);
+        }
+        if own.iter().any(|part| part.starts_with(word)) {
+            return Some(Place::Beginning);
+        }
+        let around = parts(view.qual());
+        if around.iter().any(|part| part == word) {
+            return Some(Place::Around);
+        }
+        parts(path).iter().any(|part| part == word).then_some(Place::Path)
+    }
+
+    fn score(&self, path: &str, view: &NodeView<'_>) -> Option<f64> {
+        let test = if view.is_test() { TEST } else { 1.0 };
+        if self.is_same(view) {
+            return Some(SAME * test);
+        }
+        let name = whole(view.name());
+        if name == self.whole || whole(view.qual()) == self.whole {
+            return Some(SAME_BUT_FOR_CASE * test);
+        }
+        let own = parts(view.name());
+        let (mut sum, mut count, mut covered) = (0.0, 0_u32, 0_usize);
+        for word in self.single_words() {
+            count += 1;
+            sum += match Self::place(word, path, view, &own) {
+                Some(Place::Name) => {
+                    covered += word.len();
+                    IN_NAME
+                }
+                Some(Place::Beginning) => {
+                    covered += word.len();
+                    BEGINS
+                }
+                Some(Place::Around) => AROUND,
+                Some(Place::Path) => IN_PATH,
+                None => 0.0,
+            };
+        }
+        if name.starts_with(&self.whole) {
+            (sum, count, covered) = ((sum / f64::from(count.max(1))).max(BEGINS), 1, covered.max(self.whole.len()));
+        }
+        let coverage = (ratio(covered) / ratio(name.len().max(1))).min(1.0);
+        let score = sum / f64::from(count.max(1)) * (1.0 - COVERAGE + COVERAGE * coverage) * test;
+        (score > 0.0).then_some(score)
+    }
+
+    fn reason(&self, path: &str, view: &NodeView<'_>) -> String {
+        if self.is_same(view) {
+            return "the very name".to_owned();
+        }
+        if whole(view.name()) == self.whole || whole(view.qual()) == self.whole {
+            return "the name but for case and separators".to_owned();
+        }
+        let own = parts(view.name());
+        let found: Vec<_> =
+            self.single_words().map(|word| (word, Self::place(word, path, view, &own))).collect();
+        let of = |places: &[Place]| {
+            let words = found.iter().filter(|(_, place)| place.is_some_and(|place| places.contains(&place)));
+            words.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+        };
+        let said = [
+            ("name holds", of(&[Place::Name])),
+            ("name has words that begin with", of(&[Place::Beginning])),
+            ("stands in", of(&[Place::Around])),
+            ("path holds", of(&[Place::Path])),
+        ];
+        let said: Vec<_> =
+            said.iter().filter(|(_, words)| !words.is_empty()).map(|(what, words)| format!("{what} {words}")).collect();
+        if said.is_empty() { format!("name begins with {}", self.whole) } else { said.join("; ") }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "lengths of names")]
+fn ratio(length: usize) -> f64 {
+    length as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_words() {
+        for (name, words) in [
+            ("parse_config", &["parse", "config"][..]),
+            ("parseHTTPHeader", &["parse", "http", "header"]),
+            ("HTTPServer", &["http", "server"]),
+            ("__init__", &["init"]),
+            ("sha256sum", &["sha256sum"]),
+            ("v2Beta", &["v2", "beta"]),
+            ("Größe", &["größe"]),
+            ("", &[]),
+            ("_", &[]),
+        ] {
+            assert_eq!(parts(name), words, "{name}");
+        }
+    }
+}

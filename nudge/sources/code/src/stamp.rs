@@ -1,0 +1,116 @@
+//! What tells whether a file is still the one that was read, and reading it so that this can be told.
+
+use std::fs::Metadata;
+use std::io::{self, Read as _};
+use std::time::SystemTime;
+
+use nudge_core::foreign::{self, Links};
+use serde::{Deserialize, Serialize};
+
+use crate::root::Root;
+
+/// How long after a change a file may change again without another time: file systems count in ticks, some in seconds.
+const RACY_NS: i64 = 2_000_000_000;
+/// How often a file is read that changes while it is read.
+const TRIES: usize = 3;
+
+/// The marks of a file that change with its content. Its time of change is in it because anybody may set the time of
+/// modification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Bytes.
+    pub size: u64,
+    /// When its content was changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// When anything of it was changed; the same as above where the system does not say.
+    pub changed_ns: i64,
+    /// Which file it is; 0 where the system does not say.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// The marks of a regular file; `None` for anything else.
+    pub fn of(meta: &Metadata) -> Option<Self> {
+        meta.is_file().then(|| Self::marks(meta))
+    }
+
+    #[cfg(unix)]
+    fn marks(meta: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+        Self {
+            size: meta.len(),
+            modified_ns: ns(meta.mtime(), meta.mtime_nsec()),
+            changed_ns: ns(meta.ctime(), meta.ctime_nsec()),
+            inode: meta.ino(),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn marks(meta: &Metadata) -> Self {
+        let modified_ns = meta.modified().map_or(0, ns);
+        Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
+    }
+
+    /// Whether a change after it was read at this time may not have changed the marks.
+    pub fn is_racy(&self, read_ns: i64) -> bool {
+        self.changed_ns.saturating_add(RACY_NS) > read_ns
+    }
+}
+
+/// The time by the system's clock, which files are marked with.
+pub fn now_ns() -> i64 {
+    ns(SystemTime::now())
+}
+
+fn ns(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The marks of one of the root's files as it is now; `None` when there is no such regular file.
+pub fn look(root: &Root, path: &str) -> Option<Stamp> {
+    Stamp::of(&root.join(path).symlink_metadata().ok()?)
+}
+
+/// The content of a file at one moment, with its marks of then.
+#[derive(Debug)]
+pub struct Content {
+    /// The bytes; `None` when there are more than were asked for.
+    pub bytes: Option<Vec<u8>>,
+    /// The marks.
+    pub stamp: Stamp,
+    /// When it was read.
+    pub read_ns: i64,
+}
+
+/// Reads one of the root's files, if it has so many bytes at most.
+///
+/// # Errors
+/// Those of opening and reading; `InvalidInput` for anything but a regular file inside the root, `Interrupted` for one
+/// that changes all the time.
+pub fn read(root: &Root, path: &str, max_bytes: u64) -> io::Result<Content> {
+    let place = root.join(path);
+    // A folder on the way may have become a link to elsewhere.
+    if place.canonicalize()? != place {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for _ in 0..TRIES {
+        // A device is not even opened.
+        if !place.symlink_metadata()?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let read_ns = now_ns();
+        let (mut file, meta) = foreign::open(&place, Links::Refused)?;
+        let Some(stamp) = Stamp::of(&meta) else { return Err(io::ErrorKind::InvalidInput.into()) };
+        if stamp.size > max_bytes {
+            return Ok(Content { bytes: None, stamp, read_ns });
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or_default() + 1);
+        (&mut file).take(max_bytes + 1).read_to_end(&mut bytes)?;
+        if Stamp::of(&file.metadata()?) == Some(stamp) && bytes.len() as u64 == stamp.size {
+            return Ok(Content { bytes: Some(bytes), stamp, read_ns });
+        }
+    }
+    Err(io::ErrorKind::Interrupted.into())
+}
