@@ -19,6 +19,8 @@ pub struct Event {
     pub moment: Moment,
     /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
     pub tool: Option<String>,
+    /// The file that the tool was used on.
+    pub file: Option<String>,
     /// The client's own name of its session. A subagent has a context of its own, and so counts as a session.
     pub session: Option<String>,
     /// The agent's folder.
@@ -139,7 +141,14 @@ pub fn read(given: &str) -> Option<Event> {
         cwd => cwd,
     };
     let tool = text(if name == "SubagentStop" { "agent_type" } else { "tool_name" });
-    Some(Event { answer: answer(&name), moment, tool, session, cwd, key })
+    let file = file(&given);
+    Some(Event { answer: answer(&name), moment, tool, file, session, cwd, key })
+}
+
+/// Returns the file that a tool was used on, as the tools of the clients that are known name it.
+fn file(given: &Map<String, Value>) -> Option<String> {
+    let input = given.get("tool_input")?;
+    ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str().map(str::to_owned))
 }
 
 /// Builds an idempotency key. `None` when it would not be visible ASCII, in which case an outcome counts once for
@@ -219,7 +228,9 @@ mod tests {
         assert_eq!(moment(&interrupted), Some(Moment::Used));
         let mut other = failed;
         other["tool_name"] = json!("Edit");
-        assert_eq!(moment(&other), Some(Moment::Used));
+        other["tool_input"] = json!({"file_path": "/home/u/ws/a.py", "old_string": "x"});
+        let event = read(&other.to_string()).unwrap();
+        assert_eq!((event.moment, event.file.as_deref()), (Moment::Used, Some("/home/u/ws/a.py")));
 
         let start =
             |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});

@@ -141,6 +141,9 @@ impl Hook<'_> {
         if let Some(tool) = &self.event.tool {
             all["tool"] = tool.as_str().into();
         }
+        if let Some(file) = &self.event.file {
+            all["file"] = file.as_str().into();
+        }
         match self.call("nudge.suggest", &params, &all, None) {
             // An older PRIMARY knows no tools, and no confirmation: what it answers it takes as told.
             Err(error) if error.kind() == ErrorKind::Invalid => self.call("nudge.suggest", &params, more, None),

@@ -1,6 +1,7 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
 //!
-//! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words;
+//! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words, and
+//! so is what a row names as its argument;
 //! everything else is a flag: lists take commas and repeated flags alike, a switch is `--name` or `--name=false`,
 //! `context` is the flags that all commands have for it, and what has another form is given as JSON.
 
@@ -101,6 +102,8 @@ struct Param {
     name: String,
     schema: Value,
     is_required: bool,
+    /// It stands without a flag, though it is not required.
+    is_argument: bool,
 }
 
 impl Param {
@@ -112,7 +115,12 @@ impl Param {
         let members = schema["properties"].as_object().into_iter().flatten();
         let params = members.filter(|(name, _)| *name != "context" || method.context == ContextUse::None);
         params
-            .map(|(name, one)| Self { is_required: is_required(name), name: name.clone(), schema: one.clone() })
+            .map(|(name, one)| Self {
+                is_required: is_required(name),
+                is_argument: method.argument == Some(&**name),
+                name: name.clone(),
+                schema: one.clone(),
+            })
             .collect()
     }
 
@@ -137,7 +145,7 @@ impl Param {
     /// A word that says how stands behind its flag.
     fn is_positional(&self) -> bool {
         let is_plain = matches!(self.kind(), "string" | "integer") || self.is_list_of_numbers();
-        self.is_required && is_plain && self.schema["enum"].is_null()
+        (self.is_required || self.is_argument) && is_plain && self.schema["enum"].is_null()
     }
 
     fn flag(&self) -> String {
@@ -157,7 +165,7 @@ impl Param {
         };
         let value = self.name.to_ascii_uppercase();
         if self.is_positional() {
-            let arg = arg.required(true).value_name(value);
+            let arg = arg.required(self.is_required).value_name(value);
             return match self.kind() {
                 "integer" => arg.value_parser(value_parser!(i64)),
                 "array" => arg.value_parser(value_parser!(i64)).num_args(1..).value_delimiter(','),
@@ -236,7 +244,7 @@ fn with_own_verbs(command: Command) -> Command {
     let verbs = Word::all(source).map(|word| {
         let (params, about) = (word.params(), word.about());
         let Word { name, other, method, .. } = word;
-        let example = params.iter().filter(|param| param.is_required);
+        let example = params.iter().filter(|param| param.is_required || param.is_argument);
         let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
             let value = param.name.to_ascii_uppercase();
             if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }

@@ -89,6 +89,8 @@ pub struct Method {
     pub cost: Cost,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
+    /// The param that needs no flag on the command line, though it is not required.
+    pub argument: Option<&'static str>,
     /// How a person changes in an editor what it writes.
     pub edited: Option<&'static Edited>,
     /// Its answer is a file for programs.
@@ -155,6 +157,7 @@ impl Method {
             context: ContextUse::None,
             cost: Cost::Slow,
             verb: None,
+            argument: None,
             edited: None,
             is_document: false,
             report: None,
@@ -165,6 +168,12 @@ impl Method {
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
+    }
+
+    /// The same, with a param that needs no flag on the command line, though it is not required.
+    #[must_use]
+    pub const fn argument(self, name: &'static str) -> Self {
+        Self { argument: Some(name), ..self }
     }
 
     /// The same, with an answer that is a file for programs: the command line prints it as JSON, however it is asked.

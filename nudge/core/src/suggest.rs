@@ -81,6 +81,8 @@ pub struct SuggestRequest {
     pub error: String,
     /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
     pub tool: Option<String>,
+    /// The file that the tool was used on.
+    pub file: Option<String>,
     /// The agent's session, if it has a name.
     pub client_session: Option<String>,
     /// The time by the store's clock.
@@ -180,6 +182,7 @@ impl SuggestRequest {
             command: None,
             error: String::new(),
             tool: None,
+            file: None,
             client_session: None,
             now,
             deadline: Instant::now() + PATIENCE,
@@ -217,6 +220,7 @@ impl SuggestRequest {
             command: params.command,
             error,
             tool: params.tool,
+            file: params.file,
             client_session: params.client_session,
             now,
             deadline: Instant::now() + PATIENCE,

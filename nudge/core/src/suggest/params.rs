@@ -125,6 +125,9 @@ pub struct Suggest {
     /// The tool that was used, for `tool`, or the kind of subagent that ends, for `stop`, as the agent calls them.
     #[serde(default, deserialize_with = "wire::given")]
     pub tool: Option<String>,
+    /// The file that the tool was used on, for `tool`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub file: Option<String>,
     /// The agent's session; it is told each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
@@ -259,6 +262,7 @@ impl Suggest {
             command: None,
             error: None,
             tool: None,
+            file: None,
             client_session: None,
             fresh: false,
             max_bytes: None,
@@ -270,10 +274,10 @@ impl Suggest {
     /// Checks sizes and ranges.
     pub(super) fn check(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
-        let texts = [&self.prompt, &self.command, &self.error, &self.tool];
+        let texts = [&self.prompt, &self.command, &self.error, &self.tool, &self.file];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
             return Err(Error::invalid(
-                "`prompt`, `command`, `error` and `tool` may have 64 KiB each; send the end of a long text.",
+                "`prompt`, `command`, `error`, `tool` and `file` may have 64 KiB each; send the end of a long text.",
             ));
         }
         if self.limit == Some(0) {

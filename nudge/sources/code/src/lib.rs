@@ -13,16 +13,32 @@
 //! | `index` | all files of a root; manifests; which file an import means |
 //! | `resolve` | what a call means |
 //! | `tests_of` | which tests a node has |
+//! | `root`, `rules`, `walk` | which folder is meant, what in it is not source, which files count |
+//! | `stamp`, `cache` | whether a file is still what was read; what was read, on disk |
+//! | `live` | a root that is kept up to date: its state, its worker, what the system tells of changes |
+//! | `search`, `prompt` | nodes by the words of their names; nodes that a text brings to mind |
+//! | `lookup`, `shown`, `line`, `git`, `runner` | which node is meant; what answers show; what differs from HEAD; what runs tests |
+//! | `source`, `method`, `offer`, `report` | the source, its rows, what an agent is told unasked, what people read |
 
 mod cache;
 mod extract;
 mod facts;
+mod git;
 mod index;
 mod language;
+mod line;
 mod live;
+mod lookup;
+mod method;
+mod offer;
+mod prompt;
+mod report;
 mod root;
 mod rules;
+mod runner;
 mod search;
+mod shown;
+mod source;
 mod stamp;
 mod walk;
 
@@ -32,3 +48,4 @@ pub use index::{
     Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests, is_manifest,
 };
 pub use language::Language;
+pub use source::SOURCE;

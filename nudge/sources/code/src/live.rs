@@ -157,6 +157,11 @@ impl Live {
         self.pending(&self.state()) == 0
     }
 
+    /// Asks for everything to be looked at.
+    pub fn look_again(&self) {
+        self.inbox.tell(|news| news.all = true);
+    }
+
     /// Waits until every file has been read, at most so long.
     pub fn wait(&self, at_most: Duration) {
         let until = Instant::now() + at_most;
@@ -274,7 +279,7 @@ impl Live {
 }
 
 /// What a file says, without secrets.
-fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
+pub fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let mut facts = extract(path, bytes)?;
     let guard = SecretGuard::new();
     let is_secret = |text: &str| !text.is_empty() && guard.check(None, text).is_some();

@@ -145,9 +145,9 @@ impl Names {
         (hits.into_iter().map(told).collect(), omitted)
     }
 
-    /// The nodes of this name, whatever its case and separators, at most so many.
-    pub fn like(&self, name: &str) -> impl Iterator<Item = (&str, u32)> {
-        let entries = self.words.get(&*whole(name)).into_iter().flatten();
+    /// The nodes whose names have this word: their files, and their numbers in these.
+    pub fn with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
+        let entries = self.words.get(word).into_iter().flatten();
         entries.filter_map(|(file, node)| Some((self.paths.get(*file as usize)?.as_deref()?, *node)))
     }
 }

@@ -1,0 +1,126 @@
+//! What differs from HEAD, as git itself says. It is run only when somebody asks for that.
+
+use std::io::{self, Read, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use nudge_core::error::{Error, Result};
+
+use crate::facts::FileFacts;
+use crate::language::Language;
+use crate::live::facts_of;
+use crate::root::{Root, can_be_told};
+
+/// How long git may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most bytes of what it says.
+const MAX_BYTES: u64 = 64 << 20;
+/// Most files that are compared with what they were.
+const MAX_FILES: usize = 200;
+
+/// A file that differs from HEAD.
+#[derive(Debug)]
+pub struct Changed {
+    /// Its name.
+    pub path: String,
+    /// What it said in HEAD; `None` when it was not there, or said nothing.
+    pub before: Option<Arc<FileFacts>>,
+}
+
+/// The files of code that differ from HEAD.
+///
+/// # Errors
+/// `E_UNAVAILABLE` where git does not say.
+pub fn changes(root: &Root) -> Result<Vec<Changed>> {
+    if root.git_dir().is_none() {
+        return Err(Error::invalid("This project is in no git repository; give `id` or `path`."));
+    }
+    let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
+    let said = run(root, &status, None)?;
+    let mut paths: Vec<String> = Vec::new();
+    for entry in said.split(|byte| *byte == 0) {
+        let Some(path) = entry.get(3..).and_then(|path| std::str::from_utf8(path).ok()) else { continue };
+        if Language::of(path).is_some() && can_be_told(path) && paths.len() < MAX_FILES {
+            paths.push(path.to_owned());
+        }
+    }
+    let asked: String = paths.iter().flat_map(|path| ["HEAD:", path, "\n"]).collect();
+    let before = if paths.is_empty() { Vec::new() } else { run(root, &["cat-file", "--batch"], Some(asked))? };
+    let mut before = &*before;
+    let mut changed = Vec::new();
+    for path in paths {
+        let text = next_object(&mut before);
+        let before = text.and_then(|text| facts_of(&path, text).ok()).map(Arc::new);
+        changed.push(Changed { path, before });
+    }
+    Ok(changed)
+}
+
+/// Takes the next answer of `cat-file --batch`; `None` for a file that is not there.
+fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = said.iter().position(|byte| *byte == b'\n')?;
+    let (head, rest) = (said.get(..end)?, said.get(end + 1..)?);
+    *said = rest;
+    // `ID blob SIZE`, or `HEAD:PATH missing`
+    let size = std::str::from_utf8(head).ok()?.rsplit_once(" blob ")?.1.parse().ok()?;
+    let text = rest.get(..size)?;
+    *said = rest.get(size + 1..)?;
+    Some(text)
+}
+
+/// Runs git in the root. What a repository's settings could make it run besides is switched off.
+fn run(root: &Root, args: &[&str], stdin: Option<String>) -> Result<Vec<u8>> {
+    let failed = |error: io::Error| Error::unavailable(format!("Git cannot be asked ({error}); give `id` or `path`."));
+    let mut child = Command::new("git")
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"])
+        .args(args)
+        .current_dir(root.path())
+        .env("LC_ALL", "C")
+        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    let deadline = Instant::now() + PATIENCE;
+    let writes = child.stdin.take().zip(stdin).map(|(mut pipe, text)| {
+        // It may end before it has read all.
+        std::thread::spawn(move || pipe.write_all(text.as_bytes()))
+    });
+    let said = said_by(&mut child, deadline);
+    if said.is_none() {
+        // What hangs must not be left behind.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(failed)?;
+    drop(writes);
+    let wrong = || Error::unavailable("Git does not say what has changed; give `id` or `path`.");
+    said.filter(|_| status.success()).ok_or_else(wrong)
+}
+
+fn said_by(child: &mut Child, deadline: Instant) -> Option<Vec<u8>> {
+    let stdout = child.stdout.take()?;
+    let (sender, said) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = stdout.take(MAX_BYTES).read_to_end(&mut bytes);
+        // Nobody may wait any more.
+        let _ = sender.send(read.is_ok().then_some(bytes));
+    });
+    said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_follow_one_another() {
+        let mut said: &[u8] = b"1a blob 3\nx=1\nHEAD:b.py missing\n2b blob 0\n\n3c blob 99\nshort";
+        assert_eq!(next_object(&mut said), Some(&b"x=1"[..]));
+        assert_eq!(next_object(&mut said), None);
+        assert_eq!(next_object(&mut said), Some(&b""[..]));
+        assert_eq!(next_object(&mut said), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Which node a caller means.
+
+use std::path::Path;
+
+use nudge_core::error::{Error, Result};
+use nudge_core::near::nearest;
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::wire::shorten;
+
+use crate::index::{NodeId, NodeLookup};
+use crate::live::Live;
+use crate::live::state::State;
+use crate::search::Query;
+use crate::shown;
+
+/// Most nodes that a refusal names.
+const NAMED: usize = 10;
+/// Most that are near to one that there is not.
+const NEAR: usize = 3;
+
+/// A node as a caller names it: `node:PATH:NAME`, `PATH:NAME`, `PATH:LINE`, or a name alone.
+#[derive(Debug, Clone)]
+pub struct Meant {
+    /// The file, if it is named.
+    pub path: Option<String>,
+    name: String,
+    given: String,
+}
+
+impl Meant {
+    /// Reads what a caller gave.
+    ///
+    /// # Errors
+    /// `E_INVALID` when that is nothing, or too much.
+    pub fn of(
+        live: &Live,
+        cwd: Option<&Path>,
+        id: Option<&str>,
+        path: Option<&str>,
+        name: Option<&str>,
+        line: Option<u32>,
+    ) -> Result<Self> {
+        let line = line.map(|line| line.to_string());
+        let rest = name.or(line.as_deref());
+        let (path, name, given) = match (id, path, rest) {
+            (Some(id), None, None) => {
+                let bare = id.strip_prefix("node:").unwrap_or(id);
+                // A name may hold colons, and a path, too; a path of ours is one that is there.
+                let splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
+                let split = splits.clone().find(|(path, _)| asked(live, cwd, path).is_some_and(|path| is_known(live, &path)));
+                match split.or_else(|| splits.clone().last()) {
+                    Some((path, name)) => (Some(path), name, id),
+                    None => (None, bare, id),
+                }
+            }
+            (None, Some(path), Some(name)) => (Some(path), name, name),
+            _ => return Err(Error::invalid("Give `id`, or `path` with `name` or `line`.")),
+        };
+        let path = path.map(|path| asked(live, cwd, path).unwrap_or_else(|| path.to_owned()));
+        Ok(Self { path, name: name.to_owned(), given: given.to_owned() })
+    }
+
+    /// The files that are looked at first.
+    pub fn paths(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+
+    /// The node.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` with what is near; `E_INVALID` with the candidates when it may be one of several.
+    pub fn find(&self, live: &Live, state: &State) -> Result<NodeId> {
+        let found = match &self.path {
+            Some(path) => match self.name.parse() {
+                Ok(line) => state.index.by_line(path, line).map_or(NodeLookup::Unknown, NodeLookup::One),
+                Err(_) => state.index.by_name(path, &self.name),
+            },
+            None => self.anywhere(state),
+        };
+        match found {
+            NodeLookup::One(id) => Ok(id),
+            NodeLookup::Ambiguous(candidates) => Err(ambiguous(state, &candidates)),
+            NodeLookup::Unknown => Err(self.unknown(live, state)),
+        }
+    }
+
+    /// The only node of this name, with those around it or without.
+    fn anywhere(&self, state: &State) -> NodeLookup {
+        let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
+        let dotted = self.name.replace("::", ".");
+        let is_it = |id: &NodeId| {
+            state.index.node(*id).is_some_and(|found| {
+                let qual = found.view.qual();
+                dotted == last || qual == dotted || qual.strip_suffix(&*dotted).is_some_and(|rest| rest.ends_with('.'))
+            })
+        };
+        let mut found: Vec<_> = state.index.named(last).into_iter().filter(is_it).collect();
+        match found.len() {
+            0 => NodeLookup::Unknown,
+            1 => found.pop().map_or(NodeLookup::Unknown, NodeLookup::One),
+            _ => NodeLookup::Ambiguous(found),
+        }
+    }
+
+    fn unknown(&self, live: &Live, state: &State) -> Error {
+        let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
+        let in_file = self.path.as_deref().and_then(|path| Some((path, state.index.file(path)?)));
+        let mut near: Vec<String> = match in_file {
+            Some((path, facts)) => {
+                let name = nearest(&self.name, facts.nodes().map(|node| node.qual()))
+                    .or_else(|| nearest(last, facts.nodes().map(|node| node.name())));
+                let of = |name| facts.nodes().find(|node| node.qual() == name || node.name() == name);
+                name.and_then(of).map(|node| shown::id(path, &node)).into_iter().collect()
+            }
+            None => Vec::new(),
+        };
+        let query = Query { text: last, kind: None, path: None, limit: NEAR };
+        near.extend(state.names.find(&state.index, &query).0.iter().map(|hit| shown::id(hit.path, &hit.view)));
+        near.dedup();
+        near.truncate(NEAR);
+        let what = match (&self.path, in_file) {
+            (Some(path), None) => format!("No file `{}` is indexed", tellable(path)),
+            _ => format!("There is no node `{}`", tellable(&self.given)),
+        };
+        let advice = match near.first() {
+            Some(first) => format!("did you mean `{first}`?"),
+            None => "look with nudge.code.search.".to_owned(),
+        };
+        let pending = live.as_of(state).pending;
+        let advice = if pending == 0 { advice } else { format!("{pending} files are not read yet; {advice}") };
+        Error::not_found(format!("{what}; {advice}")).with("near_misses", near).with("pending", pending)
+    }
+}
+
+fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
+    let ids: Vec<_> = candidates.iter().take(NAMED).map(|id| state.index.id_of(*id)).collect();
+    let more = candidates.len().saturating_sub(ids.len());
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    Error::invalid(format!("Several nodes have this name; give one of these as `id`: {}{more}.", ids.join(", ")))
+        .with("candidates", ids)
+}
+
+fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> Option<String> {
+    live.root().asked(path, cwd)
+}
+
+fn is_known(live: &Live, path: &str) -> bool {
+    live.state().files.contains_key(path) || live.root().join(path).is_file()
+}
+
+/// A text of a caller's, as a refusal may repeat it.
+pub fn tellable(text: &str) -> String {
+    match SecretGuard::new().check(None, text) {
+        None => shorten(text).to_string(),
+        Some(_) => "[secret]".to_owned(),
+    }
+}

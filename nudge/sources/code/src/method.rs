@@ -1,0 +1,359 @@
+//! The rows, and what they take.
+
+mod context;
+mod look;
+mod status;
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nudge_core::context::{Context, ContextSpec};
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Method;
+use nudge_core::table::{Row, Table, answer, schema};
+use nudge_core::wire;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+use crate::facts::Kind;
+use crate::live::Live;
+use crate::lookup::Meant;
+use crate::report;
+use crate::source::Code;
+
+/// The method that finds nodes.
+pub const SEARCH: &str = "nudge.code.search";
+/// The method that tells all of one node.
+pub const NODE: &str = "nudge.code.node";
+
+pub static TABLE: Table<Code> = Table(&[
+    &Row {
+        method: Method::new(
+            SEARCH,
+            "Search code",
+            "Definitions by the words of their names, in this project: signature, place, why it fits.",
+            schema::<Search>,
+        )
+        .tool()
+        .reads()
+        .inferred()
+        .reports(report::found),
+        run: |code, _, params| answer(params, |params: Search| code.search(params)),
+    },
+    &Row {
+        method: Method::new(
+            NODE,
+            "Look at code",
+            "One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is outdated.",
+            schema::<Node>,
+        )
+        .tool()
+        .reads()
+        .argument("id")
+        .inferred()
+        .reports(report::node),
+        run: |code, _, params| answer(params, |params: Node| code.node(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.code.tests",
+            "Find tests",
+            "The tests of a definition, of a file, or of what changed since HEAD, with the command that runs them.",
+            schema::<Tests>,
+        )
+        .tool()
+        .reads()
+        .argument("id")
+        .inferred()
+        .reports(report::tests),
+        run: |code, _, params| answer(params, |params: Tests| code.tests(params)),
+    },
+    &Row {
+        method: Method::new("nudge.code.file", "Look at a file", "What a file defines, imports, and is imported by.", schema::<File>)
+            .reads()
+            .inferred()
+            .reports(report::file),
+        run: |code, _, params| answer(params, |params: File| code.file(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.code.callers",
+            "Find callers",
+            "Who calls a definition, directly or over others, and how certain that is.",
+            schema::<Callers>,
+        )
+        .reads()
+        .argument("id")
+        .inferred()
+        .reports(report::callers),
+        run: |code, _, params| answer(params, |params: Callers| code.callers(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.code.context",
+            "Code for a prompt",
+            "The definitions that a prompt brings to mind, a line each.",
+            schema::<ForPrompt>,
+        )
+        .reads()
+        .argument("prompt")
+        .inferred()
+        .reports(report::context),
+        run: |code, _, params| answer(params, |params: ForPrompt| code.context(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.code.status",
+            "Status of the code index",
+            "What is indexed of this project, what is not, and why.",
+            schema::<Status>,
+        )
+        .reads()
+        .inferred()
+        .reports(report::status),
+        run: |code, _, params| answer(params, |params: Status| code.status_of(params)),
+    },
+    &Row {
+        method: Method::new(
+            "nudge.code.refresh",
+            "Refresh the code index",
+            "Look at every file of this project now, or at one.",
+            schema::<Refresh>,
+        )
+        .idempotent()
+        .inferred()
+        .reports(report::refreshed),
+        run: |code, _, params| answer(params, |params: Refresh| code.refresh(params)),
+    },
+]);
+
+/// The words for a kind, for schemas.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "a schema alone")]
+enum AnyKind {
+    Function,
+    Method,
+    Class,
+    Trait,
+    Type,
+    Module,
+    Macro,
+    Variant,
+    Constant,
+}
+
+/// Reads a kind: absent, null and "" are none.
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Kind>, D::Error> {
+    let given: Option<String> = Option::deserialize(deserializer)?;
+    let Some(word) = given.filter(|word| !word.is_empty()) else { return Ok(None) };
+    let unknown = |_| serde::de::Error::custom("this word is not one of those that there are");
+    serde_json::from_value(word.into()).map(Some).map_err(unknown)
+}
+
+/// Params of `nudge.code.search`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// A name, parts of it, or words.
+    pub query: String,
+    /// Only these.
+    #[serde(default, deserialize_with = "kind")]
+    #[schemars(with = "Option<AnyKind>")]
+    pub kind: Option<Kind>,
+    /// Only files that match this glob, such as `src/**/*.py`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub path: Option<String>,
+    /// 1 to 100; 20 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<usize>,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.node`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// `PATH:NAME`, `PATH:LINE`, or a name alone.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub id: Option<String>,
+    /// In place of `id`, with `name` or `line`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub path: Option<String>,
+    #[serde(default, deserialize_with = "wire::given")]
+    pub name: Option<String>,
+    #[serde(default, deserialize_with = "wire::given")]
+    pub line: Option<u32>,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.callers`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Callers {
+    /// `PATH:NAME`, `PATH:LINE`, or a name alone.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub id: Option<String>,
+    /// In place of `id`, with `name` or `line`.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub path: Option<String>,
+    #[serde(default, deserialize_with = "wire::given")]
+    pub name: Option<String>,
+    #[serde(default, deserialize_with = "wire::given")]
+    pub line: Option<u32>,
+    /// Over how many calls, 1 to 3; 1 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 3))]
+    pub depth: Option<usize>,
+    /// 1 to 500; 50 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 500))]
+    pub limit: Option<usize>,
+    /// Those that are likely, too.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub likely: bool,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.tests`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tests {
+    /// `PATH:NAME`, `PATH:LINE`, or a name alone.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub id: Option<String>,
+    /// Of everything in a file.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub path: Option<String>,
+    /// Of everything that differs from HEAD.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub changed: bool,
+    /// 1 to 100; 20 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<usize>,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The file.
+    pub path: String,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.context`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForPrompt {
+    /// What somebody asked.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub prompt: Option<String>,
+    /// Files that it is about.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub files: Vec<String>,
+    /// Most bytes of lines; 2,000 when absent.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub max_bytes: Option<usize>,
+    /// The agent's session.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub client_session: Option<String>,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.status`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.code.refresh`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Refresh {
+    /// This file alone.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub path: Option<String>,
+    /// The project's folder; absent: the one around you.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub root: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Where a call is made: its root, and the caller's place.
+pub(crate) struct Here {
+    pub(crate) live: Arc<Live>,
+    pub(crate) context: Context,
+}
+
+impl Here {
+    fn of(code: &Code, root: Option<&str>, context: ContextSpec) -> Result<Self> {
+        let context = context.build()?;
+        Ok(Self { live: code.live(root, &context)?, context })
+    }
+
+    fn cwd(&self) -> Option<&Path> {
+        self.context.cwd().map(Path::new)
+    }
+
+    fn meant(&self, id: Option<&str>, path: Option<&str>, name: Option<&str>, line: Option<u32>) -> Result<Meant> {
+        Meant::of(&self.live, self.cwd(), id, path, name, line)
+    }
+
+    /// The name of a file that the caller gives.
+    fn path(&self, given: &str) -> Result<String> {
+        let outside = || Error::not_found("This path does not lead to a file of the project; give one relative to it.");
+        self.live.root().asked(given, self.cwd()).ok_or_else(outside)
+    }
+}
+
+/// Checks how much a caller wants.
+fn limit(given: Option<usize>, name: &str, usual: usize, most: usize) -> Result<usize> {
+    let limit = given.unwrap_or(usual);
+    if (1..=most).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Error::invalid(format!("`{name}` must be a whole number from 1 to {most}.")))
+}

@@ -1,0 +1,99 @@
+//! `nudge.code.status` and `refresh`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nudge_core::error::Result;
+use serde::Serialize;
+
+use super::{Here, Refresh, Status};
+use crate::live::watch::Mode;
+use crate::live::{AsOf, Fresh};
+use crate::source::Code;
+
+/// How long `refresh` waits for everything to be read.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Result of `nudge.code.status`.
+#[derive(Debug, Serialize)]
+pub struct StatusTold {
+    root: String,
+    files: usize,
+    nodes: usize,
+    /// Nodes by language.
+    languages: BTreeMap<&'static str, usize>,
+    /// Files that were left out, by reason.
+    skipped: BTreeMap<String, usize>,
+    watch: String,
+    cache: String,
+    /// Bytes that the index takes.
+    memory: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    as_of: AsOf,
+}
+
+/// Result of `nudge.code.refresh`.
+#[derive(Debug, Serialize)]
+pub struct Refreshed {
+    files: usize,
+    nodes: usize,
+    /// Of one file: whether it had to be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fresh: Option<Fresh>,
+    as_of: AsOf,
+}
+
+impl Code {
+    pub(super) fn status_of(&self, params: Status) -> Result<StatusTold> {
+        let here = Here::of(self, params.root.as_deref(), params.context)?;
+        let live = &here.live;
+        let state = live.state();
+        let mut languages = BTreeMap::new();
+        for (_, facts) in state.index.files() {
+            *languages.entry(facts.language.name()).or_default() += facts.len();
+        }
+        let mut skipped: BTreeMap<String, usize> =
+            state.left_out.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
+        for skip in state.files.values().filter_map(|known| known.skip) {
+            *skipped.entry(skip.to_string()).or_default() += 1;
+        }
+        Ok(StatusTold {
+            root: live.root().path().display().to_string(),
+            files: state.files.len(),
+            nodes: state.nodes(),
+            languages,
+            skipped,
+            watch: match &state.mode {
+                Mode::Starting => "starting".to_owned(),
+                Mode::Watch(folders) => format!("{folders} folders"),
+                Mode::Poll(why) => format!("looks from time to time: {why}"),
+                Mode::Once => "none: no server runs".to_owned(),
+            },
+            cache: live.cached(),
+            memory: state.index.memory(),
+            last_error: state.last_error.clone(),
+            as_of: live.as_of(&state),
+        })
+    }
+
+    pub(super) fn refresh(&self, params: Refresh) -> Result<Refreshed> {
+        let Refresh { path, root, context } = params;
+        let here = Here::of(self, root.as_deref(), context)?;
+        let live = &here.live;
+        let fresh = match path {
+            Some(path) => {
+                let path = here.path(&path)?;
+                live.freshen([&*path]).remove(&*path)
+            }
+            None => {
+                live.look_again();
+                live.wait(PATIENCE);
+                None
+            }
+        };
+        let state = live.state();
+        let (files, nodes) = (state.files.len(), state.nodes());
+        Ok(Refreshed { files, nodes, fresh, as_of: live.as_of(&state) })
+    }
+}

@@ -1,0 +1,165 @@
+//! `nudge.code.tests`: what to run.
+
+use std::collections::BTreeMap;
+
+use nudge_core::error::{Error, Result};
+use serde::Serialize;
+
+use super::look::no_file;
+use super::{Here, Tests, limit};
+use crate::git;
+use crate::index::{NodeId, NodeLookup, TestHow};
+use crate::live::{Fresh, Live};
+use crate::runner;
+use crate::shown::{self, Answer, View};
+use crate::source::Code;
+
+/// Most nodes whose tests are asked for at once.
+const MAX_NODES: usize = 500;
+/// Tests that are asked for of each.
+const OF_EACH: usize = 10;
+
+/// The tests of something.
+#[derive(Debug, Serialize)]
+pub struct Tested {
+    /// Tests that call or reach it, best first.
+    pub links: Vec<Link>,
+    /// Test files that are named after its file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<String>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
+    /// What runs them, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// That there is none is never said: only that none was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
+    /// Files that differ from HEAD, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<String>>,
+}
+
+/// A test, and how it is linked.
+#[derive(Debug, Serialize)]
+pub struct Link {
+    /// The test.
+    pub id: String,
+    /// How it is linked.
+    pub how: TestHow,
+    /// Over how many calls.
+    pub depth: u8,
+    /// Whether this is what stands in the file.
+    pub fresh: Fresh,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Tested {
+    /// The tests of a node.
+    pub fn of_node(live: &Live, view: &View<'_>, id: NodeId, most: usize) -> Self {
+        Self::of(live, view, &[id], most)
+    }
+
+    /// The tests of several nodes, best first.
+    fn of(live: &Live, view: &View<'_>, nodes: &[NodeId], most: usize) -> Self {
+        let index = &view.state.index;
+        let mut best: BTreeMap<NodeId, (TestHow, u8)> = BTreeMap::new();
+        let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
+        for node in nodes.iter().take(MAX_NODES) {
+            // A test is what tests it.
+            if index.node(*node).is_some_and(|found| found.view.is_test()) {
+                best.insert(*node, (TestHow::Calls, 0));
+                continue;
+            }
+            let tests = index.tests(*node, OF_EACH.max(most));
+            omitted += tests.omitted;
+            for link in tests.links {
+                let rank = (link.how, link.depth);
+                best.entry(link.test).and_modify(|own| *own = rank.min(*own)).or_insert(rank);
+            }
+            for path in tests.named {
+                if !named.iter().any(|own: &String| **own == *path) {
+                    named.push(path.to_string());
+                }
+            }
+        }
+        let mut ranked: Vec<_> = best.into_iter().map(|(test, rank)| (rank, test)).collect();
+        ranked.sort_unstable();
+        omitted += ranked.len().saturating_sub(most);
+        ranked.truncate(most);
+        let link = |((how, depth), test): &((TestHow, u8), NodeId)| {
+            let found = index.node(*test)?;
+            Some(Link { id: shown::id(found.path, &found.view), how: *how, depth: *depth, fresh: view.fresh(found.path) })
+        };
+        let links: Vec<_> = ranked.iter().filter_map(link).collect();
+        let tests = ranked.iter().filter_map(|(_, test)| index.node(*test));
+        let tests = tests.map(|found| (found.path.to_owned(), found.view.qual().to_owned())).collect::<Vec<_>>();
+        let command = runner::command(live.root(), &tests, &named);
+        let note = (links.is_empty() && named.is_empty()).then_some("none found by name or call");
+        Self { links, named, omitted, command, note, changed: None }
+    }
+}
+
+impl Code {
+    pub(super) fn tests(&self, params: Tests) -> Result<Answer<Tested>> {
+        let Tests { id, path, changed, limit: most, root, context } = params;
+        let most = limit(most, "limit", 20, 100)?;
+        let here = Here::of(self, root.as_deref(), context)?;
+        match (id, path, changed) {
+            (Some(id), None, false) => {
+                let meant = here.meant(Some(&id), None, None, None)?;
+                shown::fresh(&here.live, &meant.paths(), |view| {
+                    let id = meant.find(&here.live, view.state)?;
+                    Ok(Tested::of_node(&here.live, view, id, most))
+                })
+            }
+            (None, Some(path), false) => {
+                let path = here.path(&path)?;
+                shown::fresh(&here.live, &[&path], |view| {
+                    view.fresh(&path);
+                    let nodes = all(view, &path).ok_or_else(|| no_file(view.state, &path))?;
+                    Ok(Tested::of(&here.live, view, &nodes, most))
+                })
+            }
+            (None, None, true) => {
+                let changes = git::changes(here.live.root())?;
+                let paths: Vec<_> = changes.iter().map(|change| &*change.path).collect();
+                shown::fresh(&here.live, &paths, |view| {
+                    let nodes: Vec<_> = changes.iter().flat_map(|change| changed_nodes(view, change)).collect();
+                    let changed = Some(paths.iter().map(|path| (*path).to_owned()).collect());
+                    Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes, most) })
+                })
+            }
+            _ => Err(Error::invalid("Give one of `id`, `path` and `changed`.")),
+        }
+    }
+}
+
+/// The nodes of a file.
+fn all(view: &View<'_>, path: &str) -> Option<Vec<NodeId>> {
+    let facts = view.state.index.file(path)?;
+    let id = |qual: &str| match view.state.index.by_name(path, qual) {
+        NodeLookup::One(id) => Some(id),
+        _ => None,
+    };
+    Some(facts.nodes().filter_map(|node| id(node.qual())).collect())
+}
+
+/// The nodes of a file that say something else than in HEAD.
+fn changed_nodes(view: &View<'_>, change: &git::Changed) -> Vec<NodeId> {
+    view.fresh(&change.path);
+    let Some(nodes) = all(view, &change.path) else { return Vec::new() };
+    let Some(before) = &change.before else { return nodes };
+    let is_same = |id: &NodeId| {
+        let now = view.state.index.node(*id).map(|found| found.view);
+        now.is_some_and(|now| {
+            before.nodes().any(|node| node.qual() == now.qual() && node.node().hash == now.node().hash)
+        })
+    };
+    nodes.into_iter().filter(|id| !is_same(id)).collect()
+}

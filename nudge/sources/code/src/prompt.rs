@@ -1,0 +1,262 @@
+//! Which nodes a text brings to mind: a prompt, or what a failed command printed.
+//!
+//! A name that looks like one counts; a word that is a name by chance does not. Where nothing does, nothing is said.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use foldhash::fast::FixedState;
+use nudge_core::explain::Parts;
+use nudge_core::words::{Weight, words};
+
+use crate::index::{NodeId, NodeLookup};
+use crate::live::Live;
+use crate::live::state::State;
+use crate::search::parts;
+
+/// What it takes to be told.
+pub const FLOOR: f64 = 0.5;
+/// What a place, a name, and the words of a name count.
+const PLACE: f64 = 1.0;
+const NAME: f64 = 0.9;
+const WORDS: f64 = 0.6;
+/// What it counts more to be in a file that was changed, and to call or be called by what counts as much as a name.
+const CHANGED: f64 = 0.3;
+const CONNECTED: f64 = 0.2;
+/// Longest text that is looked at, from its end: there an error says most, and a long prompt asks.
+const MAX_BYTES: usize = 16 << 10;
+/// Most words, and most names that have one of them.
+const MAX_TOKENS: usize = 2_000;
+const MAX_WORDS: usize = 200;
+const MAX_NAMES: usize = 2_000;
+/// Nodes of a file that is named without a line, and nodes whose calls are looked at.
+const OF_A_FILE: usize = 3;
+const MAX_CENTRES: usize = 3;
+/// Most nodes of one name: one of many says nothing.
+const MAX_SAME: usize = 8;
+
+/// A node that comes to mind.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The node.
+    pub id: NodeId,
+    /// What it counts.
+    pub score: f64,
+    /// The addends of that.
+    pub parts: Parts,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// What a text is looked through for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Whatever a person may mean.
+    Anything,
+    /// Places and names alone, as an error names them.
+    Named,
+}
+
+struct Finder<'a> {
+    live: &'a Live,
+    state: &'a State,
+    found: HashMap<NodeId, Candidate, FixedState>,
+}
+
+/// The nodes that a text and some files bring to mind, best first.
+pub fn candidates(live: &Live, state: &State, text: &str, files: &[String], wanted: Wanted) -> Vec<Candidate> {
+    let mut from = text.len().saturating_sub(MAX_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let text = text.get(from..).unwrap_or_default();
+    let mut finder = Finder { live, state, found: HashMap::default() };
+    let tokens: Vec<_> = text.split(is_between).filter(|token| !token.is_empty()).take(MAX_TOKENS).collect();
+    for (at, token) in tokens.iter().enumerate() {
+        if !finder.place(token, tokens.get(at + 1..).unwrap_or_default()) {
+            finder.name(token);
+        }
+    }
+    for file in files {
+        finder.file(file);
+    }
+    if wanted == Wanted::Anything {
+        finder.words(text);
+    }
+    finder.add_up()
+}
+
+/// What stands between two names. Backticks and parentheses tell that something is one.
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || "\"',;<>[]{}|!?=".contains(c)
+}
+
+impl Finder<'_> {
+    fn take(&mut self, id: NodeId, name: &'static str, score: f64, reason: String) {
+        if self.found.get(&id).is_some_and(|own| own.score >= score) {
+            return;
+        }
+        self.found.insert(id, Candidate { id, score, parts: Parts::from([(name, score)]), reason });
+    }
+
+    /// Takes a path, with a line or without; says whether it is one. `rest` may hold the line, as Python writes it.
+    fn place(&mut self, token: &str, rest: &[&str]) -> bool {
+        let token = token.trim_matches(|c: char| "`().*".contains(c)).trim_end_matches(':');
+        let mut pieces = token.split(':');
+        let Some(path) = pieces.next().filter(|path| path.contains('.')) else { return false };
+        let line = pieces.next().and_then(|line| line.parse::<u32>().ok());
+        let line = line.or_else(|| match rest {
+            ["line", line, ..] => line.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok(),
+            _ => None,
+        });
+        let Some(path) = self.known_path(path) else { return false };
+        match line.and_then(|line| self.state.index.by_line(&path, line)) {
+            Some(id) => self.take(id, "place", PLACE, format!("{path}:{} is named", line.unwrap_or_default())),
+            None => self.file(&path),
+        }
+        true
+    }
+
+    /// The file that is meant: by its whole path, or by the end of it, if that is one file's alone.
+    fn known_path(&self, given: &str) -> Option<String> {
+        let is_ours = |path: &String| self.state.index.file(path).is_some();
+        if let Some(path) = self.live.root().asked(given, None).filter(is_ours) {
+            return Some(path);
+        }
+        crate::language::Language::of(given)?;
+        let end = format!("/{}", given.trim_start_matches("./"));
+        let mut ending = self.state.index.files().filter(|(path, _)| path.ends_with(&end)).map(|(path, _)| path);
+        ending.next().filter(|_| ending.next().is_none()).map(ToString::to_string)
+    }
+
+    /// Takes the largest parts of a file.
+    fn file(&mut self, path: &str) {
+        let Some(path) = self.live.root().asked(path, None) else { return };
+        let Some(facts) = self.state.index.file(&path) else { return };
+        let mut nodes: Vec<_> = facts.nodes().filter(|node| !node.qual().contains('.')).collect();
+        nodes.sort_by_key(|node| (node.is_test(), std::cmp::Reverse(node.node().span.end_line - node.node().span.line.min(node.node().span.end_line))));
+        for node in nodes.iter().take(OF_A_FILE) {
+            if let NodeLookup::One(id) = self.state.index.by_name(&path, node.qual()) {
+                self.take(id, "file", PLACE, format!("{path} is named"));
+            }
+        }
+    }
+
+    /// Takes what looks like a name.
+    fn name(&mut self, token: &str) {
+        let is_marked = token.contains('`') || token.contains("()");
+        let token = token.split('(').next().unwrap_or_default();
+        let name = token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let name = name.replace("::", ".");
+        if !is_marked && !has_shape(&name) {
+            return;
+        }
+        let last = name.rsplit('.').next().unwrap_or(&name);
+        if last.is_empty() {
+            return;
+        }
+        let all = self.state.index.named(last);
+        let is_whole = |id: &NodeId| {
+            self.state.index.node(*id).is_some_and(|found| {
+                found.view.qual() == name || found.view.qual().strip_suffix(&*name).is_some_and(|rest| rest.ends_with('.'))
+            })
+        };
+        let mut meant: Vec<_> = all.iter().copied().filter(is_whole).collect();
+        // `response.close()` names a method of something that has another name.
+        if meant.is_empty() && (is_marked || has_shape(last)) {
+            meant = all;
+        }
+        if meant.is_empty() || meant.len() > MAX_SAME {
+            return;
+        }
+        let score = NAME / f64::from(u32::try_from(meant.len()).unwrap_or(u32::MAX));
+        let reason = match meant.len() {
+            1 => format!("`{name}` is named"),
+            count => format!("`{name}` is named, one of {count}"),
+        };
+        for id in meant {
+            self.take(id, "name", score, reason.clone());
+        }
+    }
+
+    /// Takes the names of several words, all of which somebody says.
+    fn words(&mut self, text: &str) {
+        let said: HashSet<String, FixedState> = words(text)
+            .into_iter()
+            .filter(|word| word.weight() == Weight::Full && word.folded.len() > 2)
+            .map(|word| word.folded.into())
+            .take(MAX_WORDS)
+            .collect();
+        let mut counts: BTreeMap<(&str, u32), usize> = BTreeMap::new();
+        for word in &said {
+            for (path, node) in self.state.names.with(word).take(MAX_NAMES) {
+                *counts.entry((path, node)).or_default() += 1;
+            }
+        }
+        let mut same: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+        for ((path, node), _) in counts.into_iter().filter(|(_, count)| *count >= 2) {
+            let Some(view) = self.state.index.file(path).and_then(|facts| facts.node(node)) else { continue };
+            let own = parts(view.name());
+            if own.iter().all(|part| said.contains(part))
+                && let NodeLookup::One(id) = self.state.index.by_name(path, view.qual())
+            {
+                same.entry(own.join(" ")).or_default().push(id);
+            }
+        }
+        for (words, ids) in same.into_iter().filter(|(_, ids)| ids.len() <= 2) {
+            for id in ids {
+                self.take(id, "words", WORDS, format!("says {words}"));
+            }
+        }
+    }
+
+    /// Adds what else speaks for those that were found.
+    fn add_up(mut self) -> Vec<Candidate> {
+        let index = &self.state.index;
+        let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
+        centres.sort_unstable();
+        let mut connected = HashSet::new();
+        for centre in centres.iter().take(MAX_CENTRES).filter(|_| self.found.len() > 1) {
+            connected.extend(index.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
+            connected.extend(index.callees(*centre, false).into_iter().map(|callee| callee.to));
+        }
+        for one in self.found.values_mut() {
+            let path = index.node(one.id).map(|found| found.path).unwrap_or_default();
+            if self.state.before.contains_key(path) {
+                one.parts.push("changed", CHANGED);
+                one.reason += "; its file was changed";
+            }
+            if connected.contains(&one.id) {
+                one.parts.push("connected", CONNECTED);
+                one.reason += "; it calls or is called by what is named";
+            }
+            one.score = one.parts.sum();
+        }
+        let mut found: Vec<_> = self.found.into_values().filter(|one| one.score >= FLOOR).collect();
+        found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
+        found
+    }
+}
+
+/// Whether a word looks like a name of code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.
+fn has_shape(word: &str) -> bool {
+    let inner = word.trim_matches('_');
+    let is_dotted = inner.split('.').count() > 1
+        && inner.split('.').all(|part| part.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') && part.len() > 1);
+    let humps = inner.chars().zip(inner.chars().skip(1)).filter(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    inner.contains('_') || is_dotted || humps.count() > 0 || (word.starts_with('_') && !inner.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_a_shape() {
+        for word in ["snake_case", "camelCase", "HttpProxy", "app.route", "_private", "a_b"] {
+            assert!(has_shape(word), "{word}");
+        }
+        for word in ["get", "test", "Flask", "HTTP", "e.g", "i.e.", "U.S.A", "_", "", "3.11"] {
+            assert!(!has_shape(word), "{word}");
+        }
+    }
+}

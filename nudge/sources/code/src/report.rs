@@ -1,0 +1,197 @@
+//! What the command line tells a person of the answers.
+
+use nudge_core::service::Report;
+use serde_json::Value;
+
+/// Of what a search found.
+pub fn found(answer: &Value) -> Report {
+    let rows = rows(&answer["nodes"], |node| {
+        let (path, name) = place(&node["id"]);
+        vec![name, text(&node["kind"]), format!("{path}:{}", text(&node["line"])), text(&node["signature"]), text(&node["score"]), text(&node["reason"])]
+    });
+    let more = answer["omitted"].as_u64().filter(|more| *more > 0).map(|more| format!("{more} more; `--limit` shows them"));
+    if rows.is_empty() {
+        return Report { notes: as_of(answer), ..Report::line("nothing found") };
+    }
+    Report {
+        columns: &["NAME", "KIND", "PLACE", "SIGNATURE", "SCORE", "REASON"],
+        rows,
+        notes: more.into_iter().chain(as_of(answer)).collect(),
+        ..Report::default()
+    }
+}
+
+/// Of one node.
+pub fn node(answer: &Value) -> Report {
+    let node = &answer["node"];
+    let (path, name) = place(&node["id"]);
+    let mut lines = vec![format!("{path}:{} {} {name}", text(&node["line"]), text(&node["kind"])), text(&node["signature"])];
+    lines.extend(node["doc"].as_str().map(|doc| doc.lines().next().unwrap_or_default().to_owned()));
+    for drift in list(&node["drift"]) {
+        lines.push(format!("doc: {} ({})", text(&drift["detail"]), text(&drift["rule"])));
+    }
+    let edge = |how: &'static str| move |edge: &Value| edge_row(how, edge);
+    let mut rows = rows(&answer["callers"], edge("called by"));
+    rows.extend(list(&answer["callees"]).iter().map(edge("calls")));
+    let test = |link: &Value| {
+        let (path, name) = place(&link["id"]);
+        vec!["tested by".to_owned(), name, path, text(&link["how"])]
+    };
+    rows.extend(list(&answer["tests"]["links"]).iter().map(test));
+    let notes = unsure(answer).into_iter().chain(tests_notes(&answer["tests"])).chain(as_of(answer)).collect();
+    Report { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..Report::default() }
+}
+
+/// Of a file.
+pub fn file(answer: &Value) -> Report {
+    let rows = rows(&answer["nodes"], |node| {
+        vec![text(&node["line"]), text(&node["kind"]), place(&node["id"]).1, text(&node["signature"]), text(&node["complexity"])]
+    });
+    let mut lines = vec![format!("{} ({})", text(&answer["path"]), text(&answer["language"]))];
+    let imports: Vec<_> = list(&answer["imports"]).iter().map(|one| text(&one["module"])).collect();
+    if !imports.is_empty() {
+        lines.push(format!("imports {}", imports.join(", ")));
+    }
+    let by: Vec<_> = list(&answer["imported_by"]).iter().map(text).collect();
+    if !by.is_empty() {
+        lines.push(format!("imported by {}", by.join(", ")));
+    }
+    Report { lines, columns: &["LINE", "KIND", "NAME", "SIGNATURE", "COMPLEXITY"], rows, notes: as_of(answer), ..Report::default() }
+}
+
+/// Of callers.
+pub fn callers(answer: &Value) -> Report {
+    let rows = rows(&answer["callers"], |edge| {
+        let mut row = edge_row("", edge);
+        row.remove(0);
+        row.push(text(&edge["depth"]));
+        row
+    });
+    let notes = unsure(answer).into_iter().chain(as_of(answer)).collect();
+    if rows.is_empty() {
+        return Report { notes, ..Report::line("no caller found") };
+    }
+    Report { columns: &["CALLER", "PLACE", "KNOWN", "DEPTH"], rows, notes, ..Report::default() }
+}
+
+/// Of tests.
+pub fn tests(answer: &Value) -> Report {
+    let rows = rows(&answer["links"], |link| {
+        let (path, name) = place(&link["id"]);
+        vec![name, path, text(&link["how"]), text(&link["depth"])]
+    });
+    let lines = answer["command"].as_str().map(str::to_owned).into_iter().collect();
+    let notes = tests_notes(answer).into_iter().chain(as_of(answer)).collect();
+    let columns: &[&str] = if rows.is_empty() { &[] } else { &["TEST", "FILE", "HOW", "DEPTH"] };
+    Report { lines, columns, rows, notes, ..Report::default() }
+}
+
+/// Of what a prompt brings to mind.
+pub fn context(answer: &Value) -> Report {
+    let lines: Vec<_> = list(&answer["lines"]).iter().map(text).collect();
+    let lines = if lines.is_empty() { vec!["nothing comes to mind".to_owned()] } else { lines };
+    Report { lines, notes: as_of(answer), ..Report::default() }
+}
+
+/// Of how things stand.
+pub fn status(answer: &Value) -> Report {
+    let counts = |of: &Value| {
+        let counts: Vec<_> = of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
+        counts.join(", ")
+    };
+    let megabytes = answer["memory"].as_u64().unwrap_or_default() / 1_000_000;
+    let lines = [
+        ("root", text(&answer["root"])),
+        ("files", text(&answer["files"])),
+        ("nodes", text(&answer["nodes"])),
+        ("languages", counts(&answer["languages"])),
+        ("left out", counts(&answer["skipped"])),
+        ("watch", text(&answer["watch"])),
+        ("cache", text(&answer["cache"])),
+        ("memory", format!("{megabytes} MB")),
+        ("last error", text(&answer["last_error"])),
+    ];
+    let lines = lines.iter().filter(|(_, said)| !said.is_empty()).map(|(name, said)| format!("{name:<10} {said}"));
+    Report { lines: lines.collect(), notes: as_of(answer), ..Report::default() }
+}
+
+/// Of a refresh.
+pub fn refreshed(answer: &Value) -> Report {
+    let line = format!("✔ {} files, {} nodes", text(&answer["files"]), text(&answer["nodes"]));
+    Report { notes: as_of(answer), ..Report::line(line) }
+}
+
+fn edge_row(how: &str, edge: &Value) -> Vec<String> {
+    let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { place(&edge["id"]).1 };
+    vec![how.to_owned(), name, format!("{}:{}", text(&edge["path"]), text(&edge["line"])), text(&edge["how"])]
+}
+
+/// What keeps an answer about callers from being all of it.
+fn unsure(answer: &Value) -> Vec<String> {
+    let count = |name: &str| answer[name].as_u64().filter(|count| *count > 0);
+    let omitted = count("omitted").map(|more| format!("{more} more callers"));
+    let same = count("unresolved_same_name").map(|calls| format!("{calls} more calls of this name may mean it, too"));
+    omitted.into_iter().chain(same).collect()
+}
+
+fn tests_notes(tests: &Value) -> Vec<String> {
+    let note = tests["note"].as_str().map(|note| format!("tests: {note}"));
+    let named: Vec<_> = list(&tests["named"]).iter().map(text).collect();
+    let named = (!named.is_empty()).then(|| format!("named after it: {}", named.join(", ")));
+    note.into_iter().chain(named).collect()
+}
+
+/// How far the answer can be relied on, where that is not wholly.
+fn as_of(answer: &Value) -> Vec<String> {
+    let as_of = &answer["as_of"];
+    let pending = as_of["pending"].as_u64().filter(|pending| *pending > 0);
+    let pending = pending.map(|pending| format!("{pending} files are not read yet; ask again"));
+    let truncated = (as_of["truncated"] == true).then(|| "the project is larger than what is indexed".to_owned());
+    pending.into_iter().chain(truncated).collect()
+}
+
+/// The file and the name in an id.
+fn place(id: &Value) -> (String, String) {
+    let id = id.as_str().unwrap_or_default();
+    let bare = id.strip_prefix("node:").unwrap_or(id);
+    let (path, name) = bare.rsplit_once(':').unwrap_or((bare, ""));
+    (path.to_owned(), name.to_owned())
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list(of).iter().map(row).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_in_a_persons_words() {
+        let as_of = json!({"pending": 3, "truncated": false});
+        let told = found(&json!({"nodes": [], "omitted": 0, "as_of": as_of}));
+        assert_eq!((&*told.lines[0], &*told.notes[0]), ("nothing found", "3 files are not read yet; ask again"));
+        let edge = json!({"id": "node:b.py:g", "path": "b.py", "line": 7, "how": "imported", "certain": true});
+        let shown = json!({"id": "node:a.py:f", "kind": "function", "line": 1, "signature": "f(x)", "drift": [{"rule": "R1", "detail": "names `y`"}]});
+        let told = node(&json!({"node": shown, "callers": [edge], "unresolved_same_name": 2, "tests": {"note": "none"}}));
+        assert_eq!(told.lines, ["a.py:1 function f", "f(x)", "doc: names `y` (R1)"]);
+        assert_eq!(told.rows, [["called by", "g", "b.py:7", "imported"]]);
+        assert_eq!(told.notes, ["2 more calls of this name may mean it, too", "tests: none"]);
+        let told = tests(&json!({"links": [], "command": "pytest a.py", "named": ["a.py"]}));
+        assert_eq!((told.lines, told.notes), (vec!["pytest a.py".to_owned()], vec!["named after it: a.py".to_owned()]));
+    }
+}

@@ -1,0 +1,167 @@
+//! The command that runs some tests, where the runner is known.
+
+use std::collections::BTreeMap;
+
+use nudge_core::foreign::{self, Links};
+use serde_json::Value;
+
+use crate::language::Language;
+use crate::root::Root;
+
+/// Longest manifest that is read.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+/// Longest command.
+const MAX_BYTES: usize = 2_000;
+
+/// The command for these tests, each a file and a qualified name, and for all of these files. Run in the root.
+pub fn command(root: &Root, tests: &[(String, String)], files: &[String]) -> Option<String> {
+    let mut of: BTreeMap<Runner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
+    let named = files.iter().filter(|file| !tests.iter().any(|(path, _)| path == *file));
+    let all = tests.iter().map(|(path, qual)| (&**path, Some(&**qual))).chain(named.map(|path| (&**path, None)));
+    for (path, qual) in all {
+        if let Some(runner) = Runner::of(root, path) {
+            of.entry(runner).or_default().push((path, qual));
+        }
+    }
+    let commands: Vec<_> = of.iter().map(|(runner, tests)| runner.command(tests)).collect();
+    let command = commands.join(" && ");
+    (!command.is_empty() && command.len() <= MAX_BYTES).then_some(command)
+}
+
+/// What runs tests, for what.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Runner {
+    Pytest,
+    /// Of a package.
+    Cargo(String),
+    /// Of a folder.
+    Go(String),
+    /// Its name, and the folder of the package.
+    Node(&'static str, String),
+}
+
+impl Runner {
+    fn of(root: &Root, path: &str) -> Option<Self> {
+        match Language::of(path)? {
+            Language::Python => Some(Self::Pytest),
+            Language::Rust => {
+                let name = |_: &str, text: &str| {
+                    let manifest: toml::Table = text.parse().ok()?;
+                    Some(manifest.get("package")?.get("name")?.as_str()?.to_owned())
+                };
+                above(root, path, "Cargo.toml", name).map(Self::Cargo)
+            }
+            Language::Go => Some(Self::Go(path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned())),
+            Language::JavaScript | Language::TypeScript | Language::Tsx => {
+                let runner = |folder: &str, text: &str| {
+                    let manifest: Value = serde_json::from_str(text).ok()?;
+                    let uses = |name: &str| {
+                        let lists = ["devDependencies", "dependencies"].map(|list| &manifest[list]);
+                        lists.iter().any(|list| list.get(name).is_some())
+                            || manifest["scripts"]["test"].as_str().is_some_and(|script| script.contains(name))
+                    };
+                    let runner = ["vitest", "jest"].into_iter().find(|name| uses(name))?;
+                    Some(Self::Node(runner, folder.to_owned()))
+                };
+                above(root, path, "package.json", runner)
+            }
+            _ => None,
+        }
+    }
+
+    fn command(&self, tests: &[(&str, Option<&str>)]) -> String {
+        let words = |words: &mut dyn Iterator<Item = String>| {
+            let mut said: Vec<String> = Vec::new();
+            for word in words.map(|word| quoted(&word)) {
+                if !said.contains(&word) {
+                    said.push(word);
+                }
+            }
+            said.join(" ")
+        };
+        let names = || tests.iter().filter_map(|(_, qual)| Some(qual.as_ref()?.rsplit(['.', ':']).next()?.to_owned()));
+        let all = tests.iter().any(|(_, qual)| qual.is_none());
+        match self {
+            Self::Pytest => {
+                let mut ids = tests.iter().map(|(path, qual)| match qual {
+                    Some(qual) => format!("{path}::{}", qual.replace('.', "::")),
+                    None => (*path).to_owned(),
+                });
+                format!("pytest {}", words(&mut ids))
+            }
+            Self::Cargo(package) if all => format!("cargo test -p {}", quoted(package)),
+            Self::Cargo(package) => format!("cargo test -p {} -- {}", quoted(package), words(&mut names())),
+            Self::Go(folder) => {
+                let folder = if folder == "." { folder.clone() } else { format!("./{folder}") };
+                let names: Vec<_> = names().collect();
+                let run = if all { String::new() } else { format!(" -run {}", quoted(&format!("^({})$", names.join("|")))) };
+                format!("go test {}{run}", quoted(&folder))
+            }
+            Self::Node(runner, folder) => {
+                let inside = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
+                let run = if *runner == "vitest" { "vitest run" } else { runner };
+                let cd = if folder.is_empty() { String::new() } else { format!("cd {} && ", quoted(folder)) };
+                format!("{cd}npx {run} {}", words(&mut tests.iter().map(|(path, _)| inside(path))))
+            }
+        }
+    }
+}
+
+/// What the nearest manifest of this name says that says something, in the folder of a file or above.
+fn above<T>(root: &Root, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
+    let mut folder = path;
+    while !folder.is_empty() {
+        folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+        let manifest = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let text = foreign::read_text(&root.join(&manifest), Links::Refused, MAX_MANIFEST_BYTES).ok();
+        if let Some(said) = text.and_then(|text| says(folder, &text)) {
+            return Some(said);
+        }
+    }
+    None
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use nudge_core::context::detect::{Detector, GitEnv};
+
+    use super::*;
+
+    #[test]
+    fn each_has_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        for (path, text) in [
+            ("Cargo.toml", "[workspace]\n"),
+            ("crates/a/Cargo.toml", "[package]\nname = 'one'\n"),
+            ("web/package.json", r#"{"devDependencies": {"vitest": "3"}}"#),
+            ("package.json", r#"{"scripts": {"test": "jest"}}"#),
+        ] {
+            fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
+            fs::write(at.join(path), text).unwrap();
+        }
+        let root = Root::of(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
+        for (tests, files, says) in [
+            (&[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..], &[][..], Some("pytest tests/test_a.py::TestA::test_x tests/test_a.py::test_y")),
+            (&[], &["tests/test_b.py"], Some("pytest tests/test_b.py")),
+            (&[("crates/a/src/lib.rs", "tests.holds"), ("crates/a/tests/it.rs", "holds")], &[], Some("cargo test -p one -- holds")),
+            (&[("loose.rs", "t")], &[], None),
+            (&[("pkg/a_test.go", "TestA"), ("pkg/a_test.go", "TestB")], &[], Some("go test ./pkg -run '^(TestA|TestB)$'")),
+            (&[("web/src/a.test.ts", "works")], &["b.test.js"], Some("npx jest b.test.js && cd web && npx vitest run src/a.test.ts")),
+            (&[("it's.py", "test_a")], &[], Some(r"pytest 'it'\''s.py::test_a'")),
+            (&[], &["A.java"], None),
+        ] {
+            let tests: Vec<_> = tests.iter().map(|(path, qual)| ((*path).to_owned(), (*qual).to_owned())).collect();
+            let files: Vec<_> = files.iter().map(|path| (*path).to_owned()).collect();
+            assert_eq!(command(&root, &tests, &files).as_deref(), says);
+        }
+    }
+}

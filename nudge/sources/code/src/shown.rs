@@ -1,0 +1,200 @@
+//! What an answer shows of the index: nodes and edges, with whether they are fresh.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use foldhash::fast::FixedState;
+use nudge_core::error::Result;
+use serde::Serialize;
+
+use crate::facts::{DriftRule, Kind, NodeView};
+use crate::index::{How, NodeId};
+use crate::live::state::{Paths, State};
+use crate::live::{AsOf, Fresh, Live};
+
+/// How often an answer is worked out anew because a file that it tells of had changed.
+const ROUNDS: usize = 3;
+/// Length to which a documentation is cut where it is one of many.
+const DOC_CHARS: usize = 160;
+
+/// A state as an answer is made of it, and the files that it tells of.
+pub struct View<'a> {
+    /// What is known now.
+    pub state: &'a State,
+    fresh: &'a HashMap<Box<str>, Fresh, FixedState>,
+    told: std::cell::RefCell<Paths>,
+}
+
+impl View<'_> {
+    /// Notes that the answer tells of a file, and says whether what is known of it is fresh.
+    pub fn fresh(&self, path: &str) -> Fresh {
+        self.told.borrow_mut().insert(path.into());
+        self.fresh.get(path).copied().unwrap_or(Fresh::No)
+    }
+}
+
+/// An answer, and how far it can be relied on.
+#[derive(Debug, Serialize)]
+pub struct Answer<T> {
+    #[serde(flatten)]
+    pub said: T,
+    /// How far it can be relied on.
+    pub as_of: AsOf,
+}
+
+/// Works out an answer until each file that it tells of has been looked at. `first` are files that it is sure to tell of.
+pub fn fresh<T>(live: &Live, first: &[&str], say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
+    let mut looked = live.freshen(first.iter().copied());
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        let (said, told, as_of) = {
+            let state = live.state();
+            let view = View { state: &state, fresh: &looked, told: Default::default() };
+            let said = say(&view);
+            (said, view.told.into_inner(), live.as_of(&state))
+        };
+        let unseen: Vec<_> = told.iter().filter(|path| !looked.contains_key(&***path)).map(|path| &**path).collect();
+        if unseen.is_empty() || rounds == ROUNDS {
+            return Ok(Answer { said: said?, as_of });
+        }
+        looked.extend(live.freshen(unseen));
+    }
+}
+
+/// A node, as answers show it.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where its name stands.
+    pub line: u32,
+    /// Its last line.
+    pub end_line: u32,
+    /// How it is declared.
+    pub signature: String,
+    /// What its documentation says; the first line where it is one of many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doc: Option<String>,
+    /// One, and one more for each branch.
+    pub complexity: u32,
+    /// The hash of its text.
+    pub source_hash: String,
+    /// What it extends or implements.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<String>,
+    /// Whether it is a test.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub test: bool,
+    /// Whether its documentation says what is not so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub docstring_outdated: bool,
+    /// Whether its documentation leaves out what it should say.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub docstring_incomplete: bool,
+    /// By which rule, and what it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<Drifted>,
+    /// Whether this is what stands in the file.
+    pub fresh: Fresh,
+}
+
+/// A documentation that does not fit.
+#[derive(Debug, Serialize)]
+pub struct Drifted {
+    /// The rule that it breaks.
+    pub rule: DriftRule,
+    /// What is wrong, in words.
+    pub detail: String,
+}
+
+/// A node among many.
+#[derive(Debug, Serialize)]
+pub struct Brief {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where its name stands.
+    pub line: u32,
+    /// How it is declared.
+    pub signature: String,
+    /// One, and one more for each branch.
+    pub complexity: u32,
+}
+
+/// A call.
+#[derive(Debug, Serialize)]
+pub struct Edge {
+    /// The node at the other end; absent for a call outside of any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The file of the call.
+    pub path: String,
+    /// The line of the call.
+    pub line: u32,
+    /// How that is known.
+    pub how: How,
+    /// Whether it is certain.
+    pub certain: bool,
+    /// Whether this is what stands in the file.
+    pub fresh: Fresh,
+}
+
+/// The id of a node.
+pub fn id(path: &str, view: &NodeView<'_>) -> String {
+    format!("node:{path}:{}", view.qual())
+}
+
+/// A hash in hexadecimal.
+pub fn hex(hash: &[u8]) -> String {
+    hash.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Shown {
+    /// All that is shown of one node.
+    pub fn of(view: &View<'_>, id: NodeId) -> Option<Self> {
+        let found = view.state.index.node(id)?;
+        let (path, node) = (found.path, found.view);
+        let drift: Vec<_> = node.drift().map(|drift| Drifted { rule: drift.rule, detail: drift.detail.clone() }).collect();
+        Some(Self {
+            id: self::id(path, &node),
+            kind: node.kind(),
+            line: node.node().span.line,
+            end_line: node.node().span.end_line,
+            signature: node.signature().to_owned(),
+            doc: node.doc().map(str::to_owned),
+            complexity: node.node().complexity,
+            source_hash: hex(&node.node().hash),
+            bases: node.bases().collect(),
+            test: node.is_test(),
+            docstring_outdated: drift.iter().any(|drift| drift.rule.outdated()),
+            docstring_incomplete: drift.iter().any(|drift| !drift.rule.outdated()),
+            drift,
+            fresh: view.fresh(path),
+        })
+    }
+}
+
+impl Brief {
+    /// What is shown of one of many.
+    pub fn of(path: &str, node: &NodeView<'_>) -> Self {
+        Self {
+            id: self::id(path, node),
+            kind: node.kind(),
+            line: node.node().span.line,
+            signature: node.signature().to_owned(),
+            complexity: node.node().complexity,
+        }
+    }
+}
+
+/// The first line of a documentation.
+pub fn first_line(doc: &str) -> String {
+    nudge_core::text::clipped(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(), DOC_CHARS)
+}

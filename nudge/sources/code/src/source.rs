@@ -1,0 +1,257 @@
+//! The code as a source: which roots are alive, and the one thread that works for them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use nudge_core::clock::{Clock, Millis};
+use nudge_core::context::Context;
+use nudge_core::context::detect::Detector;
+use nudge_core::error::{Error, Result};
+use nudge_core::once::Once;
+use nudge_core::service::Method;
+use nudge_core::settings::{Flag, Kind, Setting};
+use nudge_core::source::{DataDir, Host, Source, SourceSpec, StopFlag};
+use nudge_core::suggest::{Offers, SuggestRequest};
+use nudge_core::table::{Table, TableService};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use crate::live::{Live, Worker};
+use crate::method::{SEARCH, TABLE};
+use crate::offer;
+use crate::root::Root;
+
+/// The code, for the list of sources.
+pub static SOURCE: SourceSpec = SourceSpec {
+    name: "code",
+    methods: || TABLE.methods(),
+    guide: "What the code says now: nudge_code_search finds a definition, nudge_code_node its callers and tests, nudge_code_tests what to run after an edit.",
+    settings: &[Setting {
+        name: "code.on",
+        kind: Kind::Switch,
+        default: "1",
+        flag: Flag::Off,
+        about: "Index the code of the projects that agents work in",
+    }],
+    resources: None,
+    list: SEARCH,
+    env: &[],
+    alone: true,
+    commands: &[],
+    works: true,
+    open: |host| Ok(Arc::new(Code::open(host))),
+};
+
+/// Most roots that are kept up to date.
+const MAX_ROOTS: usize = 4;
+/// After how long without use a root is let go.
+const UNUSED_MS: Millis = 30 * 60_000;
+/// How long a call waits for a root that was just begun: what was kept of it is read in less.
+const BEGINNING: Duration = Duration::from_millis(100);
+/// When no root has anything to do.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// The source, open.
+pub struct Code {
+    clock: Arc<dyn Clock>,
+    caches: DataDir,
+    is_on: bool,
+    /// No session: a process that answers one call.
+    is_alone: bool,
+    detector: Mutex<Detector>,
+    roots: Mutex<Vec<Arc<Live>>>,
+    /// Told when there is something to do.
+    worker: Arc<OnceLock<StopFlag>>,
+    /// In a process that answers one call, who did the work of it.
+    finished: Mutex<Vec<Worker>>,
+}
+
+impl Code {
+    fn open(host: Host<'_>) -> Self {
+        let Host { clock, session, cache, settings, .. } = host;
+        Self {
+            clock,
+            caches: cache,
+            is_on: settings.is_on("code.on"),
+            is_alone: session.id.is_empty(),
+            detector: Mutex::default(),
+            roots: Mutex::default(),
+            worker: Arc::default(),
+            finished: Mutex::default(),
+        }
+    }
+
+    /// The root that a call is about, which is begun if it was not: the one that is named, else the one around the
+    /// caller, else the only one.
+    ///
+    /// # Errors
+    /// `E_INVALID` when code is switched off; what [`Root::of`] refuses.
+    pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
+        if !self.is_on {
+            return Err(Error::invalid("Code is not indexed: `code.on` is off; set NUDGE_CODE_ON=1 and start nudge again."));
+        }
+        let cwd = context.cwd().map(Path::new);
+        let folder = match (named, cwd) {
+            (Some(named), Some(cwd)) => cwd.join(named),
+            (Some(named), None) => PathBuf::from(named),
+            (None, Some(cwd)) => cwd.to_owned(),
+            (None, None) => match self.roots.lock().as_slice() {
+                [only] => only.root().path().to_owned(),
+                _ => return Err(Error::invalid("It is not known where you are; name a project as `root`.")),
+            },
+        };
+        if !folder.is_absolute() {
+            return Err(Error::invalid("`root` must be an absolute folder."));
+        }
+        let live = self.begin(Root::of(&folder, &mut self.detector.lock())?);
+        if !live.state().is_caught_up {
+            live.wait(BEGINNING);
+        }
+        Ok(live)
+    }
+
+    /// The root around the caller, if it is alive: nobody who did not ask for code waits for its beginning.
+    pub(crate) fn alive(&self, context: &Context) -> Option<Arc<Live>> {
+        if self.roots.lock().is_empty() {
+            return None;
+        }
+        let root = Root::of(Path::new(context.cwd()?), &mut self.detector.lock()).ok()?;
+        let live = self.roots.lock().iter().find(|live| *live.root() == root).cloned()?;
+        live.touch();
+        Some(live)
+    }
+
+    /// Begins with the root around the caller, if there is one.
+    pub(crate) fn begin_around(&self, context: &Context) {
+        let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };
+        let root = Root::of(Path::new(cwd), &mut self.detector.lock());
+        if let Ok(root) = root {
+            self.begin(root);
+        }
+    }
+
+    fn begin(&self, root: Root) -> Arc<Live> {
+        let mut roots = self.roots.lock();
+        if let Some(live) = roots.iter().find(|live| *live.root() == root) {
+            live.touch();
+            return Arc::clone(live);
+        }
+        if roots.len() >= MAX_ROOTS
+            && let Some(oldest) = (0..roots.len()).min_by_key(|at| roots.get(*at).map(|live| live.used_at()))
+        {
+            roots.remove(oldest);
+        }
+        let worker = Arc::clone(&self.worker);
+        let wake = move || {
+            if let Some(worker) = worker.get() {
+                worker.tell_news();
+            }
+        };
+        let live = Arc::new(Live::new(root, Arc::clone(&self.clock), self.caches.clone(), Box::new(wake)));
+        roots.push(Arc::clone(&live));
+        drop(roots);
+        if self.is_alone {
+            let mut worker = Worker::new(Arc::clone(&live));
+            worker.finish(&StopFlag::default());
+            self.finished.lock().push(worker);
+        } else {
+            self.work_on();
+        }
+        live
+    }
+
+    /// Wakes the worker.
+    fn work_on(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.tell_news();
+        }
+    }
+
+    /// Whether it is switched on.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Makes the workers those of the roots that are alive.
+    fn assign(&self, workers: &mut Vec<Worker>) {
+        let roots = self.roots.lock().clone();
+        workers.retain_mut(|worker| {
+            let is_alive = roots.iter().any(|live| Arc::ptr_eq(live, worker.live()));
+            if !is_alive {
+                worker.close();
+            }
+            is_alive
+        });
+        for live in roots {
+            if !workers.iter().any(|worker| Arc::ptr_eq(&live, worker.live())) {
+                workers.push(Worker::new(live));
+            }
+        }
+    }
+}
+
+impl TableService for Code {
+    const TABLE: &'static Table<Self> = &TABLE;
+
+    // It changes nothing but what can be made again.
+    fn once(&self, _: &Method) -> Option<&dyn Once> {
+        None
+    }
+}
+
+impl Source for Code {
+    fn offers(&self, request: &SuggestRequest) -> Offers {
+        offer::offers(self, request)
+    }
+
+    fn in_use(&self) -> bool {
+        self.is_on
+    }
+
+    fn status(&self) -> Map<String, Value> {
+        let roots = self.roots.lock().clone();
+        if roots.is_empty() {
+            return Map::new();
+        }
+        let (mut files, mut nodes, mut pending) = (0, 0, 0);
+        for live in &roots {
+            let state = live.state();
+            files += state.files.len();
+            nodes += state.nodes();
+            pending += live.as_of(&state).pending;
+        }
+        let counts = json!({"roots": roots.len(), "files": files, "nodes": nodes, "pending": pending});
+        Map::from_iter([(SOURCE.name.to_owned(), counts)])
+    }
+
+    fn tick(&self, now: Millis) {
+        let mut roots = self.roots.lock();
+        let before = roots.len();
+        roots.retain(|live| now.saturating_sub(live.used_at()) < UNUSED_MS);
+        if roots.len() < before {
+            self.work_on();
+        }
+    }
+
+    fn work(&self, stop: &StopFlag) {
+        let _ = self.worker.set(stop.clone());
+        let mut workers = Vec::new();
+        loop {
+            self.assign(&mut workers);
+            let begun = Instant::now();
+            let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
+            // At most half of a processor: whoever works here needs the rest.
+            let is_over = if rest.is_zero() { stop.wait(begun.elapsed()) } else { stop.wait_for_news(rest) };
+            if is_over {
+                break;
+            }
+        }
+        workers.iter_mut().for_each(Worker::close);
+    }
+
+    fn close(&self) {
+        self.finished.lock().iter_mut().for_each(Worker::close);
+        self.roots.lock().clear();
+    }
+}
