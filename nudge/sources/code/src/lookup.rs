@@ -38,10 +38,10 @@ impl Meant {
         id: Option<&str>,
         path: Option<&str>,
         name: Option<&str>,
-        line: Option<u32>,
+        number: Option<u32>,
     ) -> Result<Self> {
-        let line = line.map(|line| line.to_string());
-        let rest = name.or(line.as_deref());
+        let number = number.map(|number| number.to_string());
+        let rest = name.or(number.as_deref());
         let (path, name, given) = match (id, path, rest) {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
@@ -72,7 +72,7 @@ impl Meant {
     pub fn find(&self, live: &Live, state: &State) -> Result<NodeId> {
         let found = match &self.path {
             Some(path) => match self.name.parse() {
-                Ok(line) => state.index.by_line(path, line).map_or(NodeLookup::Unknown, NodeLookup::One),
+                Ok(number) => state.index.by_line(path, number).map_or(NodeLookup::Unknown, NodeLookup::One),
                 Err(_) => state.index.by_name(path, &self.name),
             },
             None => self.anywhere(state),

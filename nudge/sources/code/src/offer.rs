@@ -139,13 +139,13 @@ fn edited(live: &Live, request: &SuggestRequest) -> Offers {
         if let Some((before, now)) = before.zip(view.state.index.file(&path)) {
             for node in now.nodes() {
                 let crate::index::NodeLookup::One(id) = view.state.index.by_name(&path, node.qual()) else { continue };
-                let Some(line) = line::edited(view, id, before) else { continue };
+                let Some(said) = line::edited(view, id, before) else { continue };
                 let mut hasher = FixedState::default().build_hasher();
                 (node.signature(), node.doc()).hash(&mut hasher);
                 let stamp = hasher.finish();
                 let own = format!("edited {} {stamp:016x}", shown::id(&path, &node));
                 let why = "it was edited, and others go by what it was".to_owned();
-                let offer = made(view, id, own, line, why, Parts::from([("edited", 1.0)]), stamp);
+                let offer = made(view, id, own, said, why, Parts::from([("edited", 1.0)]), stamp);
                 let is_told = request.told(SOURCE.name).any(|(id, _)| *id == *offer.id);
                 if !is_told && offers.len() < MAX_EDITED {
                     offers.push(Offer { must: true, ..offer });

@@ -2,7 +2,7 @@
 //!
 //! The patterns are matched by a library; the files are read here, because anything may stand in their places.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ignore::Match;
@@ -34,7 +34,6 @@ pub struct Rules {
 #[derive(Debug)]
 struct Level {
     around: Option<Arc<Level>>,
-    folder: PathBuf,
     /// Of `.ignore` and of `.gitignore`.
     ignored: [Gitignore; 2],
     attributes: [Gitignore; 2],
@@ -52,7 +51,7 @@ impl Rules {
             let text = read(&common.join("info/attributes")).unwrap_or_default();
             let attributes = ATTRIBUTES.map(|(name, _)| attribute(root.path(), &text, name));
             let ignored = [Gitignore::empty(), Gitignore::empty()];
-            own = Some(Arc::new(Level { around: None, folder: root.path().to_owned(), ignored, attributes }));
+            own = Some(Arc::new(Level { around: None, ignored, attributes }));
         }
         Self { has_git: root.git_dir().is_some(), lists: lists.into(), own }
     }
@@ -69,7 +68,6 @@ impl Rules {
         });
         let level = Level {
             around: self.own.clone(),
-            folder: folder.to_owned(),
             ignored: [patterns(folder, &ignore), patterns(folder, &gitignore)],
             attributes: ATTRIBUTES.map(|(name, _)| attribute(folder, &attributes, name)),
         };

@@ -127,10 +127,10 @@ impl Code {
                 })
             }
             (None, None, true) => {
-                let changes = git::changes(here.live.root())?;
-                let paths: Vec<_> = changes.iter().map(|change| &*change.path).collect();
+                let differing = git::changes(here.live.root())?;
+                let paths: Vec<_> = differing.iter().map(|change| &*change.path).collect();
                 shown::fresh(&here.live, &paths, |view| {
-                    let nodes: Vec<_> = changes.iter().flat_map(|change| changed_nodes(view, change)).collect();
+                    let nodes: Vec<_> = differing.iter().flat_map(|change| changed_nodes(view, change)).collect();
                     let changed = Some(paths.iter().map(|path| (*path).to_owned()).collect());
                     Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes, most) })
                 })

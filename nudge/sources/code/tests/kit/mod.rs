@@ -1,0 +1,286 @@
+//! A project of files, and the source that answers for it, with its worker or alone.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nudge_code::SOURCE;
+use nudge_core::clock::SystemClock;
+use nudge_core::embed::NoModels;
+use nudge_core::error::{Error, Result};
+use nudge_core::settings::Values;
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag,
+};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take on a machine that has other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A project and a folder for caches.
+pub struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    /// A project that git knows.
+    pub fn new() -> Self {
+        let lab = Self { folder: TempDir::with_prefix("nudge-code-").unwrap() };
+        fs::create_dir(lab.root()).unwrap();
+        lab.git(&["init", "-q", "-b", "main"]);
+        lab
+    }
+
+    /// Where the project is.
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    /// Where caches are.
+    pub fn caches(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("caches")
+    }
+
+    /// The file of the project's cache.
+    pub fn cache(&self) -> PathBuf {
+        let of_roots = fs::read_dir(self.caches().join("code")).unwrap();
+        of_roots.flatten().next().unwrap().path().join("index.db")
+    }
+
+    /// Writes a file.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Runs git in the project.
+    pub fn git(&self, args: &[&str]) {
+        let settings = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
+        let done = Command::new("git").args(settings).args(args).current_dir(self.root()).output().unwrap();
+        assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Commits everything.
+    pub fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    }
+
+    /// The source with its worker, as in a session.
+    pub fn session(&self) -> Session {
+        Session::new(self.open("session", &self.caches()), &self.root())
+    }
+
+    /// The source for one call, with its usual cache.
+    pub fn alone(&self) -> Asked {
+        Asked { source: self.open("", &self.caches()), root: self.root() }
+    }
+
+    /// The same with an index that is made anew.
+    pub fn cold(&self) -> (TempDir, Asked) {
+        let caches = TempDir::new().unwrap();
+        let source = self.open("", caches.path());
+        (caches, Asked { source, root: self.root() })
+    }
+
+    fn open(&self, session: &str, caches: &Path) -> Arc<dyn Source> {
+        let mut values = Values::default();
+        SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
+        (SOURCE.open)(Host {
+            clock: Arc::new(SystemClock),
+            session: SessionIdentity { id: session.into(), created_at: 0 },
+            data: DataDir::new(self.folder.path().join("data")),
+            cache: DataDir::new(caches),
+            fence: Arc::new(Alone),
+            journal: Arc::new(Alone),
+            records: Box::new(std::iter::empty()),
+            changes: Arc::new(Alone),
+            models: Arc::new(NoModels),
+            settings: Arc::new(values),
+        })
+        .unwrap()
+    }
+}
+
+/// A source that can be asked about a project.
+pub struct Asked {
+    pub source: Arc<dyn Source>,
+    pub root: PathBuf,
+}
+
+impl Asked {
+    /// Calls `nudge.code.VERB` from the top of the project.
+    pub fn ask(&self, verb: &str, mut params: Value) -> Result<Value> {
+        params["context"] = json!({"cwd": self.root});
+        let said = self.source.call(&format!("nudge.code.{verb}"), &to_raw_value(&params).unwrap())?;
+        Ok(serde_json::from_str(said.get()).unwrap())
+    }
+
+    /// The same, of what cannot be refused.
+    pub fn tell(&self, verb: &str, params: Value) -> Value {
+        self.ask(verb, params.clone()).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
+    }
+
+    /// Everything that is known, whenever and however it came to be known.
+    pub fn everything(&self) -> Value {
+        let found = self.tell("status", json!({}));
+        let mut all = json!({"files": found["files"], "nodes": found["nodes"], "skipped": found["skipped"]});
+        for path in files(&self.root) {
+            let Ok(file) = self.ask("file", json!({"path": path})) else { continue };
+            for node in file["nodes"].as_array().unwrap() {
+                all[node["id"].as_str().unwrap()] = timeless(self.tell("node", json!({"id": node["id"]})));
+            }
+            all[&path] = timeless(file);
+        }
+        all
+    }
+}
+
+/// Closed as at the end of a command.
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.source.close();
+    }
+}
+
+/// An answer without what depends on when it was given.
+pub fn timeless(mut answer: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.remove("fresh");
+                map.remove("as_of");
+                map.values_mut().for_each(strip);
+            }
+            Value::Array(list) => list.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut answer);
+    answer
+}
+
+/// Every file below a folder but git's, relative to it.
+pub fn files(root: &Path) -> Vec<String> {
+    let (mut ahead, mut files) = (vec![root.to_owned()], Vec::new());
+    while let Some(folder) = ahead.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => ahead.push(entry.path()),
+                Ok(kind) if kind.is_file() => {
+                    files.push(entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A source with its worker.
+pub struct Session {
+    asked: Asked,
+    stop: StopFlag,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl std::ops::Deref for Session {
+    type Target = Asked;
+
+    fn deref(&self) -> &Asked {
+        &self.asked
+    }
+}
+
+impl Session {
+    fn new(source: Arc<dyn Source>, root: &Path) -> Self {
+        let stop = StopFlag::default();
+        let (working, flag) = (Arc::clone(&source), stop.clone());
+        let worker = std::thread::spawn(move || working.work(&flag));
+        Self { asked: Asked { source, root: root.to_owned() }, stop, worker: Some(worker) }
+    }
+
+    /// Waits until everything has been read.
+    pub fn settled(&self) -> Value {
+        until("everything to be read", || {
+            let status = self.tell("status", json!({}));
+            (status["as_of"]["complete"] == true && status["as_of"]["pending"] == 0).then_some(status)
+        })
+    }
+
+    /// Ends it; how long that took.
+    pub fn end(mut self) -> Duration {
+        let begun = Instant::now();
+        self.stop();
+        begun.elapsed()
+    }
+
+    fn stop(&mut self) {
+        self.stop.set();
+        self.asked.source.close();
+        if let Some(worker) = self.worker.take() {
+            worker.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop();
+        }
+    }
+}
+
+/// Waits for something.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The reason of a refusal.
+pub fn refused(answer: Result<Value>) -> Error {
+    answer.expect_err("it should be refused")
+}
+
+/// No session.
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}

@@ -1,0 +1,216 @@
+//! A root that is kept up to date while its files change.
+
+mod kit;
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use kit::{Lab, until};
+use serde_json::{Value, json};
+
+/// A session whose root has been read.
+fn settled(lab: &Lab) -> kit::Session {
+    let session = lab.session();
+    session.settled();
+    session
+}
+
+fn watched(session: &kit::Session, path: &str) -> Option<Value> {
+    session.ask("file", json!({"path": path})).ok()
+}
+
+#[test]
+fn what_changes_is_seen() {
+    let lab = Lab::new();
+    lab.write("a.py", "def one():\n    pass\n");
+    let session = settled(&lab);
+    // The search looks at no file, so it sees what the watch has seen.
+    let found = |name: &str| session.tell("search", json!({"query": name}))["nodes"].as_array().unwrap().len();
+    assert_eq!(found("one"), 1);
+    lab.write("a.py", "def two():\n    pass\n");
+    until("an edit", || (found("two") == 1).then_some(()));
+    lab.write("deep/er/b.py", "def three():\n    pass\n");
+    until("a new folder", || (found("three") == 1).then_some(()));
+    lab.write("deep/er/c.py", "def four():\n    pass\n");
+    until("a file in a new folder", || (found("four") == 1).then_some(()));
+    fs::rename(lab.root().join("deep"), lab.root().join("other")).unwrap();
+    until("a folder with another name", || (session.tell("search", json!({"query": "three"}))["nodes"][0]["id"] == "node:other/er/b.py:three").then_some(()));
+    lab.write("other/er/b.py", "def five():\n    pass\n");
+    until("an edit there", || (found("five") == 1).then_some(()));
+    lab.write(".gitignore", "other/\n");
+    until("a rule", || (found("five") == 0).then_some(()));
+    fs::remove_file(lab.root().join("a.py")).unwrap();
+    until("a removal", || (found("two") == 0).then_some(()));
+    assert_eq!(session.settled()["nodes"], 0);
+    assert!(session.end() < Duration::from_secs(1));
+}
+
+#[test]
+fn what_is_asked_for_is_what_stands_there() {
+    let lab = Lab::new();
+    lab.write("a.py", "def f(x):\n    pass\n");
+    let session = settled(&lab);
+    for at in 0..20 {
+        lab.write("a.py", &format!("def f(x{at}):\n    pass\n"));
+        let told = session.tell("node", json!({"id": "a.py:f"}));
+        assert!(told["node"]["signature"].as_str().unwrap().contains(&format!("x{at}")), "{told:#}");
+        assert_ne!(told["node"]["fresh"], false);
+    }
+    // A file of which nothing was heard yet.
+    lab.write("b.py", "def g():\n    pass\n");
+    assert_eq!(session.tell("node", json!({"id": "b.py:g"}))["node"]["fresh"], "reindexed");
+    fs::remove_file(lab.root().join("a.py")).unwrap();
+    assert!(session.ask("node", json!({"id": "a.py:f"})).is_err());
+}
+
+#[test]
+fn a_time_of_modification_that_is_kept_hides_nothing() {
+    let lab = Lab::new();
+    lab.write("a.py", "def f(x):\n    pass\n");
+    let session = settled(&lab);
+    let path = lab.root().join("a.py");
+    let old = path.metadata().unwrap().modified().unwrap();
+    lab.write("a.py", "def f(y):\n    pass\n");
+    fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let told = session.tell("node", json!({"id": "a.py:f"}));
+    assert!(told["node"]["signature"].as_str().unwrap().contains('y'), "{told:#}");
+    drop(session);
+    // Nor when nobody watched.
+    lab.write("a.py", "def f(z):\n    pass\n");
+    fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let told = lab.alone().tell("search", json!({"query": "f"}));
+    assert!(told["nodes"][0]["signature"].as_str().unwrap().contains('z'), "{told:#}");
+}
+
+#[test]
+fn a_branch_is_seen_and_the_way_back_too() {
+    let lab = Lab::new();
+    lab.write("a.py", "def on_main():\n    pass\n");
+    lab.commit();
+    lab.git(&["checkout", "-q", "-b", "dev"]);
+    lab.write("a.py", "def on_dev():\n    pass\n");
+    lab.commit();
+    let session = settled(&lab);
+    let head = session.tell("status", json!({}))["as_of"]["head"].clone();
+    for (branch, name) in [("main", "on_main"), ("dev", "on_dev"), ("main", "on_main")] {
+        lab.git(&["checkout", "-q", branch]);
+        until(branch, || {
+            let found = session.tell("search", json!({"query": name}));
+            let is_other = found["as_of"]["head"] != head;
+            (found["nodes"].as_array().unwrap().len() == 1 && is_other == (branch == "main")).then_some(())
+        });
+    }
+}
+
+/// Whoever asks while somebody writes is told nothing as fresh that did not stand there meanwhile.
+#[test]
+fn fresh_is_what_stood_there_during_the_call() {
+    let lab = Lab::new();
+    let text = |at: usize| format!("def f(x{at}):\n    pass\n");
+    lab.write("a.py", &text(0));
+    let session = settled(&lab);
+    let (begun, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 1.. {
+                if stop.load(Ordering::SeqCst) {
+                    break;
+                }
+                begun.store(at, Ordering::SeqCst);
+                if at % 3 == 0 {
+                    let other = lab.root().join("a.tmp");
+                    fs::write(&other, text(at)).unwrap();
+                    fs::rename(&other, lab.root().join("a.py")).unwrap();
+                } else {
+                    fs::write(lab.root().join("a.py"), text(at)).unwrap();
+                }
+                ended.store(at, Ordering::SeqCst);
+            }
+        });
+        let (until, mut fresh) = (Instant::now() + Duration::from_secs(2), 0);
+        while Instant::now() < until {
+            let least = ended.load(Ordering::SeqCst);
+            // The file is empty for a moment whenever it is written, and has no node then.
+            let Ok(told) = session.ask("node", json!({"id": "a.py:f"})) else { continue };
+            let most = begun.load(Ordering::SeqCst);
+            if told["node"]["fresh"] == false {
+                continue;
+            }
+            let signature = told["node"]["signature"].as_str().unwrap();
+            let said: usize = signature.split("x").nth(1).unwrap().split(')').next().unwrap().parse().unwrap();
+            assert!((least..=most).contains(&said), "{said} was told, {least} to {most} stood there");
+            fresh += 1;
+        }
+        stop.store(true, Ordering::SeqCst);
+        assert!(fresh > 10, "{fresh}");
+    });
+}
+
+#[test]
+fn nothing_to_do_costs_nothing() {
+    let lab = Lab::new();
+    (0..50).for_each(|at| lab.write(&format!("m{at}.py"), "def f():\n    pass\n"));
+    let session = settled(&lab);
+    std::thread::sleep(Duration::from_millis(700));
+    let before = cpu();
+    std::thread::sleep(Duration::from_secs(1));
+    let spent = cpu() - before;
+    assert!(spent < 20_000_000, "{spent} ns");
+    drop(session);
+}
+
+/// Nanoseconds of this process on a processor; other tests of this file run beside it, so it is asked by thread.
+fn cpu() -> u64 {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let worker = tasks.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.contains("nothing_to_do")));
+    let spent = worker.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok());
+    spent.sum()
+}
+
+#[test]
+fn a_root_without_git_and_hostile_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    fs::write(at.join("setup.py"), "def setup():\n    pass\n").unwrap();
+    fs::write(at.join("long.py"), format!("x = '{}'\n", "a".repeat(1 << 19))).unwrap();
+    fs::write(at.join("deep.py"), format!("x = {}{}\n", "[".repeat(10_000), "]".repeat(10_000))).unwrap();
+    fs::write(at.join("two\nlines.py"), "def f():\n    pass\n").unwrap();
+    fs::write(at.join("null.py"), b"\0\0\0").unwrap();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/dev/zero", at.join("zero.py")).unwrap();
+        std::os::unix::fs::symlink(".", at.join("loop")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at.join("pipe.py")).status().unwrap().success());
+    }
+    let lab = Lab::new();
+    let session = lab.session();
+    let status = until("it to be read", || {
+        let status = session.tell("status", json!({"root": at}));
+        (status["as_of"]["complete"] == true).then_some(status)
+    });
+    assert_eq!(status["nodes"], 1, "{status:#}");
+    for path in ["zero.py", "pipe.py", "loop/loop/deep.py", "two\nlines.py"] {
+        assert!(session.ask("file", json!({"root": at, "path": path})).is_err() || path.starts_with("loop"), "{path}");
+    }
+    let told = session.tell("file", json!({"root": at, "path": "loop/loop/setup.py"}));
+    assert_eq!(told["path"], "setup.py");
+    assert!(watched(&session, "none.py").is_none());
+}
+
+#[test]
+fn secrets_are_not_kept() {
+    let lab = Lab::new();
+    let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+    lab.write("a.py", &format!("def connect(token='{token}'):\n    pass\n\n\ndef f():\n    \"\"\"Uses {token}.\"\"\"\n"));
+    let code = lab.alone();
+    let told = code.tell("file", json!({"path": "a.py"}));
+    assert_eq!(told["nodes"].as_array().unwrap().len(), 2);
+    for id in ["a.py:connect", "a.py:f"] {
+        assert!(!code.tell("node", json!({"id": id})).to_string().contains(&token));
+    }
+    drop(code);
+    let kept = fs::read(lab.cache()).unwrap();
+    assert!(!kept.windows(token.len()).any(|bytes| bytes == token.as_bytes()));
+    assert!(kept.windows(7).any(|bytes| bytes == b"connect"));
+}
