@@ -136,9 +136,9 @@ impl Cache {
         self.db.write(|tx| {
             for (path, entry) in &rows {
                 match entry {
-                    Some(bytes) => tx.prepare_cached("INSERT OR REPLACE INTO file(path, sum, entry) VALUES(?1, ?2, ?3)")?.execute(
-                        params![path, sum(path, bytes), bytes],
-                    )?,
+                    Some(bytes) => tx
+                        .prepare_cached("INSERT OR REPLACE INTO file(path, sum, entry) VALUES(?1, ?2, ?3)")?
+                        .execute(params![path, sum(path, bytes), bytes])?,
                     None => tx.prepare_cached("DELETE FROM file WHERE path = ?1")?.execute([path])?,
                 };
             }

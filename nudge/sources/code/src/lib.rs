@@ -45,7 +45,8 @@ mod walk;
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};
 pub use index::{
-    Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests, is_manifest,
+    Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests,
+    is_manifest,
 };
 pub use language::Language;
 pub use source::SOURCE;

@@ -28,7 +28,8 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
     let called = index.callers(id, COUNTED, false);
     let count = called.edges.len() + called.omitted;
     if count > 0 {
-        let places: Vec<_> = called.edges.iter().take(NAMED).map(|edge| format!("{}:{}", edge.path, edge.line)).collect();
+        let places: Vec<_> =
+            called.edges.iter().take(NAMED).map(|edge| format!("{}:{}", edge.path, edge.line)).collect();
         let more = if count > NAMED { ", .." } else { "" };
         parts.push(format!("called by {count} ({}{more})", places.join(", ")));
     }
@@ -72,7 +73,10 @@ pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Option<String>
         if count > 0 {
             let more = if count > places.len() { ", .." } else { "" };
             let callers = if count == 1 { "1 caller was" } else { &format!("{count} callers were") };
-            said.push(format!("the signature has changed, and {callers} written for the old one: {}{more}", places.join(", ")));
+            said.push(format!(
+                "the signature has changed, and {callers} written for the old one: {}{more}",
+                places.join(", ")
+            ));
         }
     }
     let was_outdated = was.drift().any(|drift| drift.rule.outdated());

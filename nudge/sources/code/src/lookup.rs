@@ -47,7 +47,8 @@ impl Meant {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
                 // A name may hold colons, and a path, too; a path of ours is one that is there.
                 let splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
-                let split = splits.clone().find(|(path, _)| asked(live, cwd, path).is_some_and(|path| is_known(live, &path)));
+                let split =
+                    splits.clone().find(|(path, _)| asked(live, cwd, path).is_some_and(|path| is_known(live, &path)));
                 match split.or_else(|| splits.clone().last()) {
                     Some((path, name)) => (Some(path), name, id),
                     None => (None, bare, id),

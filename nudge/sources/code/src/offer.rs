@@ -28,8 +28,7 @@ const MAX_PERCENT: usize = 60;
 /// What a search must say of a node to be told of when somebody asks in words.
 const RECALLED: f64 = 0.6;
 /// What runs tests: words of a command line.
-const RUNNERS: [&str; 10] =
-    ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
+const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
 /// Tools that only look.
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
 
@@ -44,13 +43,15 @@ pub fn offers(code: &Code, request: &SuggestRequest) -> Offers {
     }
     let Some(live) = code.alive(&request.context) else { return Offers::default() };
     match request.moment {
-        Moment::Prompt => told(&live, request, MAX_NODES, |state| {
-            candidates(&live, state, &request.text, &[], Wanted::Anything)
-        }),
+        Moment::Prompt => {
+            told(&live, request, MAX_NODES, |state| candidates(&live, state, &request.text, &[], Wanted::Anything))
+        }
         Moment::Failure if is_test(request.command.as_deref()) => told(&live, request, MAX_BESIDE_FAILURE, |state| {
             candidates(&live, state, &request.error, &[], Wanted::Named)
         }),
-        Moment::Recall => told(&live, request, request.limit.min(MAX_NODES), |state| recalled(&live, state, &request.text)),
+        Moment::Recall => {
+            told(&live, request, request.limit.min(MAX_NODES), |state| recalled(&live, state, &request.text))
+        }
         Moment::Tool => edited(&live, request),
         Moment::Failure | Moment::Start | Moment::Stop => Offers::default(),
     }
@@ -68,7 +69,12 @@ fn recalled(live: &Live, state: &State, text: &str) -> Vec<Candidate> {
     for hit in hits.into_iter().filter(|hit| hit.score >= RECALLED) {
         let crate::index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
         if !found.iter().any(|one| one.id == id) {
-            found.push(Candidate { id, score: hit.score, parts: Parts::from([("name", hit.score)]), reason: hit.reason });
+            found.push(Candidate {
+                id,
+                score: hit.score,
+                parts: Parts::from([("name", hit.score)]),
+                reason: hit.reason,
+            });
         }
     }
     found

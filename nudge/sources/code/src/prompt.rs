@@ -133,7 +133,12 @@ impl Finder<'_> {
         let Some(path) = self.live.root().asked(path, None) else { return };
         let Some(facts) = self.state.index.file(&path) else { return };
         let mut nodes: Vec<_> = facts.nodes().filter(|node| !node.qual().contains('.')).collect();
-        nodes.sort_by_key(|node| (node.is_test(), std::cmp::Reverse(node.node().span.end_line - node.node().span.line.min(node.node().span.end_line))));
+        nodes.sort_by_key(|node| {
+            (
+                node.is_test(),
+                std::cmp::Reverse(node.node().span.end_line - node.node().span.line.min(node.node().span.end_line)),
+            )
+        });
         for node in nodes.iter().take(OF_A_FILE) {
             if let NodeLookup::One(id) = self.state.index.by_name(&path, node.qual()) {
                 self.take(id, "file", PLACE, format!("{path} is named"));
@@ -157,7 +162,8 @@ impl Finder<'_> {
         let all = self.state.index.named(last);
         let is_whole = |id: &NodeId| {
             self.state.index.node(*id).is_some_and(|found| {
-                found.view.qual() == name || found.view.qual().strip_suffix(&*name).is_some_and(|rest| rest.ends_with('.'))
+                found.view.qual() == name
+                    || found.view.qual().strip_suffix(&*name).is_some_and(|rest| rest.ends_with('.'))
             })
         };
         let mut meant: Vec<_> = all.iter().copied().filter(is_whole).collect();
@@ -216,7 +222,8 @@ impl Finder<'_> {
         centres.sort_unstable();
         let mut connected = HashSet::new();
         for centre in centres.iter().take(MAX_CENTRES).filter(|_| self.found.len() > 1) {
-            connected.extend(index.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
+            connected
+                .extend(index.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
             connected.extend(index.callees(*centre, false).into_iter().map(|callee| callee.to));
         }
         for one in self.found.values_mut() {
@@ -241,8 +248,11 @@ impl Finder<'_> {
 fn has_shape(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let is_dotted = inner.split('.').count() > 1
-        && inner.split('.').all(|part| part.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') && part.len() > 1);
-    let humps = inner.chars().zip(inner.chars().skip(1)).filter(|(one, next)| one.is_lowercase() && next.is_uppercase());
+        && inner
+            .split('.')
+            .all(|part| part.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') && part.len() > 1);
+    let humps =
+        inner.chars().zip(inner.chars().skip(1)).filter(|(one, next)| one.is_lowercase() && next.is_uppercase());
     inner.contains('_') || is_dotted || humps.count() > 0 || (word.starts_with('_') && !inner.is_empty())
 }
 

@@ -7,9 +7,17 @@ use serde_json::Value;
 pub fn found(answer: &Value) -> Report {
     let rows = rows(&answer["nodes"], |node| {
         let (path, name) = place(&node["id"]);
-        vec![name, text(&node["kind"]), format!("{path}:{}", text(&node["line"])), text(&node["signature"]), text(&node["score"]), text(&node["reason"])]
+        vec![
+            name,
+            text(&node["kind"]),
+            format!("{path}:{}", text(&node["line"])),
+            text(&node["signature"]),
+            text(&node["score"]),
+            text(&node["reason"]),
+        ]
     });
-    let more = answer["omitted"].as_u64().filter(|more| *more > 0).map(|more| format!("{more} more; `--limit` shows them"));
+    let more =
+        answer["omitted"].as_u64().filter(|more| *more > 0).map(|more| format!("{more} more; `--limit` shows them"));
     if rows.is_empty() {
         return Report { notes: as_of(answer), ..Report::line("nothing found") };
     }
@@ -25,7 +33,8 @@ pub fn found(answer: &Value) -> Report {
 pub fn node(answer: &Value) -> Report {
     let node = &answer["node"];
     let (path, name) = place(&node["id"]);
-    let mut lines = vec![format!("{path}:{} {} {name}", text(&node["line"]), text(&node["kind"])), text(&node["signature"])];
+    let mut lines =
+        vec![format!("{path}:{} {} {name}", text(&node["line"]), text(&node["kind"])), text(&node["signature"])];
     lines.extend(node["doc"].as_str().map(|doc| doc.lines().next().unwrap_or_default().to_owned()));
     for drift in list(&node["drift"]) {
         lines.push(format!("doc: {} ({})", text(&drift["detail"]), text(&drift["rule"])));
@@ -45,7 +54,13 @@ pub fn node(answer: &Value) -> Report {
 /// Of a file.
 pub fn file(answer: &Value) -> Report {
     let rows = rows(&answer["nodes"], |node| {
-        vec![text(&node["line"]), text(&node["kind"]), place(&node["id"]).1, text(&node["signature"]), text(&node["complexity"])]
+        vec![
+            text(&node["line"]),
+            text(&node["kind"]),
+            place(&node["id"]).1,
+            text(&node["signature"]),
+            text(&node["complexity"]),
+        ]
     });
     let mut lines = vec![format!("{} ({})", text(&answer["path"]), text(&answer["language"]))];
     let imports: Vec<_> = list(&answer["imports"]).iter().map(|one| text(&one["module"])).collect();
@@ -56,7 +71,13 @@ pub fn file(answer: &Value) -> Report {
     if !by.is_empty() {
         lines.push(format!("imported by {}", by.join(", ")));
     }
-    Report { lines, columns: &["LINE", "KIND", "NAME", "SIGNATURE", "COMPLEXITY"], rows, notes: as_of(answer), ..Report::default() }
+    Report {
+        lines,
+        columns: &["LINE", "KIND", "NAME", "SIGNATURE", "COMPLEXITY"],
+        rows,
+        notes: as_of(answer),
+        ..Report::default()
+    }
 }
 
 /// Of callers.
@@ -96,7 +117,8 @@ pub fn context(answer: &Value) -> Report {
 /// Of how things stand.
 pub fn status(answer: &Value) -> Report {
     let counts = |of: &Value| {
-        let counts: Vec<_> = of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
+        let counts: Vec<_> =
+            of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
         counts.join(", ")
     };
     let megabytes = answer["memory"].as_u64().unwrap_or_default() / 1_000_000;
@@ -187,7 +209,8 @@ mod tests {
         assert_eq!((&*told.lines[0], &*told.notes[0]), ("nothing found", "3 files are not read yet; ask again"));
         let edge = json!({"id": "node:b.py:g", "path": "b.py", "line": 7, "how": "imported", "certain": true});
         let shown = json!({"id": "node:a.py:f", "kind": "function", "line": 1, "signature": "f(x)", "drift": [{"rule": "R1", "detail": "names `y`"}]});
-        let told = node(&json!({"node": shown, "callers": [edge], "unresolved_same_name": 2, "tests": {"note": "none"}}));
+        let told =
+            node(&json!({"node": shown, "callers": [edge], "unresolved_same_name": 2, "tests": {"note": "none"}}));
         assert_eq!(told.lines, ["a.py:1 function f", "f(x)", "doc: names `y` (R1)"]);
         assert_eq!(told.rows, [["called by", "g", "b.py:7", "imported"]]);
         assert_eq!(told.notes, ["2 more calls of this name may mean it, too", "tests: none"]);

@@ -80,9 +80,7 @@ impl Rules {
         if name.starts_with('.') || (is_folder && !self.has_git && NOT_SOURCE.contains(&name)) {
             return true;
         }
-        let of = |at: usize| {
-            self.levels().find_map(|level| said(level.ignored.get(at)?.matched(path, is_folder)))
-        };
+        let of = |at: usize| self.levels().find_map(|level| said(level.ignored.get(at)?.matched(path, is_folder)));
         let lists = || self.lists.iter().find_map(|list| said(list.matched(path, is_folder)));
         of(0).or_else(|| of(1)).or_else(lists).unwrap_or_default()
     }

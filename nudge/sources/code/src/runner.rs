@@ -94,7 +94,8 @@ impl Runner {
             Self::Go(folder) => {
                 let folder = if folder == "." { folder.clone() } else { format!("./{folder}") };
                 let names: Vec<_> = names().collect();
-                let run = if all { String::new() } else { format!(" -run {}", quoted(&format!("^({})$", names.join("|")))) };
+                let run =
+                    if all { String::new() } else { format!(" -run {}", quoted(&format!("^({})$", names.join("|")))) };
                 format!("go test {}{run}", quoted(&folder))
             }
             Self::Node(runner, folder) => {
@@ -124,7 +125,11 @@ fn above<T>(root: &Root, path: &str, name: &str, says: impl Fn(&str, &str) -> Op
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -150,12 +155,28 @@ mod tests {
         }
         let root = Root::of(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
         for (tests, files, says) in [
-            (&[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..], &[][..], Some("pytest tests/test_a.py::TestA::test_x tests/test_a.py::test_y")),
+            (
+                &[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..],
+                &[][..],
+                Some("pytest tests/test_a.py::TestA::test_x tests/test_a.py::test_y"),
+            ),
             (&[], &["tests/test_b.py"], Some("pytest tests/test_b.py")),
-            (&[("crates/a/src/lib.rs", "tests.holds"), ("crates/a/tests/it.rs", "holds")], &[], Some("cargo test -p one -- holds")),
+            (
+                &[("crates/a/src/lib.rs", "tests.holds"), ("crates/a/tests/it.rs", "holds")],
+                &[],
+                Some("cargo test -p one -- holds"),
+            ),
             (&[("loose.rs", "t")], &[], None),
-            (&[("pkg/a_test.go", "TestA"), ("pkg/a_test.go", "TestB")], &[], Some("go test ./pkg -run '^(TestA|TestB)$'")),
-            (&[("web/src/a.test.ts", "works")], &["b.test.js"], Some("npx jest b.test.js && cd web && npx vitest run src/a.test.ts")),
+            (
+                &[("pkg/a_test.go", "TestA"), ("pkg/a_test.go", "TestB")],
+                &[],
+                Some("go test ./pkg -run '^(TestA|TestB)$'"),
+            ),
+            (
+                &[("web/src/a.test.ts", "works")],
+                &["b.test.js"],
+                Some("npx jest b.test.js && cd web && npx vitest run src/a.test.ts"),
+            ),
             (&[("it's.py", "test_a")], &[], Some(r"pytest 'it'\''s.py::test_a'")),
             (&[], &["A.java"], None),
         ] {

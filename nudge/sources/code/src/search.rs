@@ -116,7 +116,10 @@ impl Names {
         let asked = Asked::of(query.text);
         let mut counts: HashMap<At, u32, FixedState> = HashMap::default();
         for word in &asked.words {
-            let begin = self.words.range::<str, _>((Bound::Included(&**word), Bound::Unbounded)).take_while(|(own, _)| own.starts_with(&**word));
+            let begin = self
+                .words
+                .range::<str, _>((Bound::Included(&**word), Bound::Unbounded))
+                .take_while(|(own, _)| own.starts_with(&**word));
             for at in begin.flat_map(|(_, entries)| entries).take(MAX_ENTRIES) {
                 *counts.entry(*at).or_default() += 1;
             }
@@ -129,7 +132,8 @@ impl Names {
         let hits = ranked.iter().take(MAX_LOOKED_AT).filter_map(|(_, (file, node))| {
             let path = self.paths.get(*file as usize)?.as_deref()?;
             let view = index.file(path)?.node(*node)?;
-            let fits = query.kind.is_none_or(|kind| kind == view.kind()) && query.path.is_none_or(|glob| glob.is_match(path));
+            let fits =
+                query.kind.is_none_or(|kind| kind == view.kind()) && query.path.is_none_or(|glob| glob.is_match(path));
             let score = fits.then(|| asked.score(path, &view)).flatten()?;
             Some((score, path, view))
         });
@@ -137,11 +141,18 @@ impl Names {
         // A total order: the better, the shorter name, the earlier place.
         hits.sort_by(|(score, path, view), (other, other_path, other_view)| {
             let name = |view: &NodeView<'_>| view.qual().len();
-            other.total_cmp(score).then_with(|| (name(view), *path, view.number()).cmp(&(name(other_view), *other_path, other_view.number())))
+            other.total_cmp(score).then_with(|| {
+                (name(view), *path, view.number()).cmp(&(name(other_view), *other_path, other_view.number()))
+            })
         });
         let omitted = hits.len().saturating_sub(query.limit) + unseen;
         hits.truncate(query.limit);
-        let told = |(score, path, view): (f64, &'a str, NodeView<'a>)| Hit { path, view, score, reason: asked.reason(path, &view) };
+        let told = |(score, path, view): (f64, &'a str, NodeView<'a>)| Hit {
+            path,
+            view,
+            score,
+            reason: asked.reason(path, &view),
+        };
         (hits.into_iter().map(told).collect(), omitted)
     }
 
@@ -304,8 +315,7 @@ impl<'a> Asked<'a> {
             return "the name but for case and separators".to_owned();
         }
         let own = parts(view.name());
-        let found: Vec<_> =
-            self.single_words().map(|word| (word, Self::place(word, path, view, &own))).collect();
+        let found: Vec<_> = self.single_words().map(|word| (word, Self::place(word, path, view, &own))).collect();
         let of = |places: &[Place]| {
             let words = found.iter().filter(|(_, place)| place.is_some_and(|place| places.contains(&place)));
             words.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")

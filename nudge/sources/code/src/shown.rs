@@ -161,7 +161,8 @@ impl Shown {
     pub fn of(view: &View<'_>, id: NodeId) -> Option<Self> {
         let found = view.state.index.node(id)?;
         let (path, node) = (found.path, found.view);
-        let drift: Vec<_> = node.drift().map(|drift| Drifted { rule: drift.rule, detail: drift.detail.clone() }).collect();
+        let drift: Vec<_> =
+            node.drift().map(|drift| Drifted { rule: drift.rule, detail: drift.detail.clone() }).collect();
         Some(Self {
             id: self::id(path, &node),
             kind: node.kind(),

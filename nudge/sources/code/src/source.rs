@@ -89,7 +89,9 @@ impl Code {
     /// `E_INVALID` when code is switched off; what [`Root::of`] refuses.
     pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
         if !self.is_on {
-            return Err(Error::invalid("Code is not indexed: `code.on` is off; set NUDGE_CODE_ON=1 and start nudge again."));
+            return Err(Error::invalid(
+                "Code is not indexed: `code.on` is off; set NUDGE_CODE_ON=1 and start nudge again.",
+            ));
         }
         let cwd = context.cwd().map(Path::new);
         let folder = match (named, cwd) {

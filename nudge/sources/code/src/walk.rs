@@ -118,7 +118,8 @@ fn list(folder: &Path) -> Option<Listed> {
         let name = entry.file_name();
         if name == ".git" {
             listed.is_repository = true;
-        } else if let Some(has) = FILES.iter().position(|file| name == *file).and_then(|at| listed.has_rules.get_mut(at))
+        } else if let Some(has) =
+            FILES.iter().position(|file| name == *file).and_then(|at| listed.has_rules.get_mut(at))
         {
             *has = true;
         } else if !name.as_encoded_bytes().starts_with(b".")

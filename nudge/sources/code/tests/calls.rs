@@ -14,7 +14,10 @@ fn shop() -> Lab {
         "class Till:\n    def charge(self, amount):\n        return round_up(amount)\n\n\ndef round_up(amount):\n    \"\"\"Rounds.\n\n    :param amount: what is paid\n    :param digits: where to cut\n    \"\"\"\n    return amount\n",
     );
     lab.write("shop/web.py", "from shop.pay import round_up\n\n\ndef order(total):\n    return round_up(total)\n");
-    lab.write("tests/test_pay.py", "from shop.pay import round_up\n\n\ndef test_round_up():\n    assert round_up(1) == 1\n");
+    lab.write(
+        "tests/test_pay.py",
+        "from shop.pay import round_up\n\n\ndef test_round_up():\n    assert round_up(1) == 1\n",
+    );
     lab.commit();
     lab
 }
@@ -74,7 +77,10 @@ fn what_is_not_there_is_refused_with_what_is_near() {
         ("tests", json!({})),
         ("status", json!({"root": "/"})),
     ] {
-        assert!(matches!(refused(code.ask(verb, params.clone())).reason(), "E_NOT_FOUND" | "E_INVALID"), "{verb} {params}");
+        assert!(
+            matches!(refused(code.ask(verb, params.clone())).reason(), "E_NOT_FOUND" | "E_INVALID"),
+            "{verb} {params}"
+        );
     }
 }
 
@@ -85,7 +91,10 @@ fn callers_of_callers() {
     let code = lab.alone();
     let told = code.tell("callers", json!({"id": "round_up", "depth": 2}));
     let last = told["callers"].as_array().unwrap().last().unwrap();
-    assert_eq!((&last["id"], &last["to"], &last["depth"]), (&json!("node:cli.py:main"), &json!("node:shop/web.py:order"), &json!(2)));
+    assert_eq!(
+        (&last["id"], &last["to"], &last["depth"]),
+        (&json!("node:cli.py:main"), &json!("node:shop/web.py:order"), &json!(2))
+    );
     let told = code.tell("callers", json!({"id": "round_up", "limit": 1}));
     assert_eq!((told["callers"].as_array().unwrap().len(), &told["omitted"]), (1, &json!(2)));
 }
@@ -121,6 +130,9 @@ fn the_tests_of_what_has_changed() {
     let told = code.tell("tests", json!({"changed": true}));
     assert_eq!(told["changed"], json!(["shop/pay.py"]), "{told:#}");
     assert_eq!(told["links"][0]["id"], "node:tests/test_pay.py:test_round_up");
-    assert_eq!(code.tell("tests", json!({"path": "tests/test_pay.py"}))["command"], "pytest tests/test_pay.py::test_round_up");
+    assert_eq!(
+        code.tell("tests", json!({"path": "tests/test_pay.py"}))["command"],
+        "pytest tests/test_pay.py::test_round_up"
+    );
     assert_eq!(code.tell("tests", json!({"id": "Till"}))["note"], "none found by name or call");
 }

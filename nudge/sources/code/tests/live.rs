@@ -35,7 +35,10 @@ fn what_changes_is_seen() {
     lab.write("deep/er/c.py", "def four():\n    pass\n");
     until("a file in a new folder", || (found("four") == 1).then_some(()));
     fs::rename(lab.root().join("deep"), lab.root().join("other")).unwrap();
-    until("a folder with another name", || (session.tell("search", json!({"query": "three"}))["nodes"][0]["id"] == "node:other/er/b.py:three").then_some(()));
+    until("a folder with another name", || {
+        (session.tell("search", json!({"query": "three"}))["nodes"][0]["id"] == "node:other/er/b.py:three")
+            .then_some(())
+    });
     lab.write("other/er/b.py", "def five():\n    pass\n");
     until("an edit there", || (found("five") == 1).then_some(()));
     lab.write(".gitignore", "other/\n");
@@ -163,8 +166,11 @@ fn nothing_to_do_costs_nothing() {
 /// Nanoseconds of this process on a processor; other tests of this file run beside it, so it is asked by thread.
 fn cpu() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let worker = tasks.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.contains("nothing_to_do")));
-    let spent = worker.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok());
+    let worker = tasks
+        .filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.contains("nothing_to_do")));
+    let spent = worker.filter_map(|task| {
+        fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
+    });
     spent.sum()
 }
 
@@ -202,7 +208,10 @@ fn a_root_without_git_and_hostile_files() {
 fn secrets_are_not_kept() {
     let lab = Lab::new();
     let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
-    lab.write("a.py", &format!("def connect(token='{token}'):\n    pass\n\n\ndef f():\n    \"\"\"Uses {token}.\"\"\"\n"));
+    lab.write(
+        "a.py",
+        &format!("def connect(token='{token}'):\n    pass\n\n\ndef f():\n    \"\"\"Uses {token}.\"\"\"\n"),
+    );
     let code = lab.alone();
     let told = code.tell("file", json!({"path": "a.py"}));
     assert_eq!(told["nodes"].as_array().unwrap().len(), 2);

@@ -95,7 +95,9 @@ impl State {
     /// Puts what was read of a file; says whether the index says something else now. What a later read saw stays.
     pub fn put(&mut self, path: &str, known: Known, read: Read) -> bool {
         let is_late = |order: u64| order > known.order;
-        if self.files.get(path).is_some_and(|now| is_late(now.order)) || self.gone.get(path).is_some_and(|at| is_late(*at)) {
+        if self.files.get(path).is_some_and(|now| is_late(now.order))
+            || self.gone.get(path).is_some_and(|at| is_late(*at))
+        {
             return false;
         }
         self.gone.remove(path);

@@ -99,9 +99,11 @@ impl Worker {
         let until_walk = self.next_walk.saturating_duration_since(Instant::now());
         let poll = if self.watch.is_none() { until_walk } else { IDLE };
         let only_walks = self.live.inbox.look(|news| news.paths.is_empty());
-        let news = self.live.inbox.settles_in().map_or(IDLE, |settles| {
-            if only_walks { settles.max(until_walk) } else { settles }
-        });
+        let news = self
+            .live
+            .inbox
+            .settles_in()
+            .map_or(IDLE, |settles| if only_walks { settles.max(until_walk) } else { settles });
         poll.min(news)
     }
 

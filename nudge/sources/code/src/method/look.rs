@@ -138,7 +138,8 @@ impl Code {
             let fresh = view.fresh(&path);
             let index = &view.state.index;
             let facts = index.file(&path).ok_or_else(|| no_file(view.state, &path))?;
-            let import = |Imported { module, path, line }| Import { module, path: path.map(|path| path.to_string()), line };
+            let import =
+                |Imported { module, path, line }| Import { module, path: path.map(|path| path.to_string()), line };
             Ok(FileTold {
                 path: path.clone(),
                 language: facts.language.name(),
@@ -251,9 +252,13 @@ pub(super) fn no_file(state: &State, path: &str) -> Error {
         return Error::not_found(format!("`{shown}` is left out: it is {skip}.")).with("skipped", skip.to_string());
     }
     let near = nearest(path, state.index.files().map(|(path, _)| &**path));
-    let advice = near.map_or_else(|| "it is not there, ignored, or in no language that is read".to_owned(), |near| format!("did you mean `{near}`?"));
+    let advice = near.map_or_else(
+        || "it is not there, ignored, or in no language that is read".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
     let advice = advice.trim_end_matches('.').to_owned() + if advice.ends_with('?') { "" } else { "." };
-    Error::not_found(format!("No file `{shown}` is indexed; {advice}")).with("near_misses", near.into_iter().collect::<Vec<_>>())
+    Error::not_found(format!("No file `{shown}` is indexed; {advice}"))
+        .with("near_misses", near.into_iter().collect::<Vec<_>>())
 }
 
 /// A node went away while the answer was made of it.

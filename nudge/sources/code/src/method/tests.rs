@@ -94,7 +94,12 @@ impl Tested {
         ranked.truncate(most);
         let link = |((how, depth), test): &((TestHow, u8), NodeId)| {
             let found = index.node(*test)?;
-            Some(Link { id: shown::id(found.path, &found.view), how: *how, depth: *depth, fresh: view.fresh(found.path) })
+            Some(Link {
+                id: shown::id(found.path, &found.view),
+                how: *how,
+                depth: *depth,
+                fresh: view.fresh(found.path),
+            })
         };
         let links: Vec<_> = ranked.iter().filter_map(link).collect();
         let tests = ranked.iter().filter_map(|(_, test)| index.node(*test));

@@ -14,9 +14,7 @@ use nudge_core::clock::SystemClock;
 use nudge_core::embed::NoModels;
 use nudge_core::error::{Error, Result};
 use nudge_core::settings::Values;
-use nudge_core::source::{
-    ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag,
-};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;

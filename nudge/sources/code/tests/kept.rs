@@ -1,0 +1,113 @@
+//! What is kept on disk may be anything, at any time: the index is right all the same.
+
+#![cfg(unix)]
+
+mod kit;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kit::{Lab, until};
+use serde_json::json;
+
+fn project() -> Lab {
+    let lab = Lab::new();
+    lab.write("a.py", "from b import g\n\n\ndef f(x):\n    return g(x)\n");
+    lab.write("b.py", "def g(x):\n    return x\n");
+    lab
+}
+
+/// Lets the cache be made, and closes it.
+fn made(lab: &Lab) -> Vec<u8> {
+    lab.alone().tell("status", json!({}));
+    let cache = lab.cache();
+    // What is in the log is copied back when it is closed.
+    assert!(fs::metadata(cache.with_extension("db-wal")).map_or(0, |meta| meta.len()) == 0);
+    fs::read(cache).unwrap()
+}
+
+#[test]
+fn it_is_kept_for_its_user_alone_and_outside_the_project() {
+    let lab = project();
+    made(&lab);
+    assert_eq!(fs::metadata(lab.cache()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(kit::files(&lab.root()), ["a.py", "b.py"]);
+    let code = lab.alone();
+    let status = code.tell("status", json!({}));
+    assert!(status["cache"].as_str().unwrap().ends_with("index.db"), "{status:#}");
+}
+
+#[test]
+fn a_cache_that_is_cut_or_damaged_is_made_anew() {
+    let lab = project();
+    let whole = made(&lab);
+    let expected = lab.cold().1.everything();
+    let damaged = (0..whole.len()).step_by(whole.len() / 60).chain([1, 15, 16, 99, 100, 4095, 4096, 4097]);
+    for at in damaged {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0xff;
+        for bytes in [&whole[..at], &flipped] {
+            fs::write(lab.cache(), bytes).unwrap();
+            assert_eq!(lab.alone().everything(), expected, "at {at}, {} bytes", bytes.len());
+        }
+    }
+    fs::write(lab.cache(), b"").unwrap();
+    made(&lab);
+    let sound = lab.alone().tell("status", json!({}));
+    assert!(!sound["cache"].as_str().unwrap().contains("anew"), "{sound:#}");
+}
+
+#[test]
+fn a_cache_of_another_version_is_made_anew() {
+    let lab = project();
+    made(&lab);
+    let db = nudge_storage::rusqlite::Connection::open(lab.cache()).unwrap();
+    db.execute("UPDATE meta SET value = '0' WHERE name = 'extractor'", []).unwrap();
+    drop(db);
+    let code = lab.alone();
+    let status = code.tell("status", json!({}));
+    assert!(status["cache"].as_str().unwrap().contains("begun anew as it was another version's"), "{status:#}");
+    assert_eq!(code.everything(), lab.cold().1.everything());
+}
+
+#[test]
+fn without_a_place_for_a_cache_there_is_none() {
+    let lab = project();
+    fs::write(lab.caches(), "a file").unwrap();
+    let code = lab.alone();
+    let status = code.tell("status", json!({}));
+    assert!(status["cache"].as_str().unwrap().starts_with("none: "), "{status:#}");
+    assert_eq!(status["nodes"], 2);
+}
+
+/// A session's worker in a process of its own, which cargo builds beside the tests.
+fn worker(lab: &Lab) -> Child {
+    let tests = std::env::current_exe().unwrap();
+    let binary = tests.parent().unwrap().with_file_name("examples").join("nudge-code-worker");
+    assert!(binary.exists(), "{} is built by `cargo test` and `cargo build --examples`", binary.display());
+    Command::new(binary).args([lab.root(), lab.caches()]).stdin(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_worker_that_is_killed_loses_nothing() {
+    let lab = project();
+    for round in 0..12_u64 {
+        let mut first = worker(&lab);
+        // Two may have the same cache open.
+        let mut second = worker(&lab);
+        for at in 0..20 {
+            lab.write(&format!("m{at}.py"), &format!("def h{at}_{round}():\n    pass\n"));
+        }
+        if round == 0 {
+            until("a cache", || lab.caches().join("code").exists().then_some(()));
+        }
+        std::thread::sleep(Duration::from_millis(round * 17));
+        for worker in [&mut first, &mut second] {
+            worker.kill().unwrap();
+            worker.wait().unwrap();
+        }
+        assert_eq!(lab.alone().everything(), lab.cold().1.everything(), "round {round}");
+    }
+}
