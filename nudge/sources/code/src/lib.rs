@@ -14,10 +14,12 @@
 //! | `resolve` | what a call means |
 //! | `tests_of` | which tests a node has |
 
+mod doc;
 mod extract;
 mod facts;
 mod index;
 mod language;
+mod resolve;
 
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};
