@@ -1,10 +1,26 @@
 //! From bytes to facts.
 
+mod lower;
+pub(crate) mod text;
+mod walk;
+
 use std::fmt;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
 
 use crate::facts::FileFacts;
+use crate::language::{Grammar, Language};
+
+pub(crate) use walk::{Draft, Frame, Open, Walk, end, line, start};
+
+const FILE_MAX: usize = 512 * 1024;
+const PARSE_MAX: Duration = Duration::from_millis(250);
+const LINE_MEAN_MAX: usize = 500;
+/// Smaller files may be one line.
+const MINIFIED_MIN: usize = 5_000;
 
 /// The version of the facts: raised whenever those of the same bytes change.
 pub const EXTRACTOR: u32 = 1;
@@ -51,6 +67,57 @@ impl fmt::Display for Skip {
 
 /// Reads a file. The path is relative to the root, with `/`, and tells language and tests.
 pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
-    let _ = (path, bytes);
-    Err(Skip::UnknownLanguage)
+    let language = Language::of(path).ok_or(Skip::UnknownLanguage)?;
+    let grammar = language.grammar().ok_or(Skip::UnknownLanguage)?;
+    let src = text_of(bytes)?;
+    let tree = parse(grammar, src)?;
+    let facts = FileFacts::new(language, crate::facts::hash(bytes), tree.root_node().has_error());
+    let mut walk = Walk::new(path, src, grammar, facts);
+    walk.run(tree.root_node())?;
+    Ok(walk.finish())
+}
+
+/// The text, if it is one that a person wrote.
+fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
+    if bytes.len() > FILE_MAX {
+        return Err(Skip::TooLarge);
+    }
+    if memchr::memchr(0, &bytes[..bytes.len().min(8 * 1024)]).is_some() {
+        return Err(Skip::Binary);
+    }
+    let head = &bytes[..bytes.len().min(2 * 1024)];
+    if [&b"@generated"[..], b"DO NOT EDIT"].iter().any(|mark| memchr::memmem::find(head, mark).is_some()) {
+        return Err(Skip::Generated);
+    }
+    let lines = memchr::memchr_iter(b'\n', bytes).count() + 1;
+    if bytes.len() > MINIFIED_MIN && bytes.len() / lines > LINE_MEAN_MAX {
+        return Err(Skip::Minified);
+    }
+    std::str::from_utf8(bytes).map_err(|_| Skip::NotText)
+}
+
+fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
+    let mut parser = Parser::new();
+    parser.set_language(&grammar.parser).map_err(|_| Skip::UnknownLanguage)?;
+    let start = Instant::now();
+    let mut late = |_: &ParseState| {
+        if start.elapsed() > PARSE_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let options = ParseOptions::new().progress_callback(&mut late);
+    let bytes = src.as_bytes();
+    let mut rest = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();
+    parser.parse_with_options(&mut rest, None, Some(options)).ok_or(Skip::TimedOut)
+}
+
+/// Whether a path is one of tests.
+pub(crate) fn is_test_path(path: &str) -> bool {
+    let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = file.split('.').next().unwrap_or(file);
+    folders.split('/').any(|folder| matches!(folder, "tests" | "test" | "__tests__" | "spec" | "testing"))
+        || stem.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem.ends_with("_spec")
+        || matches!(stem, "test" | "tests" | "conftest")
+        || file.contains(".test.")
+        || file.contains(".spec.")
 }

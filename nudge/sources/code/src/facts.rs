@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::language::Language;
 
-pub(crate) use expr::{Expr, ExprId, Exprs};
-pub(crate) use names::{Name, Names};
+pub(crate) use expr::{Expr, ExprId, ExprMaker, Exprs};
+pub(crate) use names::{Interner, Name, Names};
 pub use view::NodeView;
 
 /// The first 16 bytes of a BLAKE3 hash.
@@ -137,6 +137,8 @@ pub(crate) mod flag {
     pub const ASYNC: u16 = 512;
     /// The default export of its file.
     pub const DEFAULT: u16 = 1024;
+    /// Says what it gives.
+    pub const ANNOTATED: u16 = 2048;
 }
 
 /// What a node belongs to.
@@ -218,8 +220,8 @@ pub(crate) enum Bound {
     Value(ExprId),
     /// The parameter of a function.
     Param(ExprId, u32),
-    /// A parameter of a type, with its bound.
-    TypeParam(ExprId),
+    /// A parameter of a type, with its bounds and its place among them.
+    TypeParam(ExprId, u32),
 }
 
 /// A field of a class, struct or interface.
@@ -271,6 +273,28 @@ impl DriftRule {
 }
 
 impl FileFacts {
+    /// The facts of a file that says nothing.
+    pub(crate) fn new(language: Language, hash: Hash, parse_errors: bool) -> Self {
+        Self {
+            language,
+            hash,
+            parse_errors,
+            package: Name::NONE,
+            names: Names::default(),
+            exprs: Exprs::default(),
+            nodes: Vec::new(),
+            params: Vec::new(),
+            bases: Vec::new(),
+            drifts: Vec::new(),
+            impls: Vec::new(),
+            calls: Vec::new(),
+            imports: Vec::new(),
+            bindings: Vec::new(),
+            fields: Vec::new(),
+            gives: Vec::new(),
+        }
+    }
+
     /// How many nodes it has.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -351,6 +375,16 @@ impl FileFacts {
         let from = self.gives.partition_point(|b| b.node < node);
         let len = self.gives[from..].partition_point(|b| b.node == node);
         &self.gives[from..from + len]
+    }
+
+    /// The names by which the file may call what has a name: that one, and those that it is imported under.
+    pub(crate) fn names_for(&self, name: &str) -> Vec<Name> {
+        let own = self.names.find(name);
+        let default = self.names.find("default");
+        let mut out: Vec<Name> = own.into_iter().collect();
+        let renamed = self.imports.iter().filter(|i| i.name != i.alias && (Some(i.name) == own || Some(i.name) == default));
+        out.extend(renamed.map(|import| import.alias).filter(|alias| !alias.is_none()));
+        out
     }
 
     /// A text of the file by its name.

@@ -1,11 +1,18 @@
 //! All files of one root, and how they hang together.
 
-use std::collections::BTreeMap;
+mod manifest;
+mod store;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{FileFacts, NodeView};
+use crate::facts::{FileFacts, NO_NODE, NodeView};
+use crate::resolve::Resolver;
+
+pub(crate) use manifest::{Cargo, Manifest};
+pub(crate) use store::{Store, last_name, of_file, stem};
 
 /// A node of an index. Valid until its file is put or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,7 +175,7 @@ pub fn is_manifest(path: &str) -> bool {
 /// reading and nothing else, and an index is the same after any history.
 #[derive(Debug, Default)]
 pub struct Index {
-    files: BTreeMap<Arc<str>, Arc<FileFacts>>,
+    store: Store,
 }
 
 impl Index {
@@ -179,33 +186,34 @@ impl Index {
 
     /// Puts a file, new or changed.
     pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
-        self.files.insert(path.into(), facts);
+        self.store.put(path, facts);
     }
 
     /// Puts what [`is_manifest`] knows. One that cannot be read counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
-        let _ = (path, bytes, &mut self.files);
+        self.store.manifests.insert(path.into(), Manifest::read(path, bytes));
     }
 
     /// Removes a file or manifest; says whether there was one.
     pub fn remove(&mut self, path: &str) -> bool {
-        self.files.remove(path).is_some()
+        self.store.remove(path)
     }
 
     /// All files, by path.
     pub fn files(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
-        self.files.iter()
+        self.store.paths.values().filter_map(|slot| self.store.file(*slot)).map(|file| (&file.path, &file.facts))
     }
 
     /// The facts of a file.
     pub fn file(&self, path: &str) -> Option<&Arc<FileFacts>> {
-        self.files.get(path)
+        Some(&self.store.file(self.store.slot(path)?)?.facts)
     }
 
     /// A node.
     pub fn node(&self, id: NodeId) -> Option<Found<'_>> {
-        let _ = id;
-        None
+        let file = self.store.file(id.file)?;
+        let view = file.facts.node(id.node)?;
+        Some(Found { id, path: &file.path, facts: &file.facts, view })
     }
 
     /// The id of a node, `node:src/flask/app.py:Flask.route`.
@@ -215,55 +223,135 @@ impl Index {
 
     /// A node by its id, or by `path:name` if that is not ambiguous; `node:` may be left out.
     pub fn by_id(&self, id: &str) -> NodeLookup {
-        let _ = id;
-        NodeLookup::Unknown
+        let id = id.strip_prefix("node:").unwrap_or(id);
+        // A path may hold a colon, and so may the title of a test.
+        let at = id.match_indices(':').map(|(at, _)| at).find(|at| self.store.slot(&id[..*at]).is_some());
+        at.map_or(NodeLookup::Unknown, |at| self.by_name(&id[..at], &id[at + 1..]))
     }
 
     /// A node by its file and its name, qualified or not.
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
-        let _ = (path, name);
-        NodeLookup::Unknown
+        let Some(slot) = self.store.slot(path) else { return NodeLookup::Unknown };
+        let Some(facts) = self.store.facts(slot) else { return NodeLookup::Unknown };
+        let all = |fits: &dyn Fn(&NodeView<'_>) -> bool| -> Vec<NodeId> {
+            facts.nodes().filter(fits).map(|view| NodeId { file: slot, node: view.number() }).collect()
+        };
+        let mut found = all(&|view| view.qual() == name);
+        if found.is_empty() {
+            found = all(&|view| view.name() == name);
+        }
+        match found.as_slice() {
+            [] => NodeLookup::Unknown,
+            [one] => NodeLookup::One(*one),
+            _ => NodeLookup::Ambiguous(found),
+        }
     }
 
     /// The innermost node at a line.
     pub fn by_line(&self, path: &str, line: u32) -> Option<NodeId> {
-        let _ = (path, line);
-        None
+        let slot = self.store.slot(path)?;
+        let facts = self.store.facts(slot)?;
+        let spans = (0..).zip(facts.nodes.iter().map(|node| node.span));
+        let inside = spans.filter(|(_, span)| span.line <= line && line <= span.end_line);
+        let (node, _) = inside.max_by_key(|(_, span)| span.byte)?;
+        Some(NodeId { file: slot, node })
     }
 
-    /// All nodes of a name.
+    /// All nodes of a name, by path.
     pub fn named(&self, name: &str) -> Vec<NodeId> {
-        let _ = name;
-        Vec::new()
+        self.store.nodes_named(name).into_iter().map(|(file, node)| NodeId { file, node }).collect()
     }
 
     /// All nodes, by path and order.
     pub fn nodes(&self) -> impl Iterator<Item = Found<'_>> {
-        std::iter::empty()
+        self.store.paths.values().filter_map(|slot| Some((*slot, self.store.file(*slot)?))).flat_map(|(slot, file)| {
+            file.facts.nodes().map(move |view| {
+                let id = NodeId { file: slot, node: view.number() };
+                Found { id, path: &file.path, facts: &file.facts, view }
+            })
+        })
     }
 
     /// Who calls a node: at most `limit`, with those that are only likely if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
-        let _ = (id, limit, likely);
-        Callers::default()
+        let Some(found) = self.node(id) else { return Callers::default() };
+        let name = found.view.name();
+        let resolver = Resolver::new(&self.store);
+        let mut out = Callers::default();
+        for slot in self.store.using(name).into_iter().chain(self.default_users(id)).collect::<BTreeSet<u32>>() {
+            let Some(file) = self.store.file(slot) else { continue };
+            if !file.facts.language.speaks(found.facts.language) {
+                continue;
+            }
+            let aliases = file.facts.names_for(name);
+            for call in file.facts.calls.iter().filter(|call| aliases.contains(&call.name)) {
+                let same = file.facts.text(call.name) == name;
+                let how = match resolver.call(slot, call) {
+                    Some((to, how)) if to == id => Some(how),
+                    Some(_) => continue,
+                    None => {
+                        out.unresolved_same_name += usize::from(same);
+                        (likely && resolver.likely(slot, call) == Some(id)).then_some(How::Likely)
+                    }
+                };
+                if let Some(how) = how {
+                    let from = (call.within != NO_NODE).then_some(NodeId { file: slot, node: call.within });
+                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line, how });
+                }
+            }
+        }
+        out.edges.sort_by(|a, b| (!a.how.certain(), &a.path, a.line).cmp(&(!b.how.certain(), &b.path, b.line)));
+        out.omitted = out.edges.len().saturating_sub(limit);
+        out.edges.truncate(limit);
+        out
+    }
+
+    /// Files that may import a node as the default export of its file.
+    fn default_users(&self, id: NodeId) -> Vec<u32> {
+        let default = self.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
+        if default { self.store.using("default") } else { Vec::new() }
     }
 
     /// What a node calls, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
-        let _ = (id, likely);
-        Vec::new()
+        let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
+        let resolver = Resolver::new(&self.store);
+        let mut out = Vec::new();
+        for call in facts.calls.iter().filter(|call| call.within == id.node) {
+            let to = resolver.call(id.file, call).or_else(|| {
+                let to = if likely { resolver.likely(id.file, call)? } else { return None };
+                Some((to, How::Likely))
+            });
+            if let Some((to, how)) = to {
+                out.push(Callee { to, line: call.line, how });
+            }
+        }
+        out
     }
 
     /// What a file imports.
     pub fn imports(&self, path: &str) -> Vec<Imported> {
-        let _ = path;
-        Vec::new()
+        let Some(slot) = self.store.slot(path) else { return Vec::new() };
+        let Some(facts) = self.store.facts(slot) else { return Vec::new() };
+        let resolver = Resolver::new(&self.store);
+        let mut out: Vec<Imported> = Vec::new();
+        for (number, import) in (0..).zip(&facts.imports) {
+            let target = resolver.import_file(slot, number).and_then(|file| self.store.file(file));
+            let path = target.map(|file| file.path.clone()).filter(|target| &**target != path);
+            let imported = Imported { module: facts.text(import.module).to_owned(), path, line: import.line };
+            if !imported.module.is_empty() && !out.contains(&imported) {
+                out.push(imported);
+            }
+        }
+        out
     }
 
     /// The files that import a file.
     pub fn imported_by(&self, path: &str) -> Vec<Arc<str>> {
-        let _ = path;
-        Vec::new()
+        let Some(slot) = self.store.slot(path) else { return Vec::new() };
+        let resolver = Resolver::new(&self.store);
+        let files = self.store.paths.iter().filter(|(_, other)| **other != slot);
+        files.filter(|(_, other)| resolver.imported_files(**other).contains(&slot)).map(|(path, _)| path.clone()).collect()
     }
 
     /// The tests of a node, at most `limit`.
@@ -274,12 +362,19 @@ impl Index {
 
     /// All calls of a file with what they mean.
     pub fn sites(&self, path: &str) -> Vec<Site> {
-        let _ = path;
-        Vec::new()
+        let Some(slot) = self.store.slot(path) else { return Vec::new() };
+        let Some(facts) = self.store.facts(slot) else { return Vec::new() };
+        let resolver = Resolver::new(&self.store);
+        let mut out = Vec::new();
+        for call in &facts.calls {
+            let to = resolver.call(slot, call).or_else(|| Some((resolver.likely(slot, call)?, How::Likely)));
+            out.push(Site { name: facts.text(call.name).to_owned(), line: call.line, column: call.column, to });
+        }
+        out
     }
 
     /// The bytes it takes in memory.
     pub fn memory(&self) -> usize {
-        self.files.values().map(|facts| facts.memory()).sum()
+        self.store.memory()
     }
 }

@@ -1,6 +1,15 @@
 //! The languages, and a table for each: which syntax means what.
 
+mod ecma;
+mod grammar;
+mod python;
+mod rust;
+
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
+
+pub(crate) use grammar::{Grammar, Lower, Shape, Spec, Visit};
 
 /// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,5 +73,35 @@ impl Language {
             Self::CSharp => "c-sharp",
             Self::Php => "php",
         }
+    }
+
+    /// Its tables.
+    pub(crate) fn grammar(self) -> Option<&'static Grammar> {
+        macro_rules! table {
+            ($spec:expr) => {{
+                static TABLE: LazyLock<Grammar> = LazyLock::new(|| Grammar::new(&$spec));
+                Some(&*TABLE)
+            }};
+        }
+        match self {
+            Self::Rust => table!(rust::SPEC),
+            Self::Python => table!(python::SPEC),
+            Self::JavaScript => table!(ecma::JAVASCRIPT),
+            Self::TypeScript => table!(ecma::TYPESCRIPT),
+            Self::Tsx => table!(ecma::TSX),
+            _ => None,
+        }
+    }
+
+    /// Whether it is JavaScript or TypeScript, whose files use each other.
+    pub(crate) fn is_ecma(self) -> bool {
+        matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
+    }
+
+    /// Whether files of both may use each other.
+    pub(crate) fn speaks(self, other: Self) -> bool {
+        self == other
+            || self.is_ecma() && other.is_ecma()
+            || matches!((self, other), (Self::C | Self::Cpp, Self::C | Self::Cpp))
     }
 }

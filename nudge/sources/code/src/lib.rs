@@ -21,6 +21,7 @@
 //! | `source`, `method`, `offer`, `report` | the source, its rows, what an agent is told unasked, what people read |
 
 mod cache;
+mod doc;
 mod extract;
 mod facts;
 mod git;
@@ -33,6 +34,7 @@ mod method;
 mod offer;
 mod prompt;
 mod report;
+mod resolve;
 mod root;
 mod rules;
 mod runner;

@@ -45,8 +45,10 @@ pub(crate) enum Expr {
     Apply(ExprId, ExprId),
     /// An argument, and the next ones.
     Args(ExprId, ExprId),
-    /// `self`, `this`, `cls`, `Self`
+    /// `self`, `this`
     This,
+    /// The class or type around it: `cls`, `Self`.
+    SelfType,
     /// `super`, the class before this one.
     Super,
     /// `None`, `null`
@@ -55,6 +57,8 @@ pub(crate) enum Expr {
     Literal(Name),
     /// A function without a name, and what it gives.
     Function(ExprId),
+    /// The type of a value.
+    TypeOf(ExprId),
     /// The part of a tuple.
     Part(ExprId, u32),
 }
@@ -91,7 +95,7 @@ impl Exprs {
                     at = of;
                 }
                 Some(Expr::Apply(of, _) | Expr::Of(of)) => at = of,
-                Some(Expr::This) => {
+                Some(Expr::SelfType) => {
                     parts.push(("", "Self"));
                     break;
                 }

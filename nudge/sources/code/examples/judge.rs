@@ -1,0 +1,73 @@
+//! Prints each call of a folder with what it means, for `tests/code`: `judge FOLDER > ours.tsv`.
+//!
+//! Path, line, column, name, how, and the path, line and name of the target; `-` for what is not resolved.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use std::{env, fs, io};
+
+use nudge_code::{Index, Language, extract, is_manifest};
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::args().nth(1).unwrap_or_else(|| ".".into()));
+    let mut files = Vec::new();
+    walk(&root, &root, &mut files)?;
+    let (mut index, mut bytes, start) = (Index::new(), 0, Instant::now());
+    for path in &files {
+        let content = fs::read(root.join(path))?;
+        if is_manifest(path) {
+            index.put_manifest(path, &content);
+        } else {
+            bytes += content.len();
+            match extract(path, &content) {
+                Ok(facts) => index.put(path, Arc::new(facts)),
+                Err(skip) => eprintln!("{path}: {skip}"),
+            }
+        }
+    }
+    let read = start.elapsed();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let (mut calls, start) = (0, Instant::now());
+    for path in &files {
+        for site in index.sites(path) {
+            calls += 1;
+            write!(out, "{path}\t{}\t{}\t{}\t", site.line, site.column, site.name)?;
+            match site.to.and_then(|(to, how)| Some((index.node(to)?, how))) {
+                Some((to, how)) => {
+                    let how = format!("{how:?}").to_lowercase();
+                    writeln!(out, "{how}\t{}\t{}\t{}", to.path, to.view.node().span.line, to.view.qual())?;
+                }
+                None => writeln!(out, "-\t-\t0\t-")?,
+            }
+        }
+    }
+    let nodes = index.nodes().count();
+    eprintln!(
+        "{} files, {bytes} bytes, read in {read:?}; {calls} calls resolved in {:?}; {nodes} nodes, {} bytes a node",
+        files.len(),
+        start.elapsed(),
+        index.memory() / nodes.max(1)
+    );
+    out.flush()
+}
+
+fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if kind.is_dir() && !name.starts_with('.') && name != "node_modules" && name != "target" {
+            walk(root, &path, files)?;
+        } else if kind.is_file()
+            && let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str)
+            && (Language::of(path).is_some() || is_manifest(path))
+        {
+            files.push(path.to_owned());
+        }
+    }
+    Ok(())
+}

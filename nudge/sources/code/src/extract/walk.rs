@@ -1,0 +1,450 @@
+//! The walk over a tree: what is open around a node, and what is noted of it.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use tree_sitter::Node as Syntax;
+
+use crate::facts::{
+    Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE, Name,
+    Node, Owner,
+};
+use crate::language::{Grammar, Language};
+
+use super::Skip;
+
+/// Nesting beyond this is nothing that people write.
+const DEPTH_MAX: u32 = 1_000;
+const NODES_MAX: usize = 20_000;
+
+/// What is open around the place of the walk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    depth: u32,
+    pub what: Open,
+    /// Where names that are bound in it can be seen.
+    pub from: u32,
+    pub to: u32,
+    /// What the arms of a match look at.
+    pub subject: ExprId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    File,
+    Block,
+    /// A function; without a number one that has no name.
+    Function(u32),
+    /// What has members: their names are not seen without it.
+    Class(u32),
+    Module(u32),
+    Impl(u32),
+}
+
+/// A comment that may document what follows.
+#[derive(Debug, Clone, Copy)]
+struct Comment {
+    from: usize,
+    to: usize,
+    row: usize,
+    end_row: usize,
+}
+
+pub(crate) struct Walk<'a> {
+    pub src: &'a str,
+    pub path: &'a str,
+    pub language: Language,
+    pub grammar: &'static Grammar,
+    pub names: Interner<'a>,
+    pub exprs: ExprMaker,
+    pub facts: FileFacts,
+    pub frames: Vec<Frame>,
+    /// Attributes and decorators that stand before the next node.
+    pub marks: Vec<&'a str>,
+    /// Where the first of them begins, if that belongs to the node.
+    pub marked_from: Option<u32>,
+    /// Values that the parameters of a function without a name have, by the node of the tree.
+    pub hints: HashMap<usize, ExprId, FixedState>,
+    /// The name and node that a value has by what it is assigned to.
+    pub named: HashMap<usize, u32, FixedState>,
+    /// What an `export` says of the node in it, its row, and where it ends.
+    pub exported: (u16, usize, u32),
+    pub nesting: u32,
+    /// Whether the walk leaves out what is in this node.
+    pub skip: bool,
+    comments: Vec<Comment>,
+    twins: HashMap<Name, u32, FixedState>,
+    depth: u32,
+}
+
+/// A node that is being noted.
+pub(crate) struct Draft<'t> {
+    pub kind: Kind,
+    pub name: Name,
+    /// All of it.
+    pub whole: Syntax<'t>,
+    pub body: Option<Syntax<'t>>,
+    pub flags: u16,
+    pub doc: Option<String>,
+    /// Whether its name can be used without that of its owner.
+    pub bare: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(path: &'a str, src: &'a str, grammar: &'static Grammar, facts: FileFacts) -> Self {
+        let file = Frame { depth: 0, what: Open::File, from: 0, to: u32::MAX, subject: ExprId::NONE };
+        Self {
+            src,
+            path,
+            language: facts.language,
+            grammar,
+            names: Interner::default(),
+            exprs: ExprMaker::default(),
+            facts,
+            frames: vec![file],
+            marks: Vec::new(),
+            marked_from: None,
+            hints: HashMap::default(),
+            named: HashMap::default(),
+            exported: (0, 0, 0),
+            nesting: 0,
+            skip: false,
+            comments: Vec::new(),
+            twins: HashMap::default(),
+            depth: 0,
+        }
+    }
+
+    /// Each node of the tree once, without recursion.
+    pub fn run(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
+        let mut cursor = root.walk();
+        loop {
+            let node = cursor.node();
+            let row = self.grammar.row(node);
+            self.skip = false;
+            if row.comment {
+                self.comment(node);
+            } else if row.branch {
+                self.branch();
+            }
+            if let Some(visit) = row.visit {
+                visit(self, node);
+                if self.facts.nodes.len() > NODES_MAX {
+                    return Err(Skip::TooManyNodes);
+                }
+            }
+            if !self.skip && cursor.goto_first_child() {
+                self.depth += 1;
+                if self.depth > DEPTH_MAX {
+                    return Err(Skip::TooDeep);
+                }
+                continue;
+            }
+            loop {
+                while self.frames.len() > 1 && self.frames.last().is_some_and(|frame| frame.depth == self.depth) {
+                    self.frames.pop();
+                }
+                if cursor.goto_next_sibling() {
+                    break;
+                }
+                if !cursor.goto_parent() {
+                    return Ok(());
+                }
+                self.depth -= 1;
+            }
+        }
+    }
+
+    fn branch(&mut self) {
+        let within = self.within();
+        if let Some(node) = self.facts.nodes.get_mut(within as usize) {
+            node.complexity += 1;
+        }
+    }
+
+    fn comment(&mut self, node: Syntax<'_>) {
+        let (from, to) = (node.start_byte(), node.end_byte());
+        let line = self.src[..from].rfind('\n').map_or(0, |at| at + 1);
+        if !self.src[line..from].trim().is_empty() {
+            return;
+        }
+        let end_row = node.end_position().row - usize::from(self.src[from..to].ends_with('\n'));
+        let comment = Comment { from, to, row: node.start_position().row, end_row };
+        if self.comments.last().is_some_and(|last| last.end_row + 1 < comment.row) {
+            self.comments.clear();
+        }
+        self.comments.push(comment);
+    }
+
+    /// What an `export` around a node says of it, and the row where both begin.
+    pub fn exported(&mut self, node: Syntax<'_>) -> (u16, usize) {
+        let (flags, row, until) = std::mem::take(&mut self.exported);
+        if end(node) <= until { (flags, row) } else { (0, node.start_position().row) }
+    }
+
+    /// The comments that stand right before a row, marks between them.
+    pub fn comments_before(&mut self, row: usize) -> Vec<&'a str> {
+        let comments = std::mem::take(&mut self.comments);
+        let mut reach = row;
+        let mut out = Vec::new();
+        for comment in comments.iter().rev() {
+            if comment.end_row + 1 < reach {
+                break;
+            }
+            reach = comment.row;
+            out.push(&self.src[comment.from..comment.to]);
+        }
+        out.reverse();
+        out
+    }
+
+    pub fn text(&self, node: Syntax<'_>) -> &'a str {
+        self.src.get(node.byte_range()).unwrap_or_default()
+    }
+
+    pub fn name_of(&mut self, node: Syntax<'_>) -> Name {
+        let text = self.text(node);
+        if text.len() > 200 || text.is_empty() { Name::NONE } else { self.names.name(text) }
+    }
+
+    pub fn expr(&mut self, expr: Expr) -> ExprId {
+        self.exprs.make(expr)
+    }
+
+    /// A value of a type.
+    pub fn of(&mut self, ty: ExprId) -> ExprId {
+        if ty.is_none() { ty } else { self.expr(Expr::Of(ty)) }
+    }
+
+    /// Opens what ends with the node.
+    pub fn open(&mut self, node: Syntax<'_>, what: Open) {
+        self.open_at(what, start(node), end(node), ExprId::NONE);
+    }
+
+    pub fn open_at(&mut self, what: Open, from: u32, to: u32, subject: ExprId) {
+        self.frames.push(Frame { depth: self.depth, what, from, to, subject });
+    }
+
+    /// The innermost frame.
+    pub fn frame(&self) -> Frame {
+        self.frames[self.frames.len() - 1]
+    }
+
+    /// The innermost frame that is no block.
+    pub fn owner(&self) -> Frame {
+        self.frames.iter().rev().find(|frame| frame.what != Open::Block).copied().unwrap_or(self.frames[0])
+    }
+
+    /// The class or block of methods around the function at this place, and whether that is around it at once.
+    pub fn class_around(&self) -> Option<Open> {
+        self.frames.iter().rev().map(|frame| frame.what).find(|what| matches!(what, Open::Class(_) | Open::Impl(_)))
+    }
+
+    /// The innermost node.
+    pub fn within(&self) -> u32 {
+        self.frames
+            .iter()
+            .rev()
+            .find_map(|frame| match frame.what {
+                Open::Function(node) if node != NO_NODE => Some(node),
+                Open::Class(node) | Open::Module(node) => Some(node),
+                _ => None,
+            })
+            .unwrap_or(NO_NODE)
+    }
+
+    /// What owns a node that stands at this place.
+    pub fn owner_here(&self) -> Owner {
+        for frame in self.frames.iter().rev() {
+            match frame.what {
+                Open::Function(NO_NODE) | Open::Block => {}
+                Open::Function(node) | Open::Class(node) | Open::Module(node) => return Owner::Node(node),
+                Open::Impl(number) => return Owner::Impl(number),
+                Open::File => break,
+            }
+        }
+        Owner::File
+    }
+
+    /// Notes a node; its frame is for the caller to open.
+    pub fn node(&mut self, draft: &Draft<'_>) -> u32 {
+        let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
+        let owner = self.owner_here();
+        let qual = self.qual(owner, draft.name);
+        let whole = draft.whole;
+        let from = self.marked_from.take().unwrap_or_else(|| start(whole)).min(start(whole));
+        let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
+        let signature = super::text::signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
+        let bytes = self.src.as_bytes().get(whole.byte_range()).unwrap_or_default();
+        let node = Node {
+            kind: draft.kind,
+            span: crate::facts::Span {
+                line: line(whole),
+                end_line: u32::try_from(whole.end_position().row + 1).unwrap_or(u32::MAX),
+                byte: from,
+                end: end(whole),
+            },
+            hash: crate::facts::hash(bytes),
+            complexity: 1,
+            flags: draft.flags,
+            name: draft.name,
+            qual,
+            signature: self.names.text(&signature),
+            doc: draft.doc.as_deref().map_or(Name::NONE, |doc| self.names.text(doc)),
+            owner,
+            params: (0, 0),
+            bases: (0, 0),
+        };
+        self.facts.nodes.push(node);
+        self.marks.clear();
+        if draft.bare {
+            let Frame { from, to, .. } = self.frame();
+            self.bind(draft.name, from, to, from, Bound::Node(number));
+        }
+        number
+    }
+
+    /// The name with those around it; the second of the same gets `#2`.
+    fn qual(&mut self, owner: Owner, name: Name) -> Name {
+        let before = match owner {
+            Owner::File => String::new(),
+            Owner::Node(node) => self.names.get(self.facts.nodes[node as usize].qual).to_owned(),
+            Owner::Impl(number) => self.path_of(self.facts.impls[number as usize].of),
+        };
+        let mut qual = String::new();
+        if let (Owner::Impl(_), Some(Open::Module(module))) =
+            (owner, self.frames.iter().rev().map(|f| f.what).find(|what| matches!(what, Open::Module(_))))
+        {
+            qual.push_str(self.names.get(self.facts.nodes[module as usize].qual));
+            qual.push('.');
+        }
+        qual.push_str(&before);
+        if !before.is_empty() {
+            qual.push('.');
+        }
+        qual.push_str(self.names.get(name));
+        let plain = self.names.made(&qual);
+        let count = self.twins.entry(plain).or_insert(0);
+        *count += 1;
+        if *count == 1 {
+            return plain;
+        }
+        qual.push('#');
+        qual.push_str(&count.to_string());
+        self.names.made(&qual)
+    }
+
+    /// The last name of a type.
+    pub fn path_of(&self, ty: ExprId) -> String {
+        let mut at = ty;
+        for _ in 0..16 {
+            match self.exprs.get(at) {
+                Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) | Expr::Literal(name)) => {
+                    return self.names.get(name).to_owned();
+                }
+                Some(Expr::Apply(of, _) | Expr::Of(of)) => at = of,
+                _ => break,
+            }
+        }
+        String::from("_")
+    }
+
+    pub fn bind(&mut self, name: Name, from: u32, to: u32, at: u32, bound: Bound) {
+        self.bind_until(name, from, to, at, to, bound);
+    }
+
+    pub fn bind_until(&mut self, name: Name, from: u32, to: u32, at: u32, sure: u32, bound: Bound) {
+        if !name.is_none() {
+            self.facts.bindings.push(Binding { name, from, to, at, sure, bound });
+        }
+    }
+
+    pub fn field(&mut self, owner: u32, name: Name, value: ExprId, at: u32) {
+        if !name.is_none() {
+            self.facts.fields.push(Field { name, owner, value, at });
+        }
+    }
+
+    pub fn gives(&mut self, node: u32, value: ExprId, at: u32) {
+        // More than a few results say nothing that is certain.
+        if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node == node).count() < 8 {
+            self.facts.gives.push(Given { node, value, at });
+        }
+    }
+
+    pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = Name>) {
+        let from = self.facts.params.len();
+        self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
+        self.facts.nodes[node as usize].params = (number(from), number(self.facts.params.len()));
+    }
+
+    pub fn set_bases(&mut self, node: u32, bases: impl IntoIterator<Item = ExprId>) {
+        let from = self.facts.bases.len();
+        self.facts.bases.extend(bases.into_iter().filter(|base| !base.is_none()));
+        self.facts.nodes[node as usize].bases = (number(from), number(self.facts.bases.len()));
+    }
+
+    pub fn impl_block(&mut self, of: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
+        self.facts.impls.push(Impl { of, tr, from: start(node), to: end(node) });
+        number(self.facts.impls.len() - 1)
+    }
+
+    pub fn import(&mut self, module: &str, name: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+        let Frame { from, to, .. } = self.frame();
+        let import = Import {
+            module: self.names.made(module),
+            name: if name.is_empty() { Name::NONE } else { self.names.made(name) },
+            alias: if alias.is_empty() { Name::NONE } else { self.names.made(alias) },
+            line: line(at),
+            from,
+            to,
+            reexport,
+        };
+        self.facts.imports.push(import);
+        let number = number(self.facts.imports.len() - 1);
+        self.bind(import.alias, from, to, from, Bound::Import(number));
+    }
+
+    /// Notes a call; `at` is the name that is called.
+    pub fn call(&mut self, name: Name, callee: ExprId, at: Syntax<'_>, macro_: bool) {
+        if name.is_none() || callee.is_none() {
+            return;
+        }
+        let column = u32::try_from(at.start_position().column).unwrap_or(u32::MAX);
+        let call = Call { within: self.within(), name, callee, byte: start(at), line: line(at), column, macro_ };
+        self.facts.calls.push(call);
+    }
+
+    pub fn finish(self) -> FileFacts {
+        let mut facts = self.facts;
+        facts.names = self.names.finish();
+        facts.exprs = self.exprs.finish();
+        facts.bindings.sort_by_key(|b| b.name);
+        facts.fields.sort_by_key(|f| f.name);
+        facts.gives.sort_by_key(|g| g.node);
+        facts.nodes.shrink_to_fit();
+        facts.calls.shrink_to_fit();
+        facts.bindings.shrink_to_fit();
+        facts.imports.shrink_to_fit();
+        facts.fields.shrink_to_fit();
+        facts.gives.shrink_to_fit();
+        facts.params.shrink_to_fit();
+        facts
+    }
+}
+
+pub(crate) fn start(node: Syntax<'_>) -> u32 {
+    u32::try_from(node.start_byte()).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn end(node: Syntax<'_>) -> u32 {
+    u32::try_from(node.end_byte()).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn line(node: Syntax<'_>) -> u32 {
+    u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX)
+}
+
+fn number(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

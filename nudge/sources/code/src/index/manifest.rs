@@ -1,0 +1,190 @@
+//! What manifests say of where names lead.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// One manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Manifest {
+    Cargo(Cargo),
+    Package(Package),
+    Tsconfig(Tsconfig),
+    Go(String),
+    Other,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Cargo {
+    pub package: CargoPackage,
+    pub lib: Target,
+    pub bin: Vec<Target>,
+    pub test: Vec<Target>,
+    pub example: Vec<Target>,
+    pub bench: Vec<Target>,
+    dependencies: BTreeMap<String, Dependency>,
+    dev_dependencies: BTreeMap<String, Dependency>,
+    build_dependencies: BTreeMap<String, Dependency>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CargoPackage {
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Target {
+    pub name: Option<String>,
+    pub path: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum Dependency {
+    Full {
+        #[serde(default)]
+        package: Option<String>,
+    },
+    Version(String),
+}
+
+impl Cargo {
+    /// The name by which the library is used.
+    pub fn lib_name(&self) -> String {
+        self.lib.name.clone().unwrap_or_else(|| self.package.name.replace('-', "_"))
+    }
+
+    /// The package that a name of a crate stands for, if a dependency renames it.
+    pub fn renamed(&self, name: &str) -> Option<&str> {
+        [&self.dependencies, &self.dev_dependencies, &self.build_dependencies].into_iter().flatten().find_map(
+            |(alias, dependency)| match dependency {
+                Dependency::Full { package: Some(package) } if alias.replace('-', "_") == name => Some(package.as_str()),
+                _ => None,
+            },
+        )
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Package {
+    pub name: String,
+    main: Option<String>,
+    module: Option<String>,
+    types: Option<String>,
+    source: Option<String>,
+    exports: serde_json::Value,
+}
+
+impl Package {
+    /// The files that an import of the package may mean, best first. `subpath` is `.` or `./sub`.
+    pub fn entries(&self, subpath: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let exports = &self.exports;
+        match exports.as_object().filter(|map| map.keys().any(|key| key.starts_with('.'))) {
+            Some(map) => {
+                for (key, value) in map {
+                    match key.split_once('*') {
+                        None if key == subpath => targets(value, "", &mut out),
+                        Some((before, after)) => {
+                            let star = subpath.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+                            if let Some(star) = star {
+                                targets(value, star, &mut out);
+                            }
+                        }
+                        None => {}
+                    }
+                }
+            }
+            None if subpath == "." => targets(exports, "", &mut out),
+            None => {}
+        }
+        if subpath == "." {
+            let fields = [&self.source, &self.types, &self.module, &self.main];
+            out.extend(fields.into_iter().flatten().cloned());
+            out.push("./index".into());
+            out.push("./src/index".into());
+        } else {
+            out.push(subpath.to_owned());
+            out.push(subpath.replacen("./", "./src/", 1));
+        }
+        out
+    }
+}
+
+/// All paths under a value of `exports`, in order; that nests a few levels at most.
+fn targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
+    let mut todo = vec![value];
+    while let Some(value) = todo.pop() {
+        match value {
+            serde_json::Value::String(path) => out.push(path.replace('*', star)),
+            serde_json::Value::Array(all) => todo.extend(all.iter().rev()),
+            serde_json::Value::Object(map) => todo.extend(map.values().rev()),
+            _ => {}
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Tsconfig {
+    #[serde(rename = "compilerOptions")]
+    options: Options,
+    pub extends: serde_json::Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct Options {
+    #[serde(rename = "baseUrl")]
+    base: Option<String>,
+    paths: BTreeMap<String, Vec<String>>,
+}
+
+impl Tsconfig {
+    /// What a module may mean by `paths` and `baseUrl`, relative to the folder of the file.
+    pub fn candidates(&self, module: &str) -> Vec<String> {
+        let base = self.options.base.as_deref().unwrap_or(".");
+        let mut out = Vec::new();
+        for (pattern, targets) in &self.options.paths {
+            let star = match pattern.split_once('*') {
+                None if pattern == module => Some(""),
+                None => None,
+                Some((before, after)) => module.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)),
+            };
+            if let Some(star) = star {
+                out.extend(targets.iter().map(|target| format!("{base}/{}", target.replace('*', star))));
+            }
+        }
+        if self.options.base.is_some() {
+            out.push(format!("{base}/{module}"));
+        }
+        out
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest; one that cannot be read says nothing.
+    pub fn read(path: &str, bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        match path.rsplit('/').next().unwrap_or(path) {
+            "Cargo.toml" => toml::from_str(&text).map_or(Self::Other, Self::Cargo),
+            "package.json" => serde_json::from_str(&text).map_or(Self::Other, Self::Package),
+            "tsconfig.json" | "jsconfig.json" => {
+                let options = jsonc_parser::ParseOptions::default();
+                match jsonc_parser::parse_to_serde_value::<Tsconfig>(&text, &options) {
+                    Ok(config) => Self::Tsconfig(config),
+                    Err(_) => Self::Other,
+                }
+            }
+            "go.mod" => text
+                .lines()
+                .find_map(|line| line.trim().strip_prefix("module "))
+                .map_or(Self::Other, |module| Self::Go(module.trim().trim_matches('"').to_owned())),
+            _ => Self::Other,
+        }
+    }
+}

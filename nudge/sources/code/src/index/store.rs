@@ -1,0 +1,203 @@
+//! The tables of an index: files by path, and which files hold a name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use std::hash::BuildHasher;
+
+use crate::facts::{Expr, FileFacts, Name};
+
+use super::manifest::Manifest;
+
+/// Files by the hash of a name.
+type Postings = HashMap<u64, Vec<u32>, FixedState>;
+
+#[derive(Debug)]
+pub(crate) struct File {
+    pub path: Arc<str>,
+    pub facts: Arc<FileFacts>,
+}
+
+/// What is known of all files. It is changed file by file, and holds nothing that more than one file says.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    files: Vec<Option<File>>,
+    free: Vec<u32>,
+    pub paths: BTreeMap<Arc<str>, u32>,
+    pub manifests: BTreeMap<Arc<str>, Manifest>,
+    /// Files with a node of the name.
+    defined: Postings,
+    /// Files that call the name, or import it under another.
+    used: Postings,
+    /// Files with methods for a type of the name.
+    implemented: Postings,
+    /// Files whose path without extension ends in the name.
+    stems: Postings,
+}
+
+#[derive(Clone, Copy)]
+enum Table {
+    Defined,
+    Used,
+    Implemented,
+    Stems,
+}
+
+/// The names by which a file stands in each table.
+fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 4] {
+    let name = |name: Name| key(facts.text(name));
+    let mut used: BTreeSet<u64> = facts.calls.iter().map(|call| name(call.name)).collect();
+    // What is imported under another name is called by that.
+    used.extend(facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| name(i.name)));
+    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of)).map(name).collect();
+    [
+        (Table::Defined, facts.nodes.iter().map(|node| name(node.name)).collect()),
+        (Table::Used, used),
+        (Table::Implemented, implemented),
+        (Table::Stems, BTreeSet::from([key(stem(path))])),
+    ]
+}
+
+fn key(text: &str) -> u64 {
+    FixedState::with_seed(0).hash_one(text)
+}
+
+impl Store {
+    pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
+        self.remove(path);
+        let path: Arc<str> = path.into();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.files.push(None);
+            u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+        });
+        for (table, names) in rows(&path, &facts) {
+            for name in names {
+                self.table(table).entry(name).or_default().push(slot);
+            }
+        }
+        self.paths.insert(path.clone(), slot);
+        if let Some(place) = self.files.get_mut(slot as usize) {
+            *place = Some(File { path, facts });
+        }
+    }
+
+    pub fn remove(&mut self, path: &str) -> bool {
+        let Some(slot) = self.paths.remove(path) else { return self.manifests.remove(path).is_some() };
+        let Some(file) = self.files.get_mut(slot as usize).and_then(Option::take) else { return false };
+        for (table, names) in rows(&file.path, &file.facts) {
+            for name in names {
+                let files = self.table(table);
+                if let Some(slots) = files.get_mut(&name) {
+                    slots.retain(|other| *other != slot);
+                    if slots.is_empty() {
+                        files.remove(&name);
+                    }
+                }
+            }
+        }
+        self.free.push(slot);
+        true
+    }
+
+    fn table(&mut self, table: Table) -> &mut Postings {
+        match table {
+            Table::Defined => &mut self.defined,
+            Table::Used => &mut self.used,
+            Table::Implemented => &mut self.implemented,
+            Table::Stems => &mut self.stems,
+        }
+    }
+
+    pub fn file(&self, slot: u32) -> Option<&File> {
+        self.files.get(slot as usize)?.as_ref()
+    }
+
+    pub fn facts(&self, slot: u32) -> Option<&FileFacts> {
+        Some(&*self.file(slot)?.facts)
+    }
+
+    pub fn slot(&self, path: &str) -> Option<u32> {
+        self.paths.get(path).copied()
+    }
+
+    /// Whether there are files below a folder.
+    pub fn has_folder(&self, path: &str) -> bool {
+        let under = format!("{path}/");
+        let from = (Bound::Included(under.as_str()), Bound::Unbounded);
+        !path.is_empty() && self.paths.range::<str, _>(from).next().is_some_and(|(first, _)| first.starts_with(&under))
+    }
+
+    /// Files of a table, by path: nothing may depend on when a file was put.
+    fn by_path(&self, slots: Option<&Vec<u32>>) -> Vec<u32> {
+        let mut slots = slots.cloned().unwrap_or_default();
+        slots.sort_by_key(|slot| self.file(*slot).map(|file| file.path.clone()));
+        slots
+    }
+
+    pub fn defining(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.defined.get(&key(name)))
+    }
+
+    pub fn using(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.used.get(&key(name)))
+    }
+
+    pub fn implementing(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.implemented.get(&key(name)))
+    }
+
+    pub fn with_stem(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.stems.get(&key(name)))
+    }
+
+    /// All nodes of a name.
+    pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
+        let mut out = Vec::new();
+        for slot in self.defining(name) {
+            let Some(facts) = self.facts(slot) else { continue };
+            let Some(name) = facts.names.find(name) else { continue };
+            out.extend((0..).zip(&facts.nodes).filter(|(_, node)| node.name == name).map(|(n, _)| (slot, n)));
+        }
+        out
+    }
+
+    pub fn memory(&self) -> usize {
+        let tables = [&self.defined, &self.used, &self.implemented, &self.stems];
+        let postings: usize = tables
+            .iter()
+            .map(|table| table.capacity() * 34 + table.values().map(|files| files.capacity() * 4).sum::<usize>())
+            .sum();
+        let files: usize = self.files.iter().flatten().map(|file| file.facts.memory() + 2 * file.path.len() + 96).sum();
+        postings + files
+    }
+}
+
+/// The last name of a type's path.
+pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<Name> {
+    let mut at = ty;
+    for _ in 0..16 {
+        match facts.exprs.get(at)? {
+            Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) => return Some(name),
+            Expr::Apply(of, _) | Expr::Of(of) => at = of,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The last part of a path that names a module: `b` of `a/b.py` and of `a/b/__init__.py`.
+pub(crate) fn stem(path: &str) -> &str {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = file.split('.').next().unwrap_or(file);
+    match stem {
+        "__init__" | "index" | "mod" => folder.rsplit('/').next().unwrap_or(folder),
+        _ => stem,
+    }
+}
+
+/// Whether a node or binding of a file can be seen from all of it.
+pub(crate) fn of_file(from: u32, to: u32) -> bool {
+    from == 0 && to == u32::MAX
+}

@@ -1,0 +1,276 @@
+//! What names are bound to.
+
+use tree_sitter::Node as Syntax;
+
+use crate::extract::{Draft, Open, Walk, end, start};
+use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
+
+/// Methods that hand what they hold, one by one, to a function.
+const HANDS_ITEM: &[&str] =
+    &["map", "forEach", "filter", "find", "some", "every", "flatMap", "findIndex", "findLast", "then"];
+
+/// `<T extends Bound>`
+pub(super) fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(list) = node.child_by_field_name("type_parameters") else { return };
+    let mut cursor = list.walk();
+    for (param, number) in list.named_children(&mut cursor).filter(|param| param.kind() == "type_parameter").zip(0..) {
+        let Some(name) = param.child_by_field_name("name") else { continue };
+        let bound = param.child_by_field_name("constraint").map_or(ExprId::NONE, |bound| walk.lower(bound));
+        let bounds = if bound.is_none() { bound } else { walk.args(&[bound]) };
+        let name = walk.name_of(name);
+        walk.bind(name, start(node), end(node), start(node), Bound::TypeParam(bounds, number));
+    }
+}
+
+/// Binds the parameters of a function, and says their names.
+pub(super) fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<Name> {
+    let (from, to) = (start(node), end(node));
+    let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
+    if let Some(single) = node.child_by_field_name("parameter") {
+        let name = walk.name_of(single);
+        walk.bind(name, from, to, from.saturating_sub(1), Bound::Value(hint));
+        return vec![name];
+    }
+    let Some(list) = node.child_by_field_name("parameters") else { return Vec::new() };
+    let mut names = Vec::new();
+    let mut cursor = list.walk();
+    for (param, place) in list.named_children(&mut cursor).zip(0..) {
+        let pattern_ = match param.kind() {
+            "required_parameter" | "optional_parameter" => param.child_by_field_name("pattern"),
+            "comment" => None,
+            _ => Some(param),
+        };
+        let Some(left) = pattern_ else { continue };
+        let mut value = ExprId::NONE;
+        if let Some(ty) = param.child_by_field_name("type") {
+            let ty = walk.lower(ty);
+            value = walk.of(ty);
+        } else if let Some(default) = param.child_by_field_name("value") {
+            value = walk.lower(default);
+        } else if place == 0 {
+            value = hint;
+        }
+        if left.kind() == "identifier" {
+            let name = walk.name_of(left);
+            names.push(name);
+            let at = if place == 0 && value == hint { from.saturating_sub(1) } else { from };
+            walk.bind(name, from, to, at, Bound::Param(value, number));
+            own_property(walk, param, name, value);
+        } else {
+            pattern(walk, left, value, (from, to), from);
+        }
+    }
+    names
+}
+
+/// `constructor(private x: X)` makes a field.
+fn own_property(walk: &mut Walk<'_>, param: Syntax<'_>, name: Name, value: ExprId) {
+    let mut cursor = param.walk();
+    let modified = param
+        .children(&mut cursor)
+        .take(3)
+        .any(|child| matches!(child.kind(), "accessibility_modifier" | "override_modifier" | "readonly"));
+    if let (true, Some(Open::Class(class))) = (modified, walk.class_around()) {
+        walk.field(class, name, value, start(param));
+    }
+}
+
+/// Binds the names of a pattern to the parts of a value.
+pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, (from, to): (u32, u32), at: u32) {
+    let mut todo = vec![(node, value)];
+    let mut steps = 0;
+    while let Some((node, value)) = todo.pop() {
+        steps += 1;
+        if steps > 500 {
+            return;
+        }
+        match node.kind() {
+            "identifier" => {
+                let name = walk.name_of(node);
+                walk.bind(name, from, to, at, Bound::Value(value));
+            }
+            "shorthand_property_identifier_pattern" => {
+                let name = walk.name_of(node);
+                let value = member(walk, value, name);
+                walk.bind(name, from, to, at, Bound::Value(value));
+            }
+            "pair_pattern" => {
+                let key = super::key(walk, node, "key");
+                let value = member(walk, value, key);
+                if let Some(child) = node.child_by_field_name("value") {
+                    todo.push((child, value));
+                }
+            }
+            "array_pattern" => {
+                let mut cursor = node.walk();
+                for (child, number) in node.named_children(&mut cursor).zip(0..) {
+                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                    todo.push((child, part));
+                }
+            }
+            "assignment_pattern" | "object_assignment_pattern" => {
+                if let Some(left) = node.child_by_field_name("left") {
+                    todo.push((left, value));
+                }
+            }
+            "object_pattern" => {
+                let mut cursor = node.walk();
+                todo.extend(node.named_children(&mut cursor).map(|child| (child, value)));
+            }
+            "rest_pattern" => {
+                if let Some(child) = node.named_child(0) {
+                    todo.push((child, ExprId::NONE));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn member(walk: &mut Walk<'_>, value: ExprId, name: Name) -> ExprId {
+    if value.is_none() || name.is_none() { ExprId::NONE } else { walk.expr(Expr::Member(value, name)) }
+}
+
+pub(super) fn for_in(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+    let Some(left) = node.child_by_field_name("left") else { return };
+    let value = walk.lower_field(node, "right");
+    let of = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "of");
+    let value = match (of, value.is_none()) {
+        (_, true) => value,
+        (true, false) => walk.expr(Expr::Item(value)),
+        (false, false) => walk.literal("String"),
+    };
+    pattern(walk, left, value, (start(node), end(node)), start(node));
+}
+
+pub(super) fn catch(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+    if let Some(left) = node.child_by_field_name("parameter") {
+        pattern(walk, left, ExprId::NONE, (start(node), end(node)), start(node));
+    }
+}
+
+/// `const x = ..`: a node if it holds a function, a class or an object with members, or what a call of the file's own
+/// top level gave.
+pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(left) = node.child_by_field_name("name") else { return };
+    let value = node.child_by_field_name("value");
+    let ty = node.child_by_field_name("type");
+    let frame = walk.frame();
+    let hoisted = node.prev_sibling().is_some_and(|before| before.kind() == "var");
+    let (from, to) = if hoisted { (walk.owner().from, walk.owner().to) } else { (frame.from, frame.to) };
+    if left.kind() != "identifier" {
+        if let Some(module) = value.and_then(|value| super::modules::required(walk, value)) {
+            super::modules::destructured(walk, left, module, node);
+            return;
+        }
+        let given = value.map_or(ExprId::NONE, |value| walk.lower(value));
+        pattern(walk, left, given, (from, to), start(node));
+        return;
+    }
+    let name = walk.name_of(left);
+    if let Some(module) = value.and_then(|value| super::modules::required(walk, value)) {
+        walk.import(module, "", walk.text(left), node, false);
+        return;
+    }
+    let inner = value.map(unwrapped);
+    match inner.map_or("", |value| value.kind()) {
+        "arrow_function" | "function_expression" | "generator_function" => {
+            declare(walk, node, inner, name, Kind::Function);
+        }
+        "class" => declare(walk, node, inner, name, Kind::Class),
+        kind => {
+            let given = match (ty, inner) {
+                (Some(ty), _) => {
+                    let ty = walk.lower(ty);
+                    walk.of(ty)
+                }
+                (None, Some(value)) => walk.lower(value),
+                (None, None) => ExprId::NONE,
+            };
+            let top = matches!(walk.owner().what, Open::File | Open::Module(_)) && matches!(frame.what, Open::File | Open::Module(_));
+            let callable = matches!(kind, "call_expression" | "new_expression" | "object" | "as_expression")
+                || walk.exprs.get(given).is_some_and(|given| matches!(given, Expr::Of(_)))
+                || (matches!(kind, "identifier" | "member_expression") && !given.is_none());
+            if kind == "object" && ty.is_none() {
+                declare(walk, node, inner, name, Kind::Constant);
+            } else if top && callable {
+                if let Some(number) = super::note(walk, name, node, node, Kind::Constant, true) {
+                    walk.gives(number, given, start(node));
+                }
+            } else {
+                walk.bind(name, from, to, start(node), Bound::Value(given));
+            }
+        }
+    }
+}
+
+fn unwrapped(value: Syntax<'_>) -> Syntax<'_> {
+    let mut at = value;
+    for _ in 0..4 {
+        match at.kind() {
+            "parenthesized_expression" | "satisfies_expression" => match at.named_child(0) {
+                Some(child) => at = child,
+                None => break,
+            },
+            "as_expression" if at.named_child_count() == 1 => match at.named_child(0) {
+                Some(child) => at = child,
+                None => break,
+            },
+            _ => break,
+        }
+    }
+    at
+}
+
+fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, name: Name, kind: Kind) {
+    let Some(value) = value else { return };
+    if name.is_none() {
+        return;
+    }
+    let (flags, row) = walk.exported(node);
+    let doc = super::doc(walk, row);
+    let body = if kind == Kind::Constant { Some(value) } else { value.child_by_field_name("body") };
+    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare: true });
+    if walk.text(value).starts_with("async") {
+        walk.facts.nodes[number as usize].flags |= flag::ASYNC;
+    }
+    walk.named.insert(value.id(), number);
+}
+
+/// `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
+pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    if left.kind() != "member_expression"
+        || left.child_by_field_name("object").is_none_or(|object| object.kind() != "this")
+    {
+        return;
+    }
+    if let (Some(Open::Class(class)), Some(name)) = (walk.class_around(), left.child_by_field_name("property")) {
+        let name = walk.name_of(name);
+        let value = walk.lower(right);
+        walk.field(class, name, value, start(node));
+    }
+}
+
+/// A function that is handed to `map`, `filter`, ... takes what the receiver holds.
+pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
+    if function.kind() != "member_expression" {
+        return;
+    }
+    let Some(method) = function.child_by_field_name("property") else { return };
+    if !HANDS_ITEM.contains(&walk.text(method)) {
+        return;
+    }
+    let Some(closure) = node.child_by_field_name("arguments").and_then(|args| args.named_child(0)) else { return };
+    if !matches!(closure.kind(), "arrow_function" | "function_expression") {
+        return;
+    }
+    let receiver = walk.lower_field(function, "object");
+    if !receiver.is_none() {
+        let inner = walk.text(method) == "then";
+        let item = walk.expr(if inner { Expr::Inner(receiver) } else { Expr::Item(receiver) });
+        walk.hints.insert(closure.id(), item);
+    }
+}

@@ -1,0 +1,92 @@
+//! A grammar with the tables that say what its syntax means, by number of kind.
+
+use tree_sitter::{Language as Parser, Node};
+
+use crate::extract::Walk;
+
+/// What is done at a node of the tree.
+pub(crate) type Visit = for<'a> fn(&mut Walk<'a>, Node<'_>);
+
+/// What a kind of syntax is as an expression or type. Texts are names of fields; `""` is the first named child.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shape {
+    Name,
+    Member(&'static str, &'static str),
+    Static(&'static str, &'static str),
+    Call(&'static str),
+    /// A call, unless the function makes something else of it.
+    CallOr(&'static str, Lower),
+    /// Object, if any, and name of the method.
+    Invoke(&'static str, &'static str),
+    /// A value of the type in the field.
+    Of(&'static str),
+    Inner(&'static str),
+    Item(&'static str),
+    /// No more than what is in it.
+    Pass(&'static str),
+    /// A type and, in a child, its arguments.
+    Apply(&'static str, &'static str),
+    /// One of two.
+    Either(&'static str, &'static str),
+    /// All its named children, of which any may be meant.
+    Tuple(&'static str),
+    Null,
+    This,
+    Super,
+    Literal(&'static str),
+    /// By a function of its own.
+    Own(Lower),
+}
+
+/// An expression of the grammar's own.
+pub(crate) type Lower = for<'a> fn(&mut Walk<'a>, Node<'_>) -> crate::facts::ExprId;
+
+/// What a language brings.
+pub(crate) struct Spec {
+    pub parser: fn() -> Parser,
+    pub visits: &'static [(&'static str, Visit)],
+    pub shapes: &'static [(&'static str, Shape)],
+    /// Syntax that adds to the complexity.
+    pub branches: &'static [&'static str],
+    /// Comments.
+    pub comments: &'static [&'static str],
+}
+
+/// A language as it is used.
+pub(crate) struct Grammar {
+    pub parser: Parser,
+    pub rows: Vec<Row>,
+}
+
+/// What is known of a kind.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Row {
+    pub visit: Option<Visit>,
+    pub shape: Option<Shape>,
+    pub branch: bool,
+    pub comment: bool,
+}
+
+impl Grammar {
+    pub fn new(spec: &Spec) -> Self {
+        let parser = (spec.parser)();
+        let count = parser.node_kind_count();
+        let mut rows = vec![Row::default(); count];
+        for (row, id) in rows.iter_mut().zip(0..=u16::MAX) {
+            let Some(kind) = parser.node_kind_for_id(id) else { continue };
+            if parser.node_kind_is_named(id) {
+                row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
+                row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
+                row.branch = spec.branches.contains(&kind);
+                row.comment = spec.comments.contains(&kind);
+            } else {
+                row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
+            }
+        }
+        Self { parser, rows }
+    }
+
+    pub fn row(&self, node: Node<'_>) -> Row {
+        self.rows.get(usize::from(node.kind_id())).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,609 @@
+//! Python.
+
+use tree_sitter::Node as Syntax;
+
+use crate::extract::{Draft, Open, Walk, end, start};
+use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, flag};
+
+use super::{Shape, Spec, Visit};
+
+pub(super) const SPEC: Spec = Spec {
+    parser: || tree_sitter_python::LANGUAGE.into(),
+    visits: VISITS,
+    shapes: SHAPES,
+    branches: &[
+        "if_statement",
+        "elif_clause",
+        "for_statement",
+        "while_statement",
+        "except_clause",
+        "except_group_clause",
+        "conditional_expression",
+        "case_clause",
+        "assert_statement",
+        "for_in_clause",
+        "if_clause",
+    ],
+    comments: &["comment"],
+};
+
+const VISITS: &[(&str, Visit)] = &[
+    ("decorated_definition", decorated),
+    ("function_definition", function),
+    ("class_definition", class),
+    ("assignment", assignment),
+    ("named_expression", walrus),
+    ("type_alias_statement", type_alias),
+    ("import_statement", import),
+    ("import_from_statement", import),
+    ("call", call),
+    ("decorator", decorator),
+    ("for_statement", loop_),
+    ("for_in_clause", comprehension),
+    ("list_comprehension", block),
+    ("set_comprehension", block),
+    ("dictionary_comprehension", block),
+    ("generator_expression", block),
+    ("lambda", lambda),
+    ("with_item", with_item),
+    ("except_clause", except),
+    ("if_statement", narrowed),
+    ("case_pattern", case_pattern),
+    ("return_statement", returned),
+    ("yield", yielded),
+];
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("identifier", Shape::Name),
+    ("attribute", Shape::Member("object", "attribute")),
+    ("call", Shape::CallOr("function", call_value)),
+    ("await", Shape::Inner("")),
+    ("parenthesized_expression", Shape::Pass("")),
+    ("type", Shape::Pass("")),
+    ("generic_type", Shape::Own(generic)),
+    ("subscript", Shape::Own(subscript)),
+    ("union_type", Shape::Own(union)),
+    ("binary_operator", Shape::Own(union)),
+    ("conditional_expression", Shape::Own(conditional)),
+    ("boolean_operator", Shape::Own(or)),
+    ("named_expression", Shape::Pass("value")),
+    ("none", Shape::Null),
+    ("string", Shape::Own(string)),
+    ("concatenated_string", Shape::Literal("str")),
+    ("integer", Shape::Literal("int")),
+    ("float", Shape::Literal("float")),
+    ("true", Shape::Literal("bool")),
+    ("false", Shape::Literal("bool")),
+    ("list", Shape::Literal("list")),
+    ("list_comprehension", Shape::Literal("list")),
+    ("dictionary", Shape::Literal("dict")),
+    ("dictionary_comprehension", Shape::Literal("dict")),
+    ("set", Shape::Literal("set")),
+    ("generator_expression", Shape::Literal("generator")),
+    ("comparison_operator", Shape::Literal("bool")),
+    ("not_operator", Shape::Literal("bool")),
+    ("lambda", Shape::Literal("function")),
+    ("ellipsis", Shape::Literal("ellipsis")),
+    ("tuple", Shape::Tuple("tuple")),
+];
+
+/// Calls that are not what they seem: `super()`, and `cast(T, x)`, which is a `T`.
+fn call_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let Some(function) = node.child_by_field_name("function") else { return ExprId::NONE };
+    if function.kind() == "identifier" {
+        match walk.text(function) {
+            "super" => return walk.expr(Expr::Super),
+            "cast" => {
+                let ty = node.child_by_field_name("arguments").and_then(|args| args.named_child(0));
+                let ty = ty.map_or(ExprId::NONE, |ty| annotation(walk, ty));
+                return walk.of(ty);
+            }
+            _ => {}
+        }
+    }
+    if function.kind() == "attribute"
+        && walk.text(function).ends_with(".cast")
+        && let Some(ty) = node.child_by_field_name("arguments").and_then(|args| args.named_child(0))
+    {
+        let ty = annotation(walk, ty);
+        return walk.of(ty);
+    }
+    ExprId::NONE
+}
+
+fn generic<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let Some(of) = node.named_child(0) else { return ExprId::NONE };
+    let of = walk.lower(of);
+    let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
+    walk.expr(Expr::Apply(of, args))
+}
+
+/// `x[..]`: as a type it is applied, as a value something is taken from it. Which of them is known only where it is
+/// used, so that both are the same here.
+fn subscript<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let of = walk.lower_field(node, "value");
+    if of.is_none() {
+        return of;
+    }
+    let mut cursor = node.walk();
+    let args: Vec<ExprId> =
+        node.children_by_field_name("subscript", &mut cursor).take(4).map(|arg| walk.lower(arg)).collect();
+    let args = walk.args(&args);
+    walk.expr(Expr::Apply(of, args))
+}
+
+fn union<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    if node.kind() == "binary_operator"
+        && node.child_by_field_name("operator").is_none_or(|operator| walk.text(operator) != "|")
+    {
+        return ExprId::NONE;
+    }
+    let (Some(left), Some(right)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
+    let (left, right) = (walk.lower(left), walk.lower(right));
+    walk.either(left, right)
+}
+
+fn conditional<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let (Some(left), Some(right)) = (node.named_child(0), node.named_child(2)) else { return ExprId::NONE };
+    let (left, right) = (walk.lower(left), walk.lower(right));
+    walk.either(left, right)
+}
+
+fn or<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let and = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "and");
+    let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
+    if and { right } else { walk.either(left, right) }
+}
+
+/// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`.
+fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let text = walk.text(node).trim_matches(['"', '\'']);
+    let path = text.len() < 100 && !text.is_empty() && text.split('.').all(|part| is_name(part) && part.len() > 1);
+    if !path || !text.contains(|c: char| c.is_uppercase()) {
+        return walk.literal("str");
+    }
+    let quoted = walk.literal("str");
+    let mut parts = text.split('.');
+    let first = walk.names.made(parts.next().unwrap_or_default());
+    let mut out = walk.expr(Expr::Name(first));
+    for part in parts {
+        let name = walk.names.made(part);
+        out = walk.expr(Expr::Member(out, name));
+    }
+    // As a value it is a string: `Part` marks what is a path only as a type.
+    let _ = quoted;
+    walk.expr(Expr::Part(out, QUOTED))
+}
+
+/// The number of the part that marks a type in quotes.
+pub(crate) const QUOTED: u32 = u32::MAX;
+
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
+}
+
+fn annotation<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    walk.lower(node)
+}
+
+fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+}
+
+/// Where a name that is bound here can be seen: in all of the function.
+fn scope(walk: &Walk<'_>) -> (u32, u32) {
+    let owner = walk.owner();
+    (owner.from, owner.to)
+}
+
+/// The end of the block around a statement: up to it, nothing else was meant.
+fn sure(node: Syntax<'_>) -> u32 {
+    let mut at = node;
+    for _ in 0..4 {
+        let Some(parent) = at.parent() else { break };
+        if matches!(parent.kind(), "block" | "module") {
+            return end(parent);
+        }
+        at = parent;
+    }
+    end(node)
+}
+
+fn bind<'a>(walk: &mut Walk<'a>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let name = walk.name_of(name);
+    let (from, to) = scope(walk);
+    walk.bind_until(name, from, to, start(statement), sure(statement), Bound::Value(value));
+}
+
+/// Binds what stands left of a value; names within it to its parts.
+fn bind_all<'a>(walk: &mut Walk<'a>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let mut todo = vec![(left, value)];
+    let mut steps = 0;
+    while let Some((left, value)) = todo.pop() {
+        steps += 1;
+        if steps > 200 {
+            return;
+        }
+        match left.kind() {
+            "identifier" => bind(walk, left, value, statement),
+            "pattern_list" | "tuple_pattern" | "list_pattern" => {
+                let mut cursor = left.walk();
+                for (child, number) in left.named_children(&mut cursor).zip(0..) {
+                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                    todo.push((child, part));
+                }
+            }
+            "list_splat_pattern" | "as_pattern_target" | "parenthesized_expression" => {
+                if let Some(child) = left.named_child(0) {
+                    let value = if left.kind() == "list_splat_pattern" { ExprId::NONE } else { value };
+                    todo.push((child, value));
+                }
+            }
+            "attribute" => attribute(walk, left, value, statement),
+            _ => {}
+        }
+    }
+}
+
+/// `self.x = ..` in a method.
+fn attribute<'a>(walk: &mut Walk<'a>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let (Some(object), Some(name)) = (left.child_by_field_name("object"), left.child_by_field_name("attribute")) else {
+        return;
+    };
+    if !matches!(walk.text(object), "self" | "cls") {
+        return;
+    }
+    if let Some(Open::Class(class)) = walk.class_around() {
+        let name = walk.name_of(name);
+        walk.field(class, name, value, start(statement));
+    }
+}
+
+fn decorated(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marked_from = Some(start(node));
+    walk.marks.clear();
+    let mut cursor = node.walk();
+    for child in node.named_children(&mut cursor) {
+        if child.kind() == "decorator" {
+            let text = walk.text(child);
+            walk.marks.push(text);
+        }
+    }
+}
+
+/// What decorators say.
+fn flags(marks: &[&str]) -> u16 {
+    let mut flags = 0;
+    for mark in marks {
+        let path = mark.trim_start_matches('@').split('(').next().unwrap_or_default().trim();
+        let last = path.rsplit('.').next().unwrap_or_default();
+        flags |= match last {
+            "property" | "cached_property" | "setter" | "deleter" | "getter" => flag::PROPERTY,
+            "staticmethod" => flag::STATIC,
+            "classmethod" | "abstractmethod" | "wraps" | "override" | "final" => 0,
+            "contextmanager" | "asynccontextmanager" => flag::YIELDS_ONE,
+            "fixture" => flag::FIXTURE | flag::YIELDS_ONE,
+            "overload" => flag::BODILESS,
+            _ => flag::DECORATED,
+        };
+    }
+    flags
+}
+
+fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
+    let method = matches!(walk.owner().what, Open::Class(_));
+    let name = walk.name_of(name);
+    if name.is_none() {
+        return;
+    }
+    let text = walk.names.get(name);
+    let text_is_new = text == "__new__";
+    let mut flags = flags(&walk.marks);
+    if node.child_by_field_name("return_type").is_some() {
+        flags |= flag::ANNOTATED;
+    }
+    if text.starts_with("test") && flags & flag::FIXTURE == 0 && crate::extract::is_test_path(walk.path) {
+        flags |= flag::TEST;
+    }
+    if node.child(0).is_some_and(|first| first.kind() == "async") {
+        flags |= flag::ASYNC;
+    }
+    let draft = Draft {
+        kind: if method { Kind::Method } else { Kind::Function },
+        name,
+        whole: node,
+        body: Some(body),
+        flags,
+        doc: doc(walk, body),
+        bare: !method,
+    };
+    let of_class = walk.marks.iter().any(|mark| mark.trim_end() == "@classmethod") || text_is_new;
+    let first = match (method && flags & flag::STATIC == 0, of_class) {
+        (false, _) => ExprId::NONE,
+        (true, true) => walk.expr(Expr::SelfType),
+        (true, false) => walk.expr(Expr::This),
+    };
+    let returns = node.child_by_field_name("return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
+    let number = walk.node(&draft);
+    if !returns.is_none() {
+        let value = walk.of(returns);
+        walk.gives(number, value, start(node));
+    }
+    let names = params(walk, node, number, first);
+    walk.set_params(number, names);
+    walk.open(node, Open::Function(number));
+}
+
+/// Binds the parameters, and says their names.
+fn params<'a>(walk: &mut Walk<'a>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<Name> {
+    let Some(list) = node.child_by_field_name("parameters") else { return Vec::new() };
+    let (from, to) = (start(node), end(node));
+    let mut names = Vec::new();
+    let mut cursor = list.walk();
+    for (param, place) in list.named_children(&mut cursor).zip(0..) {
+        let name = match param.kind() {
+            "identifier" => Some(param),
+            "default_parameter" | "typed_default_parameter" => param.child_by_field_name("name"),
+            "typed_parameter" | "list_splat_pattern" | "dictionary_splat_pattern" => param.named_child(0),
+            _ => None,
+        };
+        let Some(mut name) = name else { continue };
+        let mut splat = param.kind();
+        if matches!(name.kind(), "list_splat_pattern" | "dictionary_splat_pattern") {
+            splat = name.kind();
+            let Some(inner) = name.named_child(0) else { continue };
+            name = inner;
+        }
+        let splat = splat.ends_with("splat_pattern");
+        let name = walk.name_of(name);
+        names.push(name);
+        let ty = param.child_by_field_name("type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
+        let bound = if place == 0 && !first.is_none() {
+            Bound::Value(first)
+        } else if splat {
+            Bound::Value(ExprId::NONE)
+        } else {
+            let value = walk.of(ty);
+            Bound::Param(value, number)
+        };
+        walk.bind(name, from, to, from, bound);
+    }
+    names
+}
+
+fn doc<'a>(walk: &Walk<'a>, body: Syntax<'_>) -> Option<String> {
+    let first = walk.child(body, "")?;
+    let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
+    if string.kind() != "string" {
+        return None;
+    }
+    let text = walk.text(string).trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let text = text.trim_matches(['"', '\'']);
+    crate::extract::text::doc(&crate::doc::dedent(text))
+}
+
+fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
+    let name = walk.name_of(name);
+    if name.is_none() {
+        return;
+    }
+    let mut bases = Vec::new();
+    if let Some(list) = node.child_by_field_name("superclasses") {
+        let mut cursor = list.walk();
+        for base in list.named_children(&mut cursor).take(16) {
+            if base.kind() != "keyword_argument" {
+                bases.push(walk.lower(base));
+            }
+        }
+    }
+    let bare = !matches!(walk.owner().what, Open::Class(_));
+    let test = walk.names.get(name).starts_with("Test") && crate::extract::is_test_path(walk.path);
+    let draft = Draft {
+        kind: Kind::Class,
+        name,
+        whole: node,
+        body: Some(body),
+        flags: if test { flag::TEST } else { 0 },
+        doc: doc(walk, body),
+        bare,
+    };
+    let number = walk.node(&draft);
+    walk.set_bases(number, bases);
+    walk.open(node, Open::Class(number));
+}
+
+fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(left) = node.child_by_field_name("left") else { return };
+    let right = node.child_by_field_name("right");
+    let value = if let Some(ty) = node.child_by_field_name("type") {
+        let ty = annotation(walk, ty);
+        walk.of(ty)
+    } else if let Some(right) = right {
+        if right.kind() == "expression_list" {
+            let args = walk.lower_all(right);
+            let of = walk.literal("tuple");
+            walk.expr(Expr::Apply(of, args))
+        } else {
+            walk.lower(right)
+        }
+    } else {
+        return;
+    };
+    if let Open::Class(class) = walk.owner().what {
+        if left.kind() == "identifier" {
+            let name = walk.name_of(left);
+            walk.field(class, name, value, start(node));
+        }
+        return;
+    }
+    bind_all(walk, left, value, node);
+}
+
+fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let value = walk.lower_field(node, "value");
+    if let Some(name) = node.child_by_field_name("name") {
+        bind(walk, name, value, node);
+    }
+}
+
+fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let (Some(name), Some(value)) = (node.named_child(0), node.named_child(1)) {
+        let value = walk.lower(value);
+        if let Some(name) = name.named_child(0) {
+            bind(walk, name, value, node);
+        }
+    }
+}
+
+fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let module = node.child_by_field_name("module_name").map(|module| walk.text(module));
+    let mut cursor = node.walk();
+    let names: Vec<Syntax<'_>> = node.children_by_field_name("name", &mut cursor).collect();
+    if let Some(module) = module {
+        let mut cursor = node.walk();
+        if node.named_children(&mut cursor).any(|child| child.kind() == "wildcard_import") {
+            walk.import(module, "*", "", node, true);
+        }
+    }
+    for name in names {
+        let (name, alias) = match (name.child_by_field_name("name"), name.child_by_field_name("alias")) {
+            (Some(name), Some(alias)) => (walk.text(name), Some(walk.text(alias))),
+            _ => (walk.text(name), None),
+        };
+        match (module, alias) {
+            (Some(module), alias) => walk.import(module, name, alias.unwrap_or(name), node, true),
+            (None, Some(alias)) => walk.import(name, "", alias, node, true),
+            // `import a.b` binds `a`; what is reached through it is known by the paths of modules.
+            (None, None) => walk.import(name, "", name.split('.').next().unwrap_or(name), node, true),
+        }
+    }
+}
+
+fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(function) = node.child_by_field_name("function") {
+        walk.call_of(function, false);
+        // `fixture(..)` with a function as value is read where that is defined.
+    }
+}
+
+fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(function) = node.named_child(0)
+        && function.kind() != "call"
+    {
+        walk.call_of(function, false);
+    }
+}
+
+fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let value = walk.lower(right);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    bind_all(walk, left, value, node);
+}
+
+fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let value = walk.lower(right);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    let (from, to) = (walk.frame().from, walk.frame().to);
+    let mut todo = vec![(left, value)];
+    for _ in 0..100 {
+        let Some((left, value)) = todo.pop() else { return };
+        if left.kind() == "identifier" {
+            let name = walk.name_of(left);
+            walk.bind(name, from, to, start(node), Bound::Value(value));
+        } else {
+            let mut cursor = left.walk();
+            for (child, number) in left.named_children(&mut cursor).zip(0..) {
+                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                todo.push((child, part));
+            }
+        }
+    }
+}
+
+fn lambda(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Function(NO_NODE));
+    params(walk, node, NO_NODE, ExprId::NONE);
+}
+
+fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(pattern) = node.child_by_field_name("value").filter(|value| value.kind() == "as_pattern") else { return };
+    let (Some(value), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let value = walk.lower(value);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Enter(value)) };
+    // Seen in all of the function, certain in the body of the statement and after it.
+    bind_all(walk, alias, value, node);
+}
+
+fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let mut cursor = node.walk();
+    let Some(pattern) = node.named_children(&mut cursor).find(|child| child.kind() == "as_pattern") else { return };
+    let (Some(ty), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let ty = walk.lower(ty);
+    let value = walk.of(ty);
+    if let Some(name) = alias.named_child(0) {
+        let name = walk.name_of(name);
+        walk.bind(name, start(node), end(node), start(node), Bound::Value(value));
+    }
+}
+
+/// `if isinstance(x, T)`: in what follows, `x` is a `T`.
+fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(condition), Some(body)) = (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
+    else {
+        return;
+    };
+    if condition.kind() != "call"
+        || condition.child_by_field_name("function").is_none_or(|function| walk.text(function) != "isinstance")
+    {
+        return;
+    }
+    let Some(args) = condition.child_by_field_name("arguments") else { return };
+    if let (Some(name), Some(ty)) = (args.named_child(0), args.named_child(1))
+        && name.kind() == "identifier"
+        && ty.kind() != "tuple"
+    {
+        let ty = walk.lower(ty);
+        let value = walk.of(ty);
+        let name = walk.name_of(name);
+        walk.bind(name, start(body), end(body), start(body), Bound::Value(value));
+    }
+}
+
+/// What a pattern binds is not followed.
+fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(name) = node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
+    {
+        bind(walk, name, ExprId::NONE, node);
+    }
+}
+
+fn returned(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Open::Function(function) = walk.owner().what else { return };
+    if function == NO_NODE || annotated(walk, function) {
+        return;
+    }
+    let value = match node.named_child(0) {
+        Some(value) => walk.lower(value),
+        None => walk.expr(Expr::Null),
+    };
+    walk.gives(function, value, start(node));
+}
+
+fn yielded(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Open::Function(function) = walk.owner().what else { return };
+    let Some(noted) = walk.facts.nodes.get_mut(function as usize) else { return };
+    noted.flags |= flag::GENERATOR;
+    if noted.flags & flag::YIELDS_ONE != 0 && !annotated(walk, function) {
+        let value = node.named_child(0).map_or(ExprId::NONE, |value| walk.lower(value));
+        walk.gives(function, value, start(node));
+    }
+}
+
+/// Whether the function says what it gives.
+fn annotated(walk: &Walk<'_>, function: u32) -> bool {
+    walk.facts.nodes.get(function as usize).is_some_and(|node| node.flags & flag::ANNOTATED != 0)
+}

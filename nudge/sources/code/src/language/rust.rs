@@ -1,0 +1,494 @@
+//! Rust.
+
+mod bind;
+mod macros;
+
+use tree_sitter::Node as Syntax;
+
+use crate::extract::{Draft, Open, Walk, end, start};
+use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
+
+use super::{Shape, Spec, Visit};
+
+pub(super) const SPEC: Spec = Spec {
+    parser: || tree_sitter_rust::LANGUAGE.into(),
+    visits: VISITS,
+    shapes: SHAPES,
+    branches: &["if_expression", "for_expression", "while_expression", "match_arm", "try_expression"],
+    comments: &["line_comment", "block_comment"],
+};
+
+const VISITS: &[(&str, Visit)] = &[
+    ("attribute_item", attribute),
+    ("function_item", function),
+    ("function_signature_item", function),
+    ("struct_item", class),
+    ("union_item", class),
+    ("enum_item", class),
+    ("enum_variant", variant),
+    ("trait_item", class),
+    ("impl_item", impl_),
+    ("mod_item", module),
+    ("type_item", type_),
+    ("associated_type", associated),
+    ("macro_definition", macros::definition),
+    ("macro_invocation", macros::invocation),
+    ("token_tree", macros::tokens),
+    ("use_declaration", use_),
+    ("extern_crate_declaration", extern_crate),
+    ("field_declaration", field),
+    ("const_item", constant),
+    ("static_item", constant),
+    ("block", block),
+    ("let_declaration", bind::let_),
+    ("let_condition", bind::condition),
+    ("if_expression", bind::if_),
+    ("while_expression", bind::if_),
+    ("for_expression", bind::for_),
+    ("match_expression", bind::match_),
+    ("match_arm", bind::arm),
+    ("closure_expression", bind::closure),
+    ("call_expression", call),
+    ("struct_expression", |_, _| ()),
+];
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("identifier", Shape::Name),
+    ("type_identifier", Shape::Name),
+    ("shorthand_field_identifier", Shape::Name),
+    ("crate", Shape::Name),
+    ("super", Shape::Name),
+    ("metavariable", Shape::Null),
+    ("self", Shape::This),
+    ("scoped_identifier", Shape::Static("path", "name")),
+    ("scoped_type_identifier", Shape::Static("path", "name")),
+    ("field_expression", Shape::Member("value", "field")),
+    ("call_expression", Shape::Call("function")),
+    ("generic_function", Shape::Pass("function")),
+    ("generic_type_with_turbofish", Shape::Pass("type")),
+    ("try_expression", Shape::Inner("")),
+    ("await_expression", Shape::Inner("")),
+    ("parenthesized_expression", Shape::Pass("")),
+    ("reference_expression", Shape::Pass("value")),
+    ("unary_expression", Shape::Pass("")),
+    ("index_expression", Shape::Item("")),
+    ("struct_expression", Shape::Of("name")),
+    ("type_cast_expression", Shape::Of("type")),
+    ("reference_type", Shape::Pass("type")),
+    ("pointer_type", Shape::Pass("type")),
+    ("generic_type", Shape::Apply("type", "type_arguments")),
+    ("dynamic_type", Shape::Pass("trait")),
+    ("abstract_type", Shape::Pass("trait")),
+    ("bounded_type", Shape::Own(bounded)),
+    ("bracketed_type", Shape::Pass("")),
+    ("qualified_type", Shape::Pass("type")),
+    ("higher_ranked_trait_bound", Shape::Pass("type")),
+    ("tuple_type", Shape::Tuple("()")),
+    ("unit_type", Shape::Literal("()")),
+    ("array_type", Shape::Tuple("[]")),
+    ("primitive_type", Shape::Own(primitive)),
+    ("function_type", Shape::Literal("fn")),
+    ("string_literal", Shape::Literal("str")),
+    ("raw_string_literal", Shape::Literal("str")),
+    ("char_literal", Shape::Literal("char")),
+    ("integer_literal", Shape::Literal("i32")),
+    ("float_literal", Shape::Literal("f64")),
+    ("boolean_literal", Shape::Literal("bool")),
+    ("array_expression", Shape::Literal("[]")),
+    ("closure_expression", Shape::Own(closure_value)),
+    ("macro_invocation", Shape::Own(macros::value)),
+    ("block", Shape::Own(last)),
+    ("unsafe_block", Shape::Pass("")),
+    ("if_expression", Shape::Own(if_value)),
+    ("match_expression", Shape::Own(match_value)),
+    ("else_clause", Shape::Pass("")),
+    ("return_expression", Shape::Null),
+    ("break_expression", Shape::Null),
+    ("continue_expression", Shape::Null),
+];
+
+fn primitive<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let text = walk.text(node);
+    walk.literal(text)
+}
+
+/// Each of the bounds may give a method.
+fn bounded<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    walk.lower_all(node)
+}
+
+fn closure_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let given = if let Some(ty) = node.child_by_field_name("return_type") {
+        let ty = walk.lower(ty);
+        walk.of(ty)
+    } else {
+        walk.lower_field(node, "body")
+    };
+    walk.expr(Expr::Function(given))
+}
+
+/// What a block gives: its last expression.
+fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let count = node.named_child_count();
+    let last = count.checked_sub(1).and_then(|at| node.named_child(u32::try_from(at).unwrap_or(u32::MAX)));
+    match last {
+        // What it names may be bound in the block, out of sight from where the value is asked for.
+        Some(last) if count == 1 => walk.lower(last),
+        _ => ExprId::NONE,
+    }
+}
+
+fn if_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative")) else {
+        return ExprId::NONE;
+    };
+    let (yes, no) = (walk.lower(yes), walk.lower(no));
+    walk.either(yes, no)
+}
+
+fn match_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let Some(body) = node.child_by_field_name("body") else { return ExprId::NONE };
+    let mut out = ExprId::NONE;
+    let mut cursor = body.walk();
+    for arm in body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(8) {
+        let value = walk.lower_field(arm, "value");
+        if value.is_none() {
+            // `Ok(x) => x` takes what is in the value that is matched.
+            return if takes_out(walk, body) { inner_of_match(walk, node) } else { value };
+        }
+        out = if out.is_none() { value } else { walk.either(out, value) };
+    }
+    if takes_out(walk, body) { inner_of_match(walk, node) } else { out }
+}
+
+fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    let value = walk.lower_field(node, "value");
+    if value.is_none() { value } else { walk.expr(Expr::Inner(value)) }
+}
+
+/// Whether the first arm is `Ok(x) => x` or `Some(x) => x`, or one of the first two.
+fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
+    let mut cursor = body.walk();
+    body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
+        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value")) else {
+            return false;
+        };
+        let (pattern, value) = (walk.text(pattern), walk.text(value));
+        ["Some", "Ok"].iter().any(|variant| {
+            pattern
+                .strip_prefix(variant)
+                .and_then(|rest| rest.strip_prefix('('))
+                .and_then(|rest| rest.strip_suffix(')'))
+                .is_some_and(|name| name.trim_start_matches("mut ") == value)
+        })
+    })
+}
+
+fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let text = walk.text(node);
+    if walk.marks.len() > 64 {
+        walk.marks.clear();
+    }
+    walk.marks.push(text);
+}
+
+/// What attributes say of the node that follows.
+fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
+    let mut flags = 0;
+    // Attributes of something that is no node may have been left over.
+    let before = walk.src.get(..node.start_byte()).unwrap_or_default().trim_end();
+    if !before.ends_with(']') {
+        walk.marks.clear();
+    }
+    for mark in &walk.marks {
+        let inner = mark.trim_start_matches("#[").trim_end_matches(']');
+        let path = inner.split(['(', '=']).next().unwrap_or_default().trim();
+        match path.rsplit("::").next().unwrap_or_default() {
+            "test" | "rstest" | "test_case" | "quickcheck" | "bench" => flags |= flag::TEST,
+            "cfg" if !inner.contains("test") => flags |= flag::CONDITIONAL,
+            _ => {}
+        }
+    }
+    flags
+}
+
+fn doc(walk: &mut Walk<'_>, node: Syntax<'_>) -> Option<String> {
+    let mut comments = walk.comments_before(node.start_position().row);
+    comments.retain(|comment| comment.starts_with("///") || comment.starts_with("/**"));
+    crate::extract::text::doc(&crate::doc::uncomment(&comments))
+}
+
+/// Notes a node and the parameters of its type.
+fn note(walk: &mut Walk<'_>, node: Syntax<'_>, kind: Kind, bare: bool) -> Option<u32> {
+    let name = node.child_by_field_name("name")?;
+    let name = walk.name_of(name);
+    if name.is_none() {
+        return None;
+    }
+    let body = node.child_by_field_name("body");
+    let mut flags = flags(walk, node);
+    if body.is_none() && matches!(kind, Kind::Function | Kind::Method) {
+        flags |= flag::BODILESS;
+    }
+    let doc = doc(walk, node);
+    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare });
+    type_params(walk, node);
+    Some(number)
+}
+
+/// `<T: Bound>` and `where T: Bound`.
+fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let mut params: Vec<(Name, ExprId)> = Vec::new();
+    let mut cursor = node.walk();
+    for part in node.named_children(&mut cursor) {
+        let (kind, field) = match part.kind() {
+            "type_parameters" => ("type_parameter", "name"),
+            "where_clause" => ("where_predicate", "left"),
+            _ => continue,
+        };
+        let mut inner = part.walk();
+        for param in part.named_children(&mut inner).filter(|param| param.kind() == kind).take(32) {
+            let Some(name) = param.child_by_field_name(field).filter(|name| name.kind() == "type_identifier") else {
+                continue;
+            };
+            let name = walk.name_of(name);
+            let bounds = param.child_by_field_name("bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
+            match params.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) if !bounds.is_none() => *known = bounds,
+                Some(_) => {}
+                None => params.push((name, bounds)),
+            }
+        }
+    }
+    for ((name, bounds), number) in params.into_iter().zip(0..) {
+        walk.bind(name, start(node), end(node), start(node), Bound::TypeParam(bounds, number));
+    }
+}
+
+fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let method = matches!(walk.owner().what, Open::Class(_) | Open::Impl(_));
+    let Some(number) = note(walk, node, if method { Kind::Method } else { Kind::Function }, !method) else { return };
+    let value = match node.child_by_field_name("return_type") {
+        Some(ty) => {
+            let ty = walk.lower(ty);
+            walk.of(ty)
+        }
+        None => walk.literal("()"),
+    };
+    let is_async = node.named_child(0).is_some_and(|first| first.kind() == "function_modifiers")
+        || node.named_child(1).is_some_and(|second| second.kind() == "function_modifiers");
+    if is_async && walk.text(node).split("fn ").next().is_some_and(|head| head.contains("async")) {
+        walk.facts.nodes[number as usize].flags |= flag::ASYNC;
+    }
+    walk.gives(number, value, start(node));
+    let mut names = Vec::new();
+    if let Some(list) = node.child_by_field_name("parameters") {
+        let mut cursor = list.walk();
+        for param in list.named_children(&mut cursor) {
+            let (Some(pattern), Some(ty)) = (param.child_by_field_name("pattern"), param.child_by_field_name("type"))
+            else {
+                continue;
+            };
+            let ty = walk.lower(ty);
+            let value = walk.of(ty);
+            if pattern.kind() == "identifier" {
+                names.push(walk.name_of(pattern));
+            }
+            bind::pattern(walk, pattern, value, start(node), end(node), start(node));
+        }
+    }
+    walk.set_params(number, names);
+    walk.open(node, Open::Function(number));
+}
+
+fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let kind = if node.kind() == "trait_item" { Kind::Trait } else { Kind::Class };
+    let Some(number) = note(walk, node, kind, true) else { return };
+    if let Some(bounds) = node.child_by_field_name("bounds") {
+        let mut cursor = bounds.walk();
+        let bases: Vec<ExprId> = bounds.named_children(&mut cursor).map(|bound| walk.lower(bound)).collect();
+        walk.set_bases(number, bases);
+    }
+    walk.open(node, Open::Class(number));
+    tuple_fields(walk, node, number);
+}
+
+/// The fields of `struct P(A, B)` are `0` and `1`.
+fn tuple_fields(walk: &mut Walk<'_>, node: Syntax<'_>, owner: u32) {
+    let Some(body) = node.child_by_field_name("body").filter(|body| body.kind() == "ordered_field_declaration_list")
+    else {
+        return;
+    };
+    let mut cursor = body.walk();
+    let types: Vec<Syntax<'_>> = body.children_by_field_name("type", &mut cursor).take(64).collect();
+    for (ty, number) in types.into_iter().zip(0..) {
+        let ty = walk.lower(ty);
+        let value = walk.of(ty);
+        let name = walk.names.made(&format!("{number}"));
+        walk.field(owner, name, value, start(node));
+    }
+}
+
+fn variant(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(body) = node.child_by_field_name("body") else { return };
+    let tuple = body.kind() == "ordered_field_declaration_list";
+    let Some(name) = node.child_by_field_name("name") else { return };
+    let name = walk.name_of(name);
+    if name.is_none() {
+        return;
+    }
+    let doc = doc(walk, node);
+    let draft = Draft { kind: Kind::Variant, name, whole: node, body: None, flags: 0, doc, bare: false };
+    let number = walk.node(&draft);
+    walk.open(node, Open::Class(number));
+    if tuple {
+        tuple_fields(walk, node, number);
+    }
+}
+
+fn field(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let (Open::Class(owner), Some(name)) = (walk.owner().what, node.child_by_field_name("name")) else { return };
+    let ty = walk.lower_field(node, "type");
+    let value = walk.of(ty);
+    let name = walk.name_of(name);
+    walk.field(owner, name, value, start(node));
+}
+
+fn impl_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let of = walk.lower_field(node, "type");
+    let tr = walk.lower_field(node, "trait");
+    let number = walk.impl_block(of, tr, node);
+    type_params(walk, node);
+    walk.open(node, Open::Impl(number));
+}
+
+fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let path = walk.marks.iter().find_map(|mark| mark.strip_prefix("#[path")).and_then(|mark| mark.split('"').nth(1));
+    if node.child_by_field_name("body").is_some() {
+        if let Some(number) = note(walk, node, Kind::Module, true) {
+            walk.open(node, Open::Module(number));
+        }
+        return;
+    }
+    walk.marks.clear();
+    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise.
+    if let Some(name) = node.child_by_field_name("name") {
+        let name = walk.text(name);
+        let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
+        walk.import(&module, "", name, node, true);
+    }
+}
+
+fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let method = matches!(walk.owner().what, Open::Class(_) | Open::Impl(_));
+    let Some(number) = note(walk, node, Kind::Type, !method) else { return };
+    let ty = walk.lower_field(node, "type");
+    let value = walk.of(ty);
+    walk.gives(number, value, start(node));
+}
+
+/// A type that those who implement a trait choose.
+fn associated(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let (Some(name), Open::Class(owner)) = (node.child_by_field_name("name"), walk.owner().what) else { return };
+    let bounds = node.child_by_field_name("bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
+    let value = walk.of(bounds);
+    let name = walk.name_of(name);
+    walk.field(owner, name, value, start(node));
+}
+
+fn constant(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let Some(name) = node.child_by_field_name("name") else { return };
+    let ty = walk.lower_field(node, "type");
+    let value = walk.of(ty);
+    let name = walk.name_of(name);
+    match walk.owner().what {
+        Open::Class(owner) => walk.field(owner, name, value, start(node)),
+        Open::Impl(_) => {}
+        _ => {
+            let frame = walk.frame();
+            walk.bind(name, frame.from, frame.to, start(node), Bound::Value(value));
+        }
+    }
+}
+
+fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+}
+
+fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(function) = node.child_by_field_name("function") else { return };
+    walk.call_of(function, false);
+    bind::hints(walk, node, function);
+}
+
+fn extern_crate(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let Some(name) = node.child_by_field_name("name") else { return };
+    let name = walk.text(name);
+    let alias = node.child_by_field_name("alias").map_or(name, |alias| walk.text(alias));
+    walk.import(&format!("::{name}"), "", alias, node, false);
+}
+
+fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.marks.clear();
+    let Some(argument) = node.child_by_field_name("argument") else { return };
+    let reexport = node.named_child(0).is_some_and(|first| first.kind() == "visibility_modifier");
+    let mut todo = vec![(argument, String::new())];
+    let mut steps = 0;
+    while let Some((part, before)) = todo.pop() {
+        steps += 1;
+        if steps > 2_000 || before.len() > 500 {
+            return;
+        }
+        let join = |path: &str| {
+            let path: String = path.split_whitespace().collect();
+            if before.is_empty() { path } else { format!("{before}::{path}") }
+        };
+        match part.kind() {
+            "scoped_use_list" => {
+                let path = part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                if let Some(list) = part.child_by_field_name("list") {
+                    todo.push((list, path));
+                }
+            }
+            "use_list" => {
+                let mut cursor = part.walk();
+                todo.extend(part.named_children(&mut cursor).map(|child| (child, before.clone())));
+            }
+            "use_wildcard" => {
+                let path = part.named_child(0).map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                walk.import(&path, "*", "", part, reexport);
+            }
+            "use_as_clause" => {
+                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias")) {
+                    let (path, alias) = (join(walk.text(path)), walk.text(alias));
+                    used(walk, &path, alias, part, reexport);
+                }
+            }
+            "identifier" | "scoped_identifier" | "self" | "crate" | "super" => {
+                let path = join(walk.text(part));
+                let path = path.strip_suffix("::self").unwrap_or(&path);
+                let alias = path.rsplit("::").next().unwrap_or_default().to_owned();
+                used(walk, path, &alias, part, reexport);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn used(walk: &mut Walk<'_>, path: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+    let path = path.strip_suffix("::self").unwrap_or(path);
+    match path.rsplit_once("::") {
+        Some((module, name)) if !module.is_empty() => walk.import(module, name, alias, at, reexport),
+        _ => walk.import(path, "", alias, at, reexport),
+    }
+}
+
+/// A name that a pattern binds: in lower case, or it is a constant.
+pub(super) fn binds(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_lowercase() || c == '_')
+}

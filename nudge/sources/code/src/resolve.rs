@@ -1,0 +1,223 @@
+//! What a call means: by rules that are certain, or not at all.
+//!
+//! An expression is worked out where it stands: its names by what is bound around it, its members by the class or
+//! module that they are taken of. What leads out of the index, or may be one thing or another, has no value; nothing is
+//! resolved by being the only one of its name (that is [`How::Likely`], and kept apart).
+
+mod class;
+mod eval;
+mod likely;
+mod lookup;
+mod module;
+mod others;
+mod outside;
+mod paths;
+mod rust;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::facts::{Bound, Call, Expr, ExprId, FileFacts, Kind, Name};
+use crate::index::{How, NodeId, Store};
+use crate::language::Language;
+
+/// Steps of one question: more is taken only by code that is made to take more.
+const FUEL: u32 = 20_000;
+/// Questions within questions.
+const DEPTH_MAX: u32 = 48;
+
+/// A module: a file, or one inside a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub file: u32,
+    pub module: Option<u32>,
+}
+
+/// What an expression is known to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Val {
+    /// Nothing is known.
+    Unknown,
+    /// Nothing: `None`, `null`.
+    Null,
+    Place(Place),
+    /// A folder that holds modules.
+    Folder(Rc<str>),
+    /// A class, function or constant itself, with the arguments of its type.
+    Def(NodeId, Args),
+    /// A method with what it is called on.
+    Method(NodeId, Rc<Val>),
+    /// A value of a class.
+    Of(NodeId, Args),
+    /// What comes before a class.
+    Super(NodeId),
+    /// A type, function or module from outside, by its name.
+    OuterType(Rc<str>, Args),
+    /// A value from outside.
+    Outer(Rc<str>, Args),
+    /// A function without a name: what it gives.
+    Function(At, ExprId),
+    /// A function from outside that gives this.
+    Giving(Rc<Val>),
+    /// A type that is all of these, or a value of one.
+    Any(Args),
+    OfAny(Args),
+}
+
+pub(crate) type Args = Rc<[Val]>;
+
+/// Where an expression stands, and what `self` is there if that is known better than by the place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct At {
+    pub file: u32,
+    pub byte: u32,
+    pub this: Option<Rc<Val>>,
+}
+
+impl At {
+    pub fn new(file: u32, byte: u32) -> Self {
+        Self { file, byte, this: None }
+    }
+}
+
+/// Which names are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    Value,
+    Type,
+    Macro,
+}
+
+pub(crate) struct Resolver<'a> {
+    pub store: &'a Store,
+    fuel: Cell<u32>,
+    depth: Cell<u32>,
+}
+
+/// A member of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Node(NodeId),
+    /// The number of a field of the file.
+    Field(u32, Name, u32),
+}
+
+impl<'a> Resolver<'a> {
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0) }
+    }
+
+    /// Begins a new question.
+    pub fn reset(&self) {
+        self.fuel.set(FUEL);
+        self.depth.set(0);
+    }
+
+    /// What a call calls.
+    pub fn call(&self, file: u32, call: &Call) -> Option<(NodeId, How)> {
+        self.reset();
+        let facts = self.store.facts(file)?;
+        let at = At::new(file, call.byte);
+        let (node, how) = match facts.exprs.get(call.callee)? {
+            Expr::Name(name) => self.bare(&at, facts, name, call)?,
+            Expr::SelfType => match self.eval(&at, call.callee, Space::Type) {
+                Val::Def(id, _) => (id, How::SelfMember),
+                _ => return None,
+            },
+            Expr::Member(of, name) => self.member_call(&at, facts, of, name, false)?,
+            Expr::Static(of, name) => self.member_call(&at, facts, of, name, true)?,
+            _ => return None,
+        };
+        let kind = self.kind(node)?;
+        if facts.language == Language::Rust && (kind == Kind::Macro) != call.macro_ {
+            return None;
+        }
+        (kind != Kind::Module).then_some((node, how))
+    }
+
+    fn bare(&self, at: &At, facts: &FileFacts, name: Name, call: &Call) -> Option<(NodeId, How)> {
+        let space = if call.macro_ { Space::Macro } else { Space::Value };
+        let hits = self.lookup(at, name, space);
+        let mut found = None;
+        for hit in &hits {
+            let one = match hit.bound {
+                Bound::Node(node) => Some((NodeId { file: at.file, node }, How::Local)),
+                Bound::Import(number) => match self.imported(at.file, number, space) {
+                    Val::Def(id, _) => Some((id, How::Imported)),
+                    _ => None,
+                },
+                // Bound in the function: whatever that is, it is not what has the name outside.
+                _ => None,
+            };
+            match (found, one) {
+                (None, Some(one)) => found = Some(one),
+                (Some((a, _)), Some((b, _))) if a == b => {}
+                _ => return None,
+            }
+        }
+        if found.is_none() && hits.is_empty() {
+            found = self.unbound(at, facts.text(name), space);
+        }
+        found.filter(|(id, _)| self.fits_call(*id))
+    }
+
+    /// A macro is no function, a type without values cannot be called.
+    fn fits_call(&self, id: NodeId) -> bool {
+        self.kind(id).is_some_and(|kind| kind != Kind::Module && kind != Kind::Type)
+    }
+
+    fn member_call(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name, path: bool) -> Option<(NodeId, How)> {
+        let space = if path { Space::Type } else { Space::Value };
+        let base = self.eval(at, of, space);
+        let how = match &base {
+            Val::Place(place) if place.file == at.file => How::Local,
+            Val::Place(_) | Val::Folder(_) => How::Imported,
+            Val::Super(_) => How::SelfMember,
+            _ if self.is_this(at, facts, of) => How::SelfMember,
+            _ => How::Typed,
+        };
+        let found = self.member(at, &base, facts.text(name), if path { Space::Value } else { space })?;
+        match found {
+            Val::Def(id, _) | Val::Method(id, _) => Some((id, how)),
+            _ => None,
+        }
+        .filter(|(id, _)| self.fits_call(*id))
+    }
+
+    /// Whether an expression is `self` or stands for the class around it.
+    fn is_this(&self, at: &At, facts: &FileFacts, of: ExprId) -> bool {
+        match facts.exprs.get(of) {
+            Some(Expr::This | Expr::SelfType | Expr::Super) => true,
+            Some(Expr::Name(name)) => self.lookup(at, name, Space::Value).first().is_some_and(|hit| match hit.bound {
+                Bound::Value(value) => matches!(facts.exprs.get(value), Some(Expr::This | Expr::SelfType)),
+                _ => false,
+            }),
+            _ => false,
+        }
+    }
+
+    pub fn kind(&self, id: NodeId) -> Option<Kind> {
+        Some(self.store.facts(id.file)?.nodes.get(id.node as usize)?.kind)
+    }
+
+    fn language(&self, file: u32) -> Option<Language> {
+        Some(self.store.facts(file)?.language)
+    }
+
+    /// Runs a question within a question, if there is still fuel.
+    fn deeper<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
+        let (fuel, depth) = (self.fuel.get(), self.depth.get());
+        if fuel == 0 || depth >= DEPTH_MAX {
+            return otherwise;
+        }
+        self.fuel.set(fuel - 1);
+        self.depth.set(depth + 1);
+        let out = run();
+        self.depth.set(depth);
+        out
+    }
+}
+
+fn no_args() -> Args {
+    Rc::from([])
+}

@@ -1,0 +1,256 @@
+//! Members: of classes and their bases, of modules, of what is in a value from outside.
+
+use std::rc::Rc;
+
+use crate::facts::{ExprId, FileFacts, Kind, Name, Owner, flag};
+use crate::index::NodeId;
+use crate::language::Language;
+
+use super::lookup::around;
+use super::{At, Member, Place, Resolver, Space, Val, eval::one_of, outside};
+
+/// Bases of bases.
+const BASES_MAX: u32 = 8;
+
+impl Resolver<'_> {
+    /// A member of something.
+    pub(super) fn member(&self, at: &At, base: &Val, name: &str, space: Space) -> Option<Val> {
+        self.deeper(None, || match base {
+            Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
+            Val::Folder(folder) => Some(self.in_folder(folder, name)),
+            Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
+                if let Some(member) = self.own_member(*id, name) {
+                    return Some(self.taken(member, base));
+                }
+                let value = self.constant(*id);
+                self.member(at, &value, name, space)
+            }
+            Val::Def(id, _) if self.kind(*id) == Some(Kind::Type) => match self.instance(base) {
+                Val::Unknown => None,
+                Val::Of(of, _) if of == *id => self.of_class(*id, base, name),
+                Val::Of(of, args) => self.member(at, &Val::Def(of, args), name, space),
+                Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
+                other => self.member(at, &other, name, space),
+            },
+            Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
+                Kind::Function | Kind::Method => None,
+                _ => self.of_class(*id, base, name),
+            },
+            Val::Super(id) => {
+                let this = Rc::new(Val::Of(*id, super::no_args()));
+                let member = self.of_bases(*id, name, BASES_MAX)?;
+                Some(self.taken(member, &this))
+            }
+            Val::Any(all) | Val::OfAny(all) => {
+                let value = matches!(base, Val::OfAny(_));
+                all.iter().find_map(|one| {
+                    let one = if value { self.instance(one) } else { one.clone() };
+                    self.member(at, &one, name, space)
+                })
+            }
+            Val::Outer(of, args) => outside::member(self.language(at.file)?, of, args, name)
+                .or_else(|| Some(Val::OuterType("?".into(), super::no_args()))),
+            Val::OuterType(_, _) => Some(Val::OuterType(name.into(), super::no_args())),
+            _ => None,
+        })
+    }
+
+    fn of_class(&self, id: NodeId, base: &Val, name: &str) -> Option<Val> {
+        let member = self.class_member(id, name, BASES_MAX)?;
+        Some(self.taken(member, base))
+    }
+
+    /// A member as it is got from a value or class.
+    fn taken(&self, member: Member, base: &Val) -> Val {
+        match member {
+            Member::Node(id) => {
+                let Some(node) = self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)) else {
+                    return Val::Unknown;
+                };
+                match node.kind {
+                    Kind::Method | Kind::Function if node.flags & flag::PROPERTY != 0 => {
+                        self.returned(id, Some(Rc::new(base.clone())))
+                    }
+                    Kind::Method | Kind::Function => Val::Method(id, Rc::new(base.clone())),
+                    _ => self.definition(id),
+                }
+            }
+            Member::Field(file, name, owner) => {
+                let Some(facts) = self.store.facts(file) else { return Val::Unknown };
+                let fields = facts.fields_of(name).iter().filter(|field| field.owner == owner);
+                one_of(fields.map(|field| {
+                    let at = At { file, byte: field.at, this: Some(Rc::new(base.clone())) };
+                    self.eval(&at, field.value, Space::Value)
+                }))
+            }
+        }
+    }
+
+    fn class_member(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+        self.deeper(None, || {
+            if let Some(member) = self.own_member(id, name) {
+                return Some(member);
+            }
+            if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
+                match self.implemented(id, name) {
+                    super::rust::Found::One(id) => return Some(Member::Node(id)),
+                    super::rust::Found::Several => return None,
+                    super::rust::Found::None => {}
+                }
+            }
+            self.of_bases(id, name, left)
+        })
+    }
+
+    /// A member of the class's own body.
+    pub(super) fn own_member(&self, id: NodeId, name: &str) -> Option<Member> {
+        let facts = self.store.facts(id.file)?;
+        let name = facts.names.find(name)?;
+        let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
+        let nodes: Vec<(u32, &crate::facts::Node)> = (0..).zip(&facts.nodes).collect();
+        let mut found = nodes.iter().filter(own).filter(|(_, node)| {
+            // What is defined in a method is not a member.
+            node.kind != Kind::Function
+        });
+        let first = found.next();
+        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node);
+        match (first, field) {
+            (None, None) => None,
+            (Some((number, node)), _) => {
+                let mut chosen = (*number, *node);
+                if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
+                    // Overloads come before what they stand for.
+                    for (number, node) in found {
+                        chosen = (*number, *node);
+                    }
+                } else if facts.language == Language::Rust && found.next().is_some() {
+                    return None;
+                }
+                Some(Member::Node(NodeId { file: id.file, node: chosen.0 }))
+            }
+            (None, Some(field)) => Some(Member::Field(id.file, name, field.owner)),
+        }
+    }
+
+    fn of_bases(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+        let left = left.checked_sub(1)?;
+        let facts = self.store.facts(id.file)?;
+        for base in self.bases(id) {
+            match base {
+                Val::Def(base, _) | Val::Of(base, _) if base != id => {
+                    if let Some(member) = self.class_member(base, name, left) {
+                        return Some(member);
+                    }
+                }
+                // A base that is not known may have the member, and comes first.
+                Val::Unknown if facts.language == Language::Python => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The bases of a class; of an interface of TypeScript those of all its declarations.
+    pub(super) fn bases(&self, id: NodeId) -> Vec<Val> {
+        let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
+        let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
+        let at = At::new(id.file, node.span.byte);
+        let bases = facts.bases.get(node.bases.0 as usize..node.bases.1 as usize).unwrap_or_default();
+        bases.iter().map(|base| self.base(&at, facts, *base)).collect()
+    }
+
+    fn base(&self, at: &At, facts: &FileFacts, base: ExprId) -> Val {
+        let value = self.eval(at, base, Space::Type);
+        match value {
+            Val::Unknown if facts.language.is_ecma() => self.eval(at, base, Space::Value),
+            Val::Def(id, _) if self.kind(id) == Some(Kind::Type) => self.instance(&value),
+            Val::Def(id, _) if self.kind(id) == Some(Kind::Constant) => self.constant(id),
+            other => other,
+        }
+    }
+
+    /// The class, or type of the block of methods, around a place.
+    pub(super) fn class_here(&self, at: &At, facts: &FileFacts) -> Option<NodeId> {
+        let holds = |number: u32| {
+            facts.nodes.get(number as usize).is_some_and(|node| match node.kind {
+                Kind::Class | Kind::Trait => true,
+                // An object with methods.
+                Kind::Constant | Kind::Type => facts.language.is_ecma(),
+                _ => false,
+            })
+        };
+        let class = around(facts, at.byte, holds);
+        let block = (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
+        let start = class.and_then(|class| facts.nodes.get(class as usize)).map(|node| node.span.byte);
+        match block {
+            Some(block) if start.is_none_or(|start| start < block.from) => {
+                let here = At::new(at.file, block.from);
+                match self.eval(&here, block.of, Space::Type) {
+                    Val::Def(id, _) => Some(id),
+                    _ => None,
+                }
+            }
+            _ => class.map(|node| NodeId { file: at.file, node }),
+        }
+    }
+
+    /// The enum of a variant.
+    pub(super) fn enum_of(&self, id: NodeId) -> Val {
+        match self.store.facts(id.file).map(|facts| super::lookup::owner(facts, id.node)) {
+            Some(Owner::Node(node)) => Val::Of(NodeId { file: id.file, node }, super::no_args()),
+            _ => Val::Unknown,
+        }
+    }
+
+    /// What a fixture of pytest gives, for a parameter of its name.
+    pub(super) fn fixture(&self, file: u32, node: u32, name: &str) -> Val {
+        match self.fixture_node(file, node, name) {
+            Some(id) => self.returned(id, None),
+            None => Val::Unknown,
+        }
+    }
+
+    /// The fixture that a parameter of a test or fixture asks for: of the file, or of a `conftest.py` around it.
+    pub fn fixture_node(&self, file: u32, node: u32, name: &str) -> Option<NodeId> {
+        let here = self.store.file(file)?;
+        let asks = here.facts.nodes.get(node as usize)?;
+        if here.facts.language != Language::Python || asks.flags & (flag::TEST | flag::FIXTURE) == 0 {
+            return None;
+        }
+        let same = asks.name == here.facts.names.find(name).unwrap_or(Name::NONE);
+        let own = self.fixture_of(file, name).filter(|_| !same);
+        own.or_else(|| {
+            let mut folder = here.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            loop {
+                let path = if folder.is_empty() { "conftest.py".to_owned() } else { format!("{folder}/conftest.py") };
+                if let Some(found) = self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name)) {
+                    return Some(found);
+                }
+                if folder.is_empty() {
+                    return None;
+                }
+                folder = folder.rsplit_once('/').map_or("", |(folder, _)| folder);
+            }
+        })
+    }
+
+    fn fixture_of(&self, file: u32, name: &str) -> Option<NodeId> {
+        let facts = self.store.facts(file)?;
+        let name = facts.names.find(name)?;
+        let mut all = (0..).zip(&facts.nodes).filter(|(_, n)| n.name == name && n.flags & flag::FIXTURE != 0);
+        let (node, _) = all.next()?;
+        all.next().is_none().then_some(NodeId { file, node })
+    }
+
+    /// What the folder of a package holds.
+    fn in_folder(&self, folder: &str, name: &str) -> Val {
+        match self.python_module(&format!("{folder}/{name}")) {
+            Some(value) => value,
+            None => self.in_go_package(folder, name),
+        }
+    }
+
+    pub(super) fn place_of(file: u32) -> Val {
+        Val::Place(Place { file, module: None })
+    }
+}

@@ -1,0 +1,50 @@
+//! The only one of its name nearby: an edge that is likely, and never called certain.
+
+use crate::facts::{Call, Expr, Kind};
+use crate::index::NodeId;
+use crate::language::Language;
+
+use super::Resolver;
+
+impl Resolver<'_> {
+    /// The only method of the name in the language, if its file is imported by the caller's, or by one that is.
+    pub fn likely(&self, file: u32, call: &Call) -> Option<NodeId> {
+        let facts = self.store.facts(file)?;
+        if facts.language != Language::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
+            return None;
+        }
+        let name = facts.text(call.name);
+        if name.len() < 3 || usual(name) {
+            return None;
+        }
+        let mut all = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+            self.language(*slot) == Some(facts.language)
+                && self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Method)
+        });
+        let (slot, node) = all.next()?;
+        (all.next().is_none() && self.near(file, slot)).then_some(NodeId { file: slot, node })
+    }
+
+    /// Whether a file imports another, over at most one in between.
+    fn near(&self, file: u32, other: u32) -> bool {
+        if file == other {
+            return true;
+        }
+        let direct = self.imported_files(file);
+        direct.contains(&other) || direct.iter().any(|next| self.imported_files(*next).contains(&other))
+    }
+}
+
+/// Names that the standard library uses, so that being the only one here proves nothing.
+fn usual(name: &str) -> bool {
+    const USUAL: &[&str] = &[
+        "add", "all", "any", "append", "apply", "args", "bind", "build", "call", "cast", "clear", "close", "collect", "copy",
+        "count", "debug", "decode", "delete", "encode", "end", "endswith", "error", "exec", "exists", "extend", "filter",
+        "find", "finish", "first", "flush", "format", "get", "group", "index", "info", "insert", "items", "iter", "join",
+        "keys", "last", "load", "lock", "log", "lower", "main", "map", "match", "max", "min", "mkdir", "name", "next", "now",
+        "open", "output", "parent", "parse", "path", "pop", "push", "read", "recv", "register", "remove", "replace", "reverse",
+        "run", "search", "seek", "send", "set", "setdefault", "size", "sort", "split", "splitlines", "start", "startswith",
+        "status", "store", "strip", "sub", "sum", "test", "update", "upper", "values", "wait", "warn", "with", "write", "zip",
+    ];
+    USUAL.binary_search(&name).is_ok()
+}

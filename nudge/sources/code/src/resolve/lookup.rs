@@ -1,0 +1,180 @@
+//! What a name means where it stands.
+
+use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
+use crate::index::{How, NodeId, of_file};
+use crate::language::Language;
+
+use super::{At, Resolver, Space, Val};
+
+impl Resolver<'_> {
+    /// What a name is bound to around a place: the innermost, and all of them if one of several holds.
+    pub(super) fn lookup(&self, at: &At, name: Name, space: Space) -> Vec<Binding> {
+        let Some(facts) = self.store.facts(at.file) else { return Vec::new() };
+        let module = module_range(facts, at.byte);
+        let mut best: Vec<Binding> = Vec::new();
+        for binding in facts.bindings_of(name) {
+            let visible = binding.from <= at.byte && at.byte < binding.to;
+            let barred = module.is_some_and(|(from, _)| binding.from < from);
+            if !visible || barred || !fits(facts, binding, space) {
+                continue;
+            }
+            match best.first() {
+                Some(first) if (first.from, first.to) == (binding.from, binding.to) => best.push(*binding),
+                Some(first) if binding.from < first.from || binding.from == first.from && binding.to > first.to => {}
+                _ => best = vec![*binding],
+            }
+        }
+        if best.len() > 1 {
+            best = self.of_several(facts, at, best);
+        }
+        best
+    }
+
+    /// Of several bindings in the same scope, those that may hold.
+    fn of_several(&self, facts: &FileFacts, at: &At, mut all: Vec<Binding>) -> Vec<Binding> {
+        all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
+        if facts.language == Language::Python {
+            return flow(facts, at, all);
+        }
+        if facts.language.is_ecma() {
+            // Overloads are one function, a declaration comes before what only has its name.
+            let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
+            return nodes.first().or(all.last()).copied().into_iter().collect();
+        }
+        all
+    }
+
+    /// What a name means that nothing binds: by the star imports and the folder of the file.
+    pub(super) fn unbound(&self, at: &At, name: &str, space: Space) -> Option<(NodeId, How)> {
+        match self.unbound_value(at, name, space) {
+            Val::Def(id, _) => Some((id, How::Imported)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn unbound_value(&self, at: &At, name: &str, space: Space) -> Val {
+        let Some(facts) = self.store.facts(at.file) else { return Val::Unknown };
+        for (number, import) in (0..).zip(&facts.imports) {
+            let here = import.from <= at.byte && at.byte < import.to;
+            let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from < from);
+            if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
+                let value = self.from_star(at.file, number, name, space);
+                if value != Val::Unknown {
+                    return value;
+                }
+            }
+        }
+        match facts.language {
+            Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
+            Language::Go | Language::Java | Language::C | Language::Cpp => self.neighbour(at.file, name),
+            _ => Val::Unknown,
+        }
+    }
+
+    /// A macro is seen in what follows it in its crate, or in all of it.
+    fn macro_of_crate(&self, file: u32, name: &str) -> Val {
+        let here = self.crate_roots(file);
+        let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+            let id = NodeId { file: *slot, node: *node };
+            self.kind(id) == Some(Kind::Macro) && self.crate_roots(*slot).iter().any(|root| here.contains(root))
+        });
+        match (found.next(), found.next()) {
+            (Some((file, node)), None) => Val::Def(NodeId { file, node }, super::no_args()),
+            _ => Val::Unknown,
+        }
+    }
+}
+
+/// Where the innermost module inside a file begins and ends, for languages that close modules off.
+pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
+    if facts.language != Language::Rust {
+        return None;
+    }
+    let modules = facts.nodes.iter().filter(|node| node.kind == Kind::Module);
+    modules
+        .filter(|node| node.span.byte <= byte && byte < node.span.end)
+        .max_by_key(|node| node.span.byte)
+        .map(|node| (node.span.byte, node.span.end))
+}
+
+fn node_start(facts: &FileFacts, binding: &Binding) -> u32 {
+    match binding.bound {
+        Bound::Node(node) => facts.nodes.get(node as usize).map_or(0, |node| node.span.byte),
+        Bound::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line),
+        _ => binding.at,
+    }
+}
+
+/// Whether a binding is of those that are meant.
+fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
+    if facts.language == Language::Python {
+        return true;
+    }
+    match binding.bound {
+        Bound::Import(_) => true,
+        Bound::TypeParam(..) => space == Space::Type,
+        Bound::Value(_) | Bound::Param(..) => space == Space::Value,
+        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space)),
+    }
+}
+
+pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
+    match space {
+        Space::Macro => kind == Kind::Macro,
+        Space::Type => match kind {
+            Kind::Class | Kind::Trait | Kind::Type | Kind::Module => true,
+            Kind::Function | Kind::Constant => language == Language::Python,
+            _ => false,
+        },
+        Space::Value => match kind {
+            Kind::Macro => matches!(language, Language::C | Language::Cpp),
+            Kind::Trait | Kind::Type => !language.is_ecma(),
+            _ => true,
+        },
+    }
+}
+
+/// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
+fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
+    let only_nodes = all.iter().all(|binding| matches!(binding.bound, Bound::Node(_)));
+    let inside = facts.nodes.iter().any(|node| {
+        node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end
+    });
+    if only_nodes {
+        return last_of_nodes(facts, at, &all, inside);
+    }
+    if all.iter().any(|binding| of_file(binding.from, binding.to)) && inside {
+        return all;
+    }
+    let sure = all.iter().rposition(|b| b.at < at.byte && at.byte < b.sure || matches!(b.bound, Bound::Param(..)));
+    let mut out: Vec<Binding> = Vec::new();
+    for (number, binding) in all.iter().enumerate() {
+        let since = sure.is_none_or(|sure| number >= sure) && binding.at < at.byte;
+        if since || sure.is_none() {
+            out.push(*binding);
+        }
+    }
+    out
+}
+
+/// A function that is defined again: the last one before the call, or the last one at all, overloads aside.
+fn last_of_nodes(facts: &FileFacts, at: &At, all: &[Binding], inside: bool) -> Vec<Binding> {
+    let span = |binding: &Binding| match binding.bound {
+        Bound::Node(node) => facts.nodes.get(node as usize).map_or((0, 0), |node| (node.span.byte, node.flags)),
+        _ => (0, 0),
+    };
+    let whole = all.iter().filter(|b| span(b).1 & flag::BODILESS == 0);
+    let last = whole.filter(|b| inside || span(b).0 < at.byte).max_by_key(|b| span(b).0);
+    last.or(all.last()).copied().into_iter().collect()
+}
+
+/// The node that a place is in and that answers a question, innermost first.
+pub(super) fn around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
+    let inner = (0..).zip(&facts.nodes).filter(|(_, node)| node.span.byte <= byte && byte < node.span.end);
+    inner.filter(|(number, _)| wanted(*number)).max_by_key(|(_, node)| node.span.byte).map(|(number, _)| number)
+}
+
+/// What owns a node.
+pub(super) fn owner(facts: &FileFacts, node: u32) -> Owner {
+    facts.nodes.get(node as usize).map_or(Owner::File, |node| node.owner)
+}

@@ -1,0 +1,205 @@
+//! Modules: what an import means, and what a file shows to those that import it.
+
+use crate::facts::{Bound, Import};
+use crate::index::{NodeId, of_file};
+use crate::language::Language;
+
+use super::eval::one_of;
+use super::lookup::kind_fits;
+use super::{At, Place, Resolver, Space, Val, no_args};
+
+impl Resolver<'_> {
+    /// What an import means.
+    pub(super) fn imported(&self, file: u32, number: u32, space: Space) -> Val {
+        self.deeper(Val::Unknown, || {
+            let Some(here) = self.store.file(file) else { return Val::Unknown };
+            let facts = &here.facts;
+            let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
+            let (module, name) = (facts.text(import.module), facts.text(import.name));
+            let outside = || {
+                let last = if name.is_empty() { module.rsplit(['.', ':', '/']).next().unwrap_or(module) } else { name };
+                Val::OuterType(last.into(), no_args())
+            };
+            if facts.language == Language::Rust {
+                return self.rust_import(file, import, space).unwrap_or_else(outside);
+            }
+            if facts.language == Language::Python && name.is_empty() && module.contains('.') {
+                // `import a.b` binds `a`, `import a.b as c` binds the whole.
+                let first = module.split('.').next().unwrap_or(module);
+                let path = if facts.text(import.alias) == first { first } else { module };
+                return self.module_value(file, path).unwrap_or_else(outside);
+            }
+            let Some(target) = self.module_value(file, module) else {
+                return self.java_member(file, import).unwrap_or_else(outside);
+            };
+            if name.is_empty() {
+                return target;
+            }
+            match &target {
+                Val::Place(place) => {
+                    let found = self.exported(*place, name, space, Some(file));
+                    match found {
+                        Val::Unknown => self.submodule(place.file, name).unwrap_or(Val::Unknown),
+                        found => found,
+                    }
+                }
+                Val::Folder(folder) => self.python_module(&format!("{folder}/{name}")).unwrap_or(Val::Unknown),
+                _ => Val::Unknown,
+            }
+        })
+    }
+
+    /// What a star import gives of a name.
+    pub(super) fn from_star(&self, file: u32, number: u32, name: &str, space: Space) -> Val {
+        self.deeper(Val::Unknown, || {
+            let Some(facts) = self.store.facts(file) else { return Val::Unknown };
+            let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
+            let target = if facts.language == Language::Rust {
+                self.rust_path(file, facts.text(import.module), import.from, Space::Type)
+            } else {
+                self.module_value(file, facts.text(import.module))
+            };
+            match target {
+                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
+                    self.exported(place, name, space, Some(file))
+                }
+                // `use Enum::*`
+                Some(class @ Val::Def(..)) => {
+                    self.member(&At::new(file, import.from), &class, name, space).unwrap_or(Val::Unknown)
+                }
+                _ => Val::Unknown,
+            }
+        })
+    }
+
+    /// What a module shows under a name: what it defines, and what it passes on.
+    pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
+        self.deeper(Val::Unknown, || {
+            let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
+            let range = match place.module {
+                Some(module) => match facts.nodes.get(module as usize) {
+                    Some(node) => (node.span.byte, node.span.end),
+                    None => return Val::Unknown,
+                },
+                None => (0, u32::MAX),
+            };
+            if let Some(id) = facts.names.find(name) {
+                let here = |from: u32, to: u32| {
+                    if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
+                };
+                let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
+                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
+                    Bound::Import(_) => true,
+                    Bound::Value(_) => space == Space::Value || facts.language == Language::Python,
+                    _ => false,
+                });
+                let mut values: Vec<Val> = own
+                    .filter_map(|b| match b.bound {
+                        Bound::Node(node) => Some(self.definition(NodeId { file: place.file, node })),
+                        // A name that a file imports from itself, or from where it is asked for, goes round.
+                        Bound::Import(number) => Some(self.imported(place.file, number, space)),
+                        Bound::Value(value) => Some(self.eval(&At::new(place.file, b.at), value, Space::Value)),
+                        _ => None,
+                    })
+                    .collect();
+                if facts.language.is_ecma() || facts.language == Language::Python {
+                    // Overloads, and functions that are defined again.
+                    if values.len() > 1 && values.iter().all(|value| matches!(value, Val::Def(..))) {
+                        let kept = if facts.language == Language::Python { values.len() - 1 } else { 0 };
+                        return values.swap_remove(kept);
+                    }
+                }
+                if facts.language == Language::Rust && values.len() > 1 {
+                    values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
+                }
+                if !values.is_empty() {
+                    let value = one_of(values);
+                    if value != Val::Unknown || facts.language != Language::Rust {
+                        return value;
+                    }
+                }
+                if let Some(value) = self.default_export(place.file, name) {
+                    return value;
+                }
+                for (number, import) in (0..).zip(&facts.imports) {
+                    if import.alias == id && import.reexport && here(import.from, import.to) {
+                        let value = self.imported_export(place.file, number, import, space);
+                        if value != Val::Unknown {
+                            return value;
+                        }
+                    }
+                }
+            } else if let Some(value) = self.default_export(place.file, name) {
+                return value;
+            }
+            for (number, import) in (0..).zip(&facts.imports) {
+                let seen = import.reexport || facts.language == Language::Rust && self.same_crate(asker, place.file);
+                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
+                if seen && in_range && facts.text(import.name) == "*" {
+                    let value = self.from_star(place.file, number, name, space);
+                    if value != Val::Unknown {
+                        return value;
+                    }
+                }
+            }
+            if let Some(value) = self.submodule_of(place, name) {
+                return value;
+            }
+            Val::Unknown
+        })
+    }
+
+    /// What `export { a as b }` means: of this file if it names no other.
+    fn imported_export(&self, file: u32, number: u32, import: &Import, space: Space) -> Val {
+        let Some(facts) = self.store.facts(file) else { return Val::Unknown };
+        if facts.language.is_ecma() && facts.text(import.module).is_empty() {
+            let at = At::new(file, u32::MAX - 1);
+            let hits = self.lookup(&at, import.name, space);
+            return one_of(hits.iter().map(|hit| match hit.bound {
+                Bound::Node(node) => self.definition(NodeId { file, node }),
+                Bound::Import(number) => self.imported(file, number, space),
+                Bound::Value(value) => self.eval(&At::new(file, hit.at), value, Space::Value),
+                _ => Val::Unknown,
+            }));
+        }
+        self.imported(file, number, space)
+    }
+
+    /// `export default function f`
+    fn default_export(&self, file: u32, name: &str) -> Option<Val> {
+        let facts = self.store.facts(file)?;
+        if name != "default" || !facts.language.is_ecma() {
+            return None;
+        }
+        let node = facts.nodes.iter().position(|node| node.flags & crate::facts::flag::DEFAULT != 0)?;
+        Some(self.definition(NodeId { file, node: u32::try_from(node).ok()? }))
+    }
+
+    /// A module below another one.
+    fn submodule_of(&self, place: Place, name: &str) -> Option<Val> {
+        match self.language(place.file)? {
+            Language::Python if place.module.is_none() => self.submodule(place.file, name),
+            Language::Rust => self.rust_child(place, name),
+            _ => None,
+        }
+    }
+
+    /// A module of the package that a file is the `__init__.py` of.
+    fn submodule(&self, file: u32, name: &str) -> Option<Val> {
+        let path = &self.store.file(file)?.path;
+        let folder = path.strip_suffix("__init__.py").or_else(|| path.strip_suffix("__init__.pyi"))?;
+        self.python_module(&format!("{folder}{name}"))
+    }
+
+    /// The module that a file means by a name of one.
+    pub fn module_value(&self, file: u32, module: &str) -> Option<Val> {
+        match self.language(file)? {
+            Language::Python => self.python_import(file, module),
+            language if language.is_ecma() => self.ecma_module(file, module).map(Self::place_of),
+            Language::Go => self.go_package(file, module),
+            Language::Java => self.java_class(module),
+            Language::C | Language::Cpp => self.included(file, module).map(Self::place_of),
+            _ => None,
+        }
+    }
+}

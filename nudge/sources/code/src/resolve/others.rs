@@ -1,0 +1,159 @@
+//! Go, Java, C: packages are folders, classes are files, functions are known by their headers.
+
+use crate::facts::{Import, Kind, flag};
+use crate::index::{Manifest, NodeId};
+use crate::language::Language;
+
+use super::paths::{folder_of, join, normal};
+use super::{At, Resolver, Space, Val, no_args};
+
+impl Resolver<'_> {
+    /// What a name means by the other files of the package, or by the headers that a file includes.
+    pub(super) fn neighbour(&self, file: u32, name: &str) -> Val {
+        let Some(here) = self.store.file(file) else { return Val::Unknown };
+        let language = here.facts.language;
+        let folder = folder_of(&here.path);
+        let mut found: Vec<NodeId> = Vec::new();
+        for (slot, node) in self.store.nodes_named(name) {
+            let Some(other) = self.store.file(slot) else { continue };
+            let Some(noted) = other.facts.nodes.get(node as usize) else { continue };
+            let top = noted.owner == crate::facts::Owner::File && noted.kind != Kind::Method;
+            let near = match language {
+                Language::Go => folder_of(&other.path) == folder && other.facts.package == other.facts.package,
+                Language::Java => folder_of(&other.path) == folder,
+                _ => false,
+            };
+            if top && near && other.facts.language == language {
+                found.push(NodeId { file: slot, node });
+            }
+        }
+        if matches!(language, Language::C | Language::Cpp) {
+            return self.linked(file, name);
+        }
+        match found.as_slice() {
+            [one] => Val::Def(*one, no_args()),
+            _ => Val::Unknown,
+        }
+    }
+
+    /// A function of C: one that an included header declares or defines, and one file defines.
+    fn linked(&self, file: u32, name: &str) -> Val {
+        let declared = self.headers(file).into_iter().any(|header| {
+            self.store.facts(header).is_some_and(|facts| {
+                let name = facts.names.find(name);
+                facts.nodes.iter().any(|node| Some(node.name) == name)
+            })
+        });
+        if !declared {
+            return Val::Unknown;
+        }
+        let mut defined: Vec<NodeId> = Vec::new();
+        for (slot, node) in self.store.nodes_named(name) {
+            let Some(facts) = self.store.facts(slot) else { continue };
+            let Some(noted) = facts.nodes.get(node as usize) else { continue };
+            let c = matches!(facts.language, Language::C | Language::Cpp);
+            if c && noted.flags & (flag::BODILESS | flag::STATIC) == 0 && noted.owner == crate::facts::Owner::File {
+                defined.push(NodeId { file: slot, node });
+            }
+        }
+        match defined.as_slice() {
+            [one] => Val::Def(*one, no_args()),
+            _ => Val::Unknown,
+        }
+    }
+
+    /// The headers that a file includes, also through others.
+    fn headers(&self, file: u32) -> Vec<u32> {
+        let mut out: Vec<u32> = Vec::new();
+        let mut todo = vec![file];
+        while let Some(next) = todo.pop() {
+            if out.len() > 64 {
+                break;
+            }
+            let Some(facts) = self.store.facts(next) else { continue };
+            for import in &facts.imports {
+                if let Some(header) = self.included(next, facts.text(import.module))
+                    && !out.contains(&header)
+                {
+                    out.push(header);
+                    todo.push(header);
+                }
+            }
+        }
+        out
+    }
+
+    /// The file that an `#include` names: beside the file, or the only one whose path ends so.
+    pub(super) fn included(&self, file: u32, path: &str) -> Option<u32> {
+        let here = &self.store.file(file)?.path;
+        if let Some(found) = normal(folder_of(here), path).and_then(|path| self.store.slot(&path)) {
+            return Some(found);
+        }
+        let end = format!("/{path}");
+        let mut all = self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
+            self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
+        });
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
+    }
+
+    /// A package of Go by its path: that of the module, and a folder in it.
+    pub(super) fn go_package(&self, file: u32, path: &str) -> Option<Val> {
+        let here = &self.store.file(file)?.path;
+        let mut folder = folder_of(here);
+        loop {
+            if let Some(Manifest::Go(module)) = self.store.manifests.get(join(folder, "go.mod").as_str()) {
+                let rest = path.strip_prefix(module.as_str())?;
+                let below = if rest.is_empty() { "" } else { rest.strip_prefix('/')? };
+                let target = if below.is_empty() { folder.to_owned() } else { join(folder, below) };
+                return Some(Val::Folder(target.as_str().into()));
+            }
+            if folder.is_empty() {
+                return None;
+            }
+            folder = folder_of(folder);
+        }
+    }
+
+    /// What a folder that is a package of Go holds.
+    pub(super) fn in_go_package(&self, folder: &str, name: &str) -> Val {
+        let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+            self.store.file(*slot).is_some_and(|file| {
+                folder_of(&file.path) == folder
+                    && file.facts.language == Language::Go
+                    && !file.path.ends_with("_test.go")
+                    && file.facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::Owner::File)
+            })
+        });
+        match (found.next(), found.next()) {
+            (Some((file, node)), None) => Val::Def(NodeId { file, node }, no_args()),
+            _ => Val::Unknown,
+        }
+    }
+
+    /// A class of Java by its full name: the file says its package itself.
+    pub(super) fn java_class(&self, path: &str) -> Option<Val> {
+        let (package, class) = path.rsplit_once('.')?;
+        let mut found = self.store.nodes_named(class).into_iter().filter(|(slot, node)| {
+            self.store.facts(*slot).is_some_and(|facts| {
+                facts.language == Language::Java
+                    && facts.text(facts.package) == package
+                    && facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::Owner::File)
+            })
+        });
+        match (found.next(), found.next()) {
+            (Some((file, node)), None) => Some(Val::Def(NodeId { file, node }, no_args())),
+            _ => None,
+        }
+    }
+
+    /// `import static a.B.c`: a member of a class.
+    pub(super) fn java_member(&self, file: u32, import: &Import) -> Option<Val> {
+        let facts = self.store.facts(file)?;
+        if facts.language != Language::Java || import.name.is_none() {
+            return None;
+        }
+        let class = self.java_class(facts.text(import.module))?;
+        self.member(&At::new(file, import.from), &class, facts.text(import.name), Space::Value)
+    }
+}

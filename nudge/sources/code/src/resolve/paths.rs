@@ -1,0 +1,214 @@
+//! Which files the modules of Python and ECMAScript are.
+
+use crate::index::{Manifest, stem};
+
+use super::{At, Resolver, Space, Val};
+
+impl Resolver<'_> {
+    /// A module of Python by its dotted name, as a file means it.
+    pub(super) fn python_import(&self, file: u32, module: &str) -> Option<Val> {
+        let here = &self.store.file(file)?.path;
+        let dots = module.len() - module.trim_start_matches('.').len();
+        let path = module.trim_start_matches('.').replace('.', "/");
+        if dots > 0 {
+            let mut folder = folder_of(here);
+            for _ in 1..dots {
+                if folder.is_empty() {
+                    return None;
+                }
+                folder = folder_of(folder);
+            }
+            return self.python_module(join(folder, &path).trim_end_matches('/'));
+        }
+        // From the folder of the file upwards, as far as it is no package, and from all roots of packages.
+        let first = path.split('/').next().unwrap_or_default();
+        let mut roots: Vec<&str> = Vec::new();
+        for slot in self.store.with_stem(first) {
+            let Some(other) = self.store.file(slot) else { continue };
+            let folder = folder_of(&other.path);
+            let package = other.path.ends_with("/__init__.py") || other.path.ends_with("/__init__.pyi");
+            roots.push(if package { folder_of(folder) } else { folder });
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots.retain(|root| !self.is_package(root));
+        // The nearest root wins.
+        roots.sort_by_key(|root| std::cmp::Reverse((shared(here, root), usize::MAX - root.len())));
+        roots.iter().find_map(|root| self.python_module(&join(root, &path))).or_else(|| {
+            // A folder without `__init__.py`.
+            self.store.has_folder(&path).then(|| Val::Folder(path.as_str().into()))
+        })
+    }
+
+    fn is_package(&self, folder: &str) -> bool {
+        !folder.is_empty()
+            && ["__init__.py", "__init__.pyi"].iter().any(|init| self.store.slot(&join(folder, init)).is_some())
+    }
+
+    /// A module by its path without extension. A stub loses to its source.
+    pub(super) fn python_module(&self, path: &str) -> Option<Val> {
+        let file = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"]
+            .iter()
+            .find_map(|end| self.store.slot(format!("{path}{end}").trim_start_matches('/')));
+        if let Some(file) = file {
+            return Some(Self::place_of(file));
+        }
+        self.store.has_folder(path).then(|| Val::Folder(path.into()))
+    }
+
+    /// The file that a module of ECMAScript is.
+    pub(super) fn ecma_module(&self, file: u32, module: &str) -> Option<u32> {
+        let here = &self.store.file(file)?.path;
+        if module.is_empty() {
+            return Some(file);
+        }
+        let folder = folder_of(here);
+        if module.starts_with('.') {
+            return self.ecma_file(&normal(folder, module)?);
+        }
+        let mut at = folder;
+        loop {
+            for name in ["tsconfig.json", "jsconfig.json"] {
+                if let Some(found) = self.by_tsconfig(at, name, module, 0) {
+                    return Some(found);
+                }
+            }
+            if at.is_empty() {
+                break;
+            }
+            at = folder_of(at);
+        }
+        self.package_file(module)
+    }
+
+    fn by_tsconfig(&self, folder: &str, name: &str, module: &str, hops: u32) -> Option<u32> {
+        let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(join(folder, name).as_str()) else { return None };
+        for candidate in config.candidates(module) {
+            if let Some(found) = normal(folder, &candidate).and_then(|path| self.ecma_file(&path)) {
+                return Some(found);
+            }
+        }
+        let base = config.extends.as_str().filter(|base| base.starts_with('.') && hops < 4)?;
+        let path = normal(folder, base)?;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let name = if name.ends_with(".json") { name.to_owned() } else { format!("{name}.json") };
+        self.by_tsconfig(folder, &name, module, hops + 1)
+    }
+
+    /// A file of a package of the index, by the package's name.
+    fn package_file(&self, module: &str) -> Option<u32> {
+        for (path, manifest) in &self.store.manifests {
+            let Manifest::Package(package) = manifest else { continue };
+            if package.name.is_empty() {
+                continue;
+            }
+            let Some(rest) = module.strip_prefix(package.name.as_str()) else { continue };
+            let subpath = match rest.strip_prefix('/') {
+                Some(rest) => format!("./{rest}"),
+                None if rest.is_empty() => ".".to_owned(),
+                None => continue,
+            };
+            let folder = folder_of(path);
+            let entries = package.entries(&subpath);
+            let found = entries.iter().find_map(|entry| self.ecma_file(&normal(folder, entry)?));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// A file by its path with any extension, or none: imports say `./x.js` and mean `x.ts`.
+    fn ecma_file(&self, path: &str) -> Option<u32> {
+        if let Some(slot) = self.store.slot(path).filter(|_| !is_built(path)) {
+            return Some(slot);
+        }
+        let stem = [".js", ".mjs", ".cjs", ".jsx", ".d.ts", ".d.mts", ".d.cts", ".ts", ".tsx"]
+            .iter()
+            .find_map(|end| path.strip_suffix(end));
+        let ends = [".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", "/index.ts", "/index.tsx",
+            "/index.mts", "/index.js", "/index.jsx", "/index.d.ts"];
+        let with = |base: &str| ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')));
+        with(path).or_else(|| stem.and_then(with))
+    }
+
+    /// The files that a file imports, those that are passed through left out.
+    pub fn imported_files(&self, file: u32) -> Vec<u32> {
+        let Some(facts) = self.store.facts(file) else { return Vec::new() };
+        let mut out = Vec::new();
+        for number in 0..u32::try_from(facts.imports.len()).unwrap_or(0) {
+            out.extend(self.import_file(file, number));
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// The file that an import is of: that of the module, or of the module below it that is named.
+    pub fn import_file(&self, file: u32, number: u32) -> Option<u32> {
+        self.reset();
+        let facts = self.store.facts(file)?;
+        let import = facts.imports.get(number as usize)?;
+        let (module, name) = (facts.text(import.module), facts.text(import.name));
+        let value = if facts.language == crate::language::Language::Rust {
+            match self.imported(file, number, Space::Type) {
+                Val::Place(place) => return Some(place.file),
+                Val::Def(id, _) => return Some(id.file),
+                _ => self.rust_path(file, module, import.from, Space::Type)?,
+            }
+        } else {
+            self.module_value(file, module)?
+        };
+        match value {
+            Val::Place(place) => {
+                // `from package import module`
+                let below = match self.member(&At::new(file, import.from), &value, name, Space::Value) {
+                    Some(Val::Place(below)) if !name.is_empty() && stem(&self.store.file(below.file)?.path) == name => {
+                        Some(below.file)
+                    }
+                    _ => None,
+                };
+                Some(below.unwrap_or(place.file))
+            }
+            Val::Folder(folder) => match self.python_module(&format!("{folder}/{name}"))? {
+                Val::Place(place) => Some(place.file),
+                _ => None,
+            },
+            Val::Def(id, _) => Some(id.file),
+            _ => None,
+        }
+    }
+}
+
+/// What a build writes beside its sources.
+fn is_built(path: &str) -> bool {
+    [".d.ts", ".d.mts", ".d.cts"].iter().any(|end| path.ends_with(end))
+}
+
+pub(super) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+pub(super) fn join(folder: &str, path: &str) -> String {
+    if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
+}
+
+/// How many bytes of folders two paths share.
+fn shared(path: &str, root: &str) -> usize {
+    path.bytes().zip(root.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+/// A path relative to a folder without `.` and `..`; none if it leads out.
+pub(super) fn normal(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}

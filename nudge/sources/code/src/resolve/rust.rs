@@ -1,0 +1,333 @@
+//! Rust: crates, paths, and the methods that blocks elsewhere give to a type.
+
+use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
+use crate::index::{Cargo, Manifest, NodeId, last_name};
+
+use super::paths::{folder_of, join, normal};
+use super::{At, Place, Resolver, Space, Val};
+
+/// What a search among blocks of methods finds.
+pub(super) enum Found {
+    None,
+    One(NodeId),
+    Several,
+}
+
+impl Resolver<'_> {
+    /// What `use` binds.
+    pub(super) fn rust_import(&self, file: u32, import: &Import, space: Space) -> Option<Val> {
+        let facts = self.store.facts(file)?;
+        let (module, name) = (facts.text(import.module), facts.text(import.name));
+        if let Some(path) = module.strip_prefix('#') {
+            let folder = folder_of(&self.store.file(file)?.path);
+            return self.store.slot(&normal(folder, path)?).map(Self::place_of);
+        }
+        if name.is_empty() {
+            return self.rust_path(file, module, import.from, space);
+        }
+        let base = self.rust_path(file, module, import.from, Space::Type)?;
+        let value = self.member(&At::new(file, import.from), &base, name, space)?;
+        if space == Space::Macro && value == Val::Unknown {
+            return self.exported_macro(&base, name);
+        }
+        Some(value)
+    }
+
+    /// A macro that `#[macro_export]` puts at the root of its crate.
+    fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
+        let Val::Place(place) = base else { return None };
+        let roots = self.crate_roots(place.file);
+        let mut all = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+            self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Macro)
+                && self.crate_roots(*slot).iter().any(|root| roots.contains(root))
+        });
+        match (all.next(), all.next()) {
+            (Some((file, node)), None) => Some(Val::Def(NodeId { file, node }, super::no_args())),
+            _ => None,
+        }
+    }
+
+    /// A path as it is written in a file; the place tells in which module inside it.
+    pub(super) fn rust_path(&self, file: u32, path: &str, byte: u32, space: Space) -> Option<Val> {
+        let extern_ = path.starts_with("::");
+        let mut parts = path.trim_start_matches("::").split("::");
+        let first = parts.next()?;
+        let at = At::new(file, byte);
+        let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&at, first) };
+        if value.is_none() && !extern_ {
+            // A name of this module: another import, an enum.
+            let here = self.place_at(file, byte);
+            value = Some(self.exported(here, first, Space::Type, Some(file))).filter(|value| *value != Val::Unknown);
+        }
+        let mut value = value?;
+        for part in parts {
+            if part == "self" {
+                continue;
+            }
+            value = match (&value, part) {
+                (Val::Place(place), "super") => Val::Place(self.rust_parent(*place)?),
+                _ => self.member(&at, &value, part, if space == Space::Macro { Space::Type } else { space })?,
+            };
+        }
+        Some(value)
+    }
+
+    /// The module inside a file at a place.
+    fn place_at(&self, file: u32, byte: u32) -> Place {
+        let module = self.store.facts(file).and_then(|facts| {
+            super::lookup::around(facts, byte, |node| facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module))
+        });
+        Place { file, module }
+    }
+
+    /// What the first name of a path is, if it is a keyword or a crate.
+    pub(super) fn path_head(&self, at: &At, first: &str) -> Option<Val> {
+        let here = self.place_at(at.file, at.byte);
+        match first {
+            "crate" | "$crate" => self.crate_roots(at.file).first().map(|root| Self::place_of(*root)),
+            "self" => Some(Val::Place(here)),
+            "super" => self.rust_parent(here).map(Val::Place),
+            _ => self.extern_crate(at.file, first),
+        }
+    }
+
+    /// The library of a crate of the index, by the name that a file uses.
+    fn extern_crate(&self, file: u32, name: &str) -> Option<Val> {
+        if matches!(name, "std" | "core" | "alloc") {
+            return None;
+        }
+        let own = self.cargo_of(file).map(|(_, cargo)| cargo);
+        let package = own.and_then(|cargo| cargo.renamed(name));
+        for (path, manifest) in &self.store.manifests {
+            let Manifest::Cargo(cargo) = manifest else { continue };
+            if cargo.package.name.is_empty() {
+                continue;
+            }
+            let fits = package.map_or_else(|| cargo.lib_name() == name, |package| cargo.package.name == package);
+            if fits {
+                let folder = folder_of(path);
+                let lib = normal(folder, cargo.lib.path.as_deref().unwrap_or("src/lib.rs"))?;
+                if let Some(root) = self.store.slot(&lib) {
+                    return Some(Self::place_of(root));
+                }
+            }
+        }
+        None
+    }
+
+    /// The manifest of the crate that a file is of, with its folder.
+    fn cargo_of(&self, file: u32) -> Option<(&str, &Cargo)> {
+        let mut folder = folder_of(&self.store.file(file)?.path);
+        loop {
+            if let Some((path, Manifest::Cargo(cargo))) = self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
+                && !cargo.package.name.is_empty()
+            {
+                return Some((folder_of(path), cargo));
+            }
+            if folder.is_empty() {
+                return None;
+            }
+            folder = folder_of(folder);
+        }
+    }
+
+    /// The files at the root of the crate that a file is of, nearest first.
+    pub(super) fn crate_roots(&self, file: u32) -> Vec<u32> {
+        let Some(here) = self.store.file(file) else { return Vec::new() };
+        let mut roots: Vec<u32> = Vec::new();
+        if let Some((folder, cargo)) = self.cargo_of(file) {
+            let mut paths: Vec<String> = vec![cargo.lib.path.clone().unwrap_or_else(|| "src/lib.rs".into())];
+            paths.push("src/main.rs".into());
+            let targets = [&cargo.bin, &cargo.test, &cargo.example, &cargo.bench];
+            paths.extend(targets.into_iter().flatten().filter_map(|target| target.path.clone()));
+            roots.extend(paths.iter().filter_map(|path| self.store.slot(&normal(folder, path)?)));
+            // Each file in these folders is a crate of its own, and so is a folder with a `main.rs`.
+            for own in ["src/bin", "tests", "examples", "benches"] {
+                let under = join(folder, own);
+                if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
+                    match rest.split_once('/') {
+                        None if !roots.contains(&file) => roots = vec![file],
+                        Some((sub, _)) => {
+                            roots.extend(self.store.slot(&format!("{under}/{sub}/main.rs")));
+                            let declared = |root: &str| self.store.slot(&format!("{under}/{root}.rs"));
+                            roots.extend(declared("main").or_else(|| declared("lib")));
+                        }
+                        None => {}
+                    }
+                }
+            }
+        }
+        if roots.contains(&file) {
+            return vec![file];
+        }
+        let depth = |root: &u32| {
+            let folder = self.store.file(*root).map_or("", |file| folder_of(&file.path));
+            let inside = folder.is_empty() || here.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+            inside.then_some(folder.len())
+        };
+        let deepest = roots.iter().filter_map(depth).max();
+        roots.retain(|root| depth(root).is_some() && depth(root) == deepest);
+        if roots.is_empty() {
+            roots.extend(self.conventional_root(&here.path));
+        }
+        // Of a library and a program side by side the one that declares the module.
+        if roots.len() > 1 {
+            let first = here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
+            let module = first.map(|rest| rest.trim_start_matches('/')).and_then(|rest| rest.split(['/', '.']).next());
+            if let Some(module) = module {
+                roots.sort_by_key(|root| !self.declares(*root, module));
+            }
+        }
+        roots
+    }
+
+    /// Whether a file says `mod name;`.
+    fn declares(&self, file: u32, name: &str) -> bool {
+        let Some(facts) = self.store.facts(file) else { return false };
+        facts.imports.iter().any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+    }
+
+    /// Without a manifest: the nearest `lib.rs` or `main.rs` above.
+    fn conventional_root(&self, path: &str) -> Option<u32> {
+        let mut folder = folder_of(path);
+        loop {
+            for name in ["lib.rs", "main.rs"] {
+                if let Some(root) = self.store.slot(&join(folder, name)) {
+                    return Some(root);
+                }
+            }
+            if folder.is_empty() {
+                return None;
+            }
+            folder = folder_of(folder);
+        }
+    }
+
+    pub(super) fn same_crate(&self, asker: Option<u32>, file: u32) -> bool {
+        asker.is_some_and(|asker| asker == file || self.crate_roots(asker).first() == self.crate_roots(file).first())
+    }
+
+    /// The folder in which the modules below a module are.
+    fn children_folder(&self, place: Place) -> Option<String> {
+        let file = self.store.file(place.file)?;
+        let path: &str = &file.path;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let root = name == "mod.rs" || self.crate_roots(place.file).contains(&place.file);
+        let mut folder = if root { folder_of(path).to_owned() } else { path.strip_suffix(".rs")?.to_owned() };
+        if let Some(module) = place.module {
+            let qual = file.facts.text(file.facts.nodes.get(module as usize)?.qual);
+            for part in qual.split('.') {
+                folder = join(&folder, part);
+            }
+        }
+        Some(folder)
+    }
+
+    /// A module in a file of its own below another one.
+    pub(super) fn rust_child(&self, place: Place, name: &str) -> Option<Val> {
+        let folder = self.children_folder(place)?;
+        let file = self.store.slot(&join(&folder, &format!("{name}.rs")));
+        file.or_else(|| self.store.slot(&join(&folder, &format!("{name}/mod.rs")))).map(Self::place_of)
+    }
+
+    fn rust_parent(&self, place: Place) -> Option<Place> {
+        let file = self.store.file(place.file)?;
+        if let Some(module) = place.module {
+            let parent = match super::lookup::owner(&file.facts, module) {
+                Owner::Node(node) => Some(node),
+                _ => None,
+            };
+            return Some(Place { file: place.file, module: parent });
+        }
+        let roots = self.crate_roots(place.file);
+        if roots.contains(&place.file) {
+            return None;
+        }
+        let path: &str = &file.path;
+        let folder = if path.ends_with("/mod.rs") { folder_of(folder_of(path)) } else { folder_of(path) };
+        let root = roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
+        let parent = root.copied().or_else(|| self.store.slot(&format!("{folder}.rs")));
+        let parent = parent.or_else(|| self.store.slot(&join(folder, "mod.rs")))?;
+        Some(Place { file: parent, module: None })
+    }
+
+    /// A method that a block gives to a type: its own, or that of a trait that it implements.
+    pub(super) fn implemented(&self, id: NodeId, name: &str) -> Found {
+        let mut own: Vec<NodeId> = Vec::new();
+        let mut of_trait: Vec<NodeId> = Vec::new();
+        for (slot, node) in self.store.nodes_named(name) {
+            let Some(facts) = self.store.facts(slot) else { continue };
+            let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
+            let Some(block) = facts.impls.get(block as usize) else { continue };
+            if !self.is_type(slot, facts, block.of, block.from, id) {
+                continue;
+            }
+            let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
+            list.push(NodeId { file: slot, node });
+        }
+        match (own.as_slice(), of_trait.as_slice()) {
+            ([one], _) | ([], [one]) => Found::One(*one),
+            ([], []) => self.by_trait(id, name),
+            _ => Found::Several,
+        }
+    }
+
+    /// A method that a trait brings itself.
+    fn by_trait(&self, id: NodeId, name: &str) -> Found {
+        let mut found: Option<NodeId> = None;
+        let traits: Vec<NodeId> = self
+            .store
+            .nodes_named(name)
+            .into_iter()
+            .filter_map(|(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
+                Owner::Node(owner) => Some(NodeId { file: slot, node: owner }),
+                _ => None,
+            })
+            .filter(|owner| self.kind(*owner) == Some(Kind::Trait))
+            .collect();
+        if traits.is_empty() {
+            return Found::None;
+        }
+        for tr in self.traits_of(id) {
+            if traits.contains(&tr)
+                && let Some(super::Member::Node(method)) = self.own_member(tr, name)
+            {
+                if found.is_some_and(|found| found != method) {
+                    return Found::Several;
+                }
+                found = Some(method);
+            }
+        }
+        found.map_or(Found::None, Found::One)
+    }
+
+    /// The traits of the index that a type implements.
+    fn traits_of(&self, id: NodeId) -> Vec<NodeId> {
+        let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
+        let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
+        let mut out = Vec::new();
+        for slot in self.store.implementing(facts.text(node.name)) {
+            let Some(facts) = self.store.facts(slot) else { continue };
+            for block in facts.impls.iter().filter(|block| !block.tr.is_none()) {
+                if self.is_type(slot, facts, block.of, block.from, id)
+                    && let Val::Def(tr, _) = self.eval(&At::new(slot, block.from), block.tr, Space::Type)
+                    && !out.contains(&tr)
+                {
+                    out.push(tr);
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether the type of a block is this one. The names are compared first: that settles most.
+    fn is_type(&self, file: u32, facts: &FileFacts, ty: ExprId, byte: u32, id: NodeId) -> bool {
+        let Some(theirs) = self.store.facts(id.file) else { return false };
+        let Some(node) = theirs.nodes.get(id.node as usize) else { return false };
+        let Some(last) = last_name(facts, ty) else { return false };
+        if facts.text(last) != theirs.text(node.name) {
+            return false;
+        }
+        matches!(self.eval(&At::new(file, byte), ty, Space::Type), Val::Def(found, _) if found == id)
+    }
+}
