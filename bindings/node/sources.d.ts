@@ -75,6 +75,8 @@ export interface RecordsSearchParams {
   readonly limit?: number | null
   /** Say why each was found. */
   readonly explain?: boolean | null
+  /** Bodies as long as they are; else the first 2,000 bytes of each. */
+  readonly whole?: boolean | null
   /** Where you are. */
   readonly context?: ContextLike
 }
@@ -133,6 +135,8 @@ export interface RecordsListParams {
 export interface RecordsDeleteParams {
   /** The record. */
   readonly id: number
+  /** Nothing of it stays, nor of what it said before; also of one that is deleted already. */
+  readonly forever?: boolean | null
 }
 
 /** Params of `records.restore`. */

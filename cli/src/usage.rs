@@ -83,7 +83,8 @@ pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
         Err(error) => {
             // A source's own commands are built when the words before them were read.
             let verb = named(&command, &words[1..]);
-            let said = no_command(&error, &command, &before).unwrap_or_else(|| sentence(&error, &verb));
+            let said = no_command(&error, &command, &before).or_else(|| no_verb(&error, &command, &verb));
+            let said = said.unwrap_or_else(|| sentence(&error, &verb));
             // A misplaced word may be a secret, and the message goes to logs and transcripts.
             let said = match SecretGuard::new().check(None, &said) {
                 None => said,
@@ -119,6 +120,17 @@ fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -
     let known = MEANT.iter().find(|(said, _)| said == word).map(|(_, meant)| *meant);
     let meant = known.or_else(|| nearest(word, names.iter().copied())).filter(|name| is_verb(name))?;
     Some(format!("There is no command `{word}`; did you mean `nudge {meant}`?"))
+}
+
+/// Names the verbs of a command that was given none.
+fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<String> {
+    if !matches!(error.kind(), Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand) {
+        return None;
+    }
+    let within = verb.split_whitespace().try_fold(command, |within, word| within.find_subcommand(word))?;
+    let verbs = within.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
+    let verbs: Vec<_> = verbs.map(clap::Command::get_name).collect();
+    Some(format!("Say what to do: {}; see `nudge {verb}--help`.", verbs.join(", ")))
 }
 
 /// Turns clap's paragraphs into one sentence: the error, its tips, and where to read on.
@@ -178,6 +190,8 @@ mod tests {
                 "nudge signals send",
                 "The following required arguments were not provided: --type <TYPE>, <AGENT>; see `nudge signals send --help`.",
             ),
+            ("nudge model", "Say what to do: add, list, remove; see `nudge model --help`."),
+            ("nudge signals", "Say what to do: send, check, respond, list, watch, deacon; see `nudge signals --help`."),
             ("nudge undo 3 --list", "The argument '[ID]' cannot be used with '--list'; see `nudge undo --help`."),
         ] {
             assert_eq!(wrong(line), (sentence.to_owned(), false), "{line}");

@@ -55,9 +55,12 @@ fn the_report_has_this_shape() {
     let home = Home::with(&["claude"]);
     let report = home.report(&["claude"]).0;
     let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(fields(&report), ["binary", "session", "clients"]);
+    assert_eq!(fields(&report), ["binary", "session", "data", "clients"]);
     assert_eq!(report["binary"], json!({"path": BINARY, "version": env!("CARGO_PKG_VERSION")}));
     assert_eq!(report["session"], json!({"ok": null, "detail": "none runs; the first agent starts one"}));
+    // Nothing is kept yet.
+    let model = "none; things are found by words alone (`nudge model add`)";
+    assert_eq!(report["data"], json!([{"ok": null, "detail": model, "name": "model"}]));
     assert_eq!(fields(&report["clients"][0]), ["client", "title", "checks"]);
     let checks = report["clients"][0]["checks"].as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();

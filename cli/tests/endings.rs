@@ -245,11 +245,13 @@ fn the_same_key_again_is_the_first_result_also_after_a_promotion() {
     let mut call = |method: &str, params: &Value, key: &str| raw.call(method, params, Some(key)).unwrap();
     let compared = json!({"component": "c", "key": "k", "value": "x", "if_match_version": 0});
     let longest = "k".repeat(255);
+    let record = json!({"kind": "issue", "title": "Once", "distinct": true, "context": {"repo": "acme/shop"}});
     let calls = [
         ("nudge.set_hint", &compared, "one"),
         ("nudge.bump", &get("k"), &longest),
         ("nudge.set_hint", &set("k", "y"), "three ~!\"#"),
         ("nudge.delete_hint", &get("k"), "four"),
+        ("nudge.records.upsert", &record, "in a file"),
     ];
     let first = calls.map(|(method, params, key)| call(method, params, key));
     for _ in 0..2 {
@@ -262,6 +264,7 @@ fn the_same_key_again_is_the_first_result_also_after_a_promotion() {
     }
     let stored = call("nudge.set_hint", &set("other", "x"), "six");
     assert_eq!(stored["hint"]["version"], 2);
+    assert_eq!(call("nudge.records.list", &json!({"project": "*"}), "seven")["total"], 1);
     session.end();
 }
 

@@ -245,3 +245,24 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
     assert_eq!((out.status.code(), &*String::from_utf8_lossy(&out.stderr)), (Some(2), expected));
     assert_eq!(desk.run(&["records", "show", &id])["version"], 5);
 }
+
+#[test]
+fn doctor_tells_of_the_database() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.home.path().join(".claude")).unwrap();
+    let doctor = || {
+        let mut doctor = desk.nudge(&["doctor", "claude", "--json"]);
+        let output = doctor.env("HOME", desk.home.path()).stdin(Stdio::null()).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["data"].as_array().unwrap().iter().find(|check| check["name"] == "records").cloned()
+    };
+    assert_eq!(doctor(), None);
+    desk.add("Uploads: refused", "nginx has a limit");
+    let check = doctor().unwrap();
+    let detail = check["detail"].as_str().unwrap();
+    assert!(check["ok"] == true && detail.starts_with("stored 1, ") && detail.ends_with("records.db"), "{check}");
+    let file = desk.home.path().join("data/records.db");
+    fs::write(&file, "no database at all, though it has as many bytes as one").unwrap();
+    let check = doctor().unwrap();
+    assert!(check["ok"] == false && check["fix"].as_str().is_some_and(|fix| fix.contains("nudge")), "{check}");
+}

@@ -90,8 +90,8 @@ pub fn clients(args: &Doctor) -> Result<Vec<Value>> {
 }
 
 /// Splits an error's message into the problem and the advice.
-pub fn advice(error: &Error) -> (&str, &str) {
-    let message = error.message().trim_end_matches('.');
+pub fn advice(message: &str) -> (&str, &str) {
+    let message = message.trim_end_matches('.');
     message.rsplit_once("; ").unwrap_or((message, "report it"))
 }
 
@@ -429,6 +429,6 @@ mod tests {
     #[test]
     fn what_an_error_says_to_do_stands_apart() {
         let error = Error::unavailable("Cannot read /x: it is a folder; move it away.");
-        assert_eq!(advice(&error), ("Cannot read /x: it is a folder", "move it away"));
+        assert_eq!(advice(error.message()), ("Cannot read /x: it is a folder", "move it away"));
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
+use nudge_core::settings::Values;
 use nudge_core::source::{
-    ChangeEvent, ChangeSink, CommandHost, Fence, Host, Journal, LongCommand, SessionIdentity, StopFlag,
+    ChangeEvent, ChangeSink, CommandHost, Fence, Host, Journal, LongCommand, SessionIdentity, Source, SourceSpec,
+    StopFlag,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -86,26 +88,31 @@ fn in_session(call: &SourceVerb, global: &Global) -> Result<Box<RawValue>> {
     }
 }
 
-/// Opens the source in this process.
+/// Asks the source in this process.
 fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
     let (source, method) = (call.source, call.method);
     let params = with_context(call);
-    let values = settings::read()?;
-    let opened = (source.open)(Host {
+    let opened = open_alone(source, &settings::read()?)?;
+    let result = opened.call(method.name, &raw(&params)?);
+    opened.close();
+    result
+}
+
+/// Opens a source in this process.
+pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source>> {
+    let data = settings::data_dir(values);
+    (source.open)(Host {
         clock: Arc::new(SystemClock),
         session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: settings::data_dir(&values),
-        cache: settings::cache_dir(&values),
+        cache: settings::cache_dir(values),
         fence: Arc::new(NoSession),
         journal: Arc::new(NoSession),
         records: Box::new(std::iter::empty()),
         changes: Arc::new(NoSession),
-        models: sources::models(&values, &settings::data_dir(&values), Arc::new(SystemClock)),
+        models: sources::models(values, &data, Arc::new(SystemClock)),
         settings: Arc::new(values.of(source.settings)),
-    })?;
-    let result = opened.call(method.name, &raw(&params)?);
-    opened.close();
-    result
+        data,
+    })
 }
 
 /// The params of a call with what this process knows of where it is.

@@ -12,7 +12,10 @@ pub fn doctor(report: &Value) -> String {
     let mut out = format!("{}\n", styled(STRONG, "Nudge"));
     line(&mut out, &serde_json::json!({"ok": true, "detail": in_words(binary)}), "binary");
     line(&mut out, &report["session"], "session");
-    let (mut failed, mut warned) = (u64::from(report["session"]["ok"] == false), 0);
+    let data = report["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+    data.iter().for_each(|check| line(&mut out, check, &text(&check["name"])));
+    let own = data.iter().chain([&report["session"]]).filter(|check| check["ok"] == false);
+    let (mut failed, mut warned) = (own.count() as u64, 0);
     for client in report["clients"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "\n{}", styled(STRONG, text(&client["title"])));
         for check in client["checks"].as_array().into_iter().flatten() {

@@ -16,7 +16,7 @@ const BAR: u64 = 20;
 const COUNTS: [Column<'static>; 4] = [whole("TOLD", 0), whole("FOLLOWED", 1), whole("FAILED", 1), whole("BYTES", 3)];
 
 /// Members of a `nudge.status` that are told in sentences.
-const TOLD: [&str; 14] = [
+const TOLD: [&str; 15] = [
     "version",
     "session_id",
     "role",
@@ -29,6 +29,7 @@ const TOLD: [&str; 14] = [
     "journal_bytes",
     "keeping",
     "hints",
+    "hints_understood",
     "components",
     "limits",
 ];
@@ -47,7 +48,12 @@ pub fn status(result: &Value) -> String {
     };
     if !result["hints"].is_null() {
         let (hints, components) = (plural(number("hints"), "hint"), plural(number("components"), "component"));
-        row("hints", &format!("{hints} in {components}, of {} at most", text(&result["limits"]["hints"])));
+        let understood = match result["hints_understood"].as_u64() {
+            Some(count) => format!("; {count} found by meaning, too"),
+            None => String::new(),
+        };
+        let most = text(&result["limits"]["hints"]);
+        row("hints", &format!("{hints} in {components}, of {most} at most{understood}"));
     }
     let proxies: Vec<_> = result["proxies"].as_array().into_iter().flatten().map(text).collect();
     match &proxies[..] {
@@ -79,17 +85,18 @@ pub fn status(result: &Value) -> String {
     row("session", &format!("{}, {journal}", text(&result["session_id"])));
     // What the other sources tell of themselves.
     for (name, value) in result.as_object().into_iter().flatten().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
-        let told = match value.as_object() {
-            Some(inner) => inner
-                .iter()
-                .map(|(name, value)| format!("{} {}", visible(name), text(value)))
-                .collect::<Vec<_>>()
-                .join(", "),
-            None => list(value).unwrap_or_else(|| text(value)),
-        };
-        row(&visible(name), &told);
+        row(&visible(name), &members(value));
     }
     out
+}
+
+/// What a source tells of itself, in a line.
+pub fn members(value: &Value) -> String {
+    let member = |(name, value): (&String, &Value)| format!("{} {}", visible(name).replace('_', " "), text(value));
+    match value.as_object() {
+        Some(inner) => inner.iter().map(member).collect::<Vec<_>>().join(", "),
+        None => list(value).unwrap_or_else(|| text(value)),
+    }
 }
 
 /// Returns bytes in a unit in which they are a small number.

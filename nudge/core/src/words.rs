@@ -135,9 +135,19 @@ fn kind(c: char) -> Kind {
     }
 }
 
+/// Returns whether words of the script are written without spaces: Chinese, Japanese and Korean.
+///
+/// ```
+/// use nudge_core::words::is_cjk;
+///
+/// assert!("数据ベース".chars().all(is_cjk) && !"base, Ω".chars().any(is_cjk));
+/// ```
+pub fn is_cjk(c: char) -> bool {
+    matches!(kind(c), Kind::Ideograph | Kind::Kana)
+}
+
 /// Calls `take` with every word, folded.
 fn for_each(text: &str, mut take: impl FnMut(String)) {
-    let is_cjk = |c: char| matches!(kind(c), Kind::Ideograph | Kind::Kana);
     let inside = |c: char| kind(c) != Kind::Other;
     for run in text.split(|c| !inside(c)) {
         let mut rest = run;

@@ -226,6 +226,23 @@ impl Db {
         self.place.told(anew())
     }
 
+    /// Writes the whole file anew, so that nothing of what was deleted is left in it, or in its log. Backups stay.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when others use it until the wait is over, or the disk has no room for a copy of it.
+    pub fn compact(&self) -> Result<()> {
+        let deadline = Instant::now() + self.wait;
+        let compact = || -> Result<(), Failure> {
+            let writer = self.writer(deadline)?;
+            let c = writer.as_ref().ok_or_else(|| self.closed())?;
+            c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+            c.execute_batch("VACUUM")?;
+            copy_log_back(c);
+            Ok(())
+        };
+        self.place.told(compact())
+    }
+
     /// Ends the use: the log is copied back, and every later call is refused. Twice is once.
     ///
     /// # Errors

@@ -114,7 +114,8 @@ pub struct Asked {
     pub word: String,
     /// The number of texts that hold it, or a word near it.
     pub texts: usize,
-    /// The terms near it by which it was looked for, when no text holds itself.
+    /// The terms near it by which it was looked for, when no text holds itself; of a script without spaces, clauses that
+    /// hold it.
     pub near: Vec<String>,
 }
 
@@ -129,7 +130,7 @@ impl Asked {
 
     /// What it counts: less when others stand for it.
     fn worth(&self) -> f64 {
-        if self.near.is_empty() { 1.0 } else { NEAR }
+        if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
     }
 }
 
@@ -206,8 +207,16 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
     Ok(terms)
 }
 
-/// Gives the words that no text holds the terms that are near to them.
+/// Gives the words of scripts without spaces the clauses that hold them, and other words that no text holds the terms
+/// that are near to them.
 fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term]) -> rusqlite::Result<()> {
+    for Term { asked, rows } in terms.iter_mut().filter(|term| near::is_part_of_clauses(&term.asked.word)) {
+        asked.near = near::holding(c, of, known, &asked.word)?;
+        if !asked.near.is_empty() {
+            *rows = matching(c, of.table, &asked.query())?;
+            asked.texts = rows.len();
+        }
+    }
     let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
     let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
     let near = near::near(c, of, known, &words)?;

@@ -73,6 +73,29 @@ fn what_is_found() {
 }
 
 #[test]
+fn what_is_written_without_spaces_is_found_by_its_pairs() {
+    let c = notes([
+        "部署流程: 先运行数据库迁移，然后重启服务",
+        "上传失败: nginx配置里的大小限制",
+        "デプロイの手順: 先にデータベースの移行を実行する",
+        "배포 절차: 먼저 데이터베이스를 이전한다",
+        "Uploads: the limit is in the proxy",
+    ]);
+    for (question, rows) in [
+        ("怎么做数据库迁移?", vec![1]),
+        ("nginx大小限制是多少", vec![2]),
+        ("データベース移行のやり方", vec![3]),
+        ("데이터베이스", vec![4]),
+        ("天气很好", vec![]),
+    ] {
+        assert_eq!(best(&found(&c, question)), rows, "{question}");
+    }
+    // The share of the question that a text holds is that of its pairs.
+    let found = found(&c, "数据库备份");
+    assert!(found.rows[&1].coverage < 0.6, "{found:?}");
+}
+
+#[test]
 fn a_rare_word_counts_more_than_a_common_one() {
     let c = notes(["proxy: it times out", "proxy: it is slow", "proxy: E0502"]);
     let found = found(&c, "E0502 proxy");

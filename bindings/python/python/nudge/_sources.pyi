@@ -88,6 +88,7 @@ class RecordsSource:
         project: str | None = None,
         limit: int | None = None,
         explain: bool | None = None,
+        whole: bool | None = None,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
         """What was fixed, decided or planned before, here and in other projects, by words or meaning.
@@ -98,6 +99,7 @@ class RecordsSource:
         `project`: The project that counts more. Absent: that of the context; `*`: none.
         `limit`: 1 to 50; 5 when absent.
         `explain`: Say why each was found.
+        `whole`: Bodies as long as they are; else the first 2,000 bytes of each.
         `context`: Where you are.
         """
 
@@ -168,10 +170,12 @@ class RecordsSource:
         self,
         *,
         id: int,
+        forever: bool | None = None,
     ) -> dict[str, Any]:
         """It can be restored for 30 days.
 
         `id`: The record.
+        `forever`: Nothing of it stays, nor of what it said before; also of one that is deleted already.
         """
 
     def restore(

@@ -188,7 +188,7 @@ impl ClientSettings<'_> {
 
     fn read(&self, name: &'static str, file: &Path, form: Form) -> Result<Config, Check> {
         self.place.read(file, form).map_err(|error: Error| {
-            let (told, advice) = advice(&error);
+            let (told, advice) = advice(error.message());
             let fix = match error.kind() {
                 ErrorKind::Invalid => format!("correct it there, then `{}`", self.init()),
                 _ => advice.to_owned(),

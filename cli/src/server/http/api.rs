@@ -113,6 +113,7 @@ impl Asked {
                 if !params.contains_key("context") {
                     params.entry("project").or_insert("*".into());
                 }
+                params.entry("whole").or_insert(true.into());
                 Ok(part(call("nudge.records.search", &params)?, "results"))
             }
             (Api::Records, &Method::GET) => self.list(call).map(|records| (StatusCode::OK, records)),

@@ -158,7 +158,7 @@ fn place(project: &str) -> Value {
     if project.contains('/') {
         json!({"repo": format!("github.com/{project}")})
     } else {
-        json!({"cwd": format!("/work/{project}")})
+        json!({"repo": format!("file:///work/{project}")})
     }
 }
 

@@ -242,10 +242,17 @@ pub fn drop_of(c: &Connection, id: i64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is a record without any vector, of whatever model.
+/// The records without any vector, of whatever model.
+const WITHOUT: &str = "FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
+
+/// Whether there is a record without any vector.
 pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
-    Ok(c.prepare_cached(sql)?.exists([])?)
+    Ok(c.prepare_cached(&format!("SELECT 1 {WITHOUT}"))?.exists([])?)
+}
+
+/// The number of records without any vector.
+pub fn count_without(c: &Connection) -> Result<i64, Failure> {
+    Ok(c.prepare_cached(&format!("SELECT count(*) {WITHOUT}"))?.query_row([], |row| row.get(0))?)
 }
 
 /// Gives vectors to the newest records that have none of this model; how many are left. When none is, those of other

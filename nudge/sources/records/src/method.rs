@@ -40,6 +40,8 @@ const MAX_LIMIT: usize = 50;
 /// Entries of a list, when the caller does not say, and the most.
 const LISTED: usize = 100;
 const MAX_LISTED: usize = 1_000;
+/// Bytes of a body that a search answers: five bodies as long as they may be would fill what an agent can hold.
+const MAX_FOUND_BYTES: usize = 2_000;
 /// How long a search waits for the model to be loaded; then it goes by words.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
 /// How much of a question a model understands, 0 to 1, below which it is told when nothing is found.
@@ -251,6 +253,9 @@ pub struct Search {
     /// Say why each was found.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub explain: bool,
+    /// Bodies as long as they are; else the first 2,000 bytes of each.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub whole: bool,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
@@ -356,7 +361,7 @@ pub(crate) fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<u
 
 impl Records {
     fn search(&self, params: Search) -> Result<Searched> {
-        let Search { query, kind, status, project, limit: given, explain, context } = params;
+        let Search { query, kind, status, project, limit: given, explain, whole, context } = params;
         let limit = limit(given, LIMIT, MAX_LIMIT)?;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
@@ -372,9 +377,10 @@ impl Records {
                 }
                 let query = Query { words: &words, known: self.known(), project: asked, kind, status, limit, cut: CUT };
                 let (mut results, omitted) = search::find(c, &query, by)?;
-                if !explain {
-                    for hit in &mut results {
-                        hit.explain = None;
+                for hit in &mut results {
+                    hit.explain = hit.explain.take().filter(|_| explain);
+                    if !whole {
+                        hit.cut = hit.record.cut_body(MAX_FOUND_BYTES);
                     }
                 }
                 Ok(Searched { results, omitted, ..Searched::none() })

@@ -31,7 +31,8 @@ pub struct Here {
 }
 
 impl Here {
-    /// `None` where nothing is known of the place.
+    /// `None` where no repository is known of the place. A folder alone is none: it may be any folder of a project, and
+    /// each would be a project of its own.
     pub fn of(context: &Context) -> Option<Self> {
         match context.repo_name() {
             Some(Repo::Path { host, path }) => {
@@ -53,10 +54,7 @@ impl Here {
                 let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
                 Some(Self { alias: format!("file://{path}"), names })
             }
-            None => {
-                let cwd = context.cwd()?.to_owned();
-                Some(Self { alias: format!("file://{cwd}"), names: vec![cwd] })
-            }
+            None => None,
         }
     }
 }
@@ -66,8 +64,8 @@ fn is_mere_folder(path: &Path) -> bool {
     path.is_dir() && !path.join(".git").exists() && !path.join("HEAD").exists()
 }
 
-/// The name that the project of a place has where no other one has it already; `None` where nothing is known of the
-/// place.
+/// The name that the project of a place has where no other one has it already; `None` where no repository is known of
+/// the place.
 ///
 /// ```
 /// use nudge_core::context::Context;
@@ -82,7 +80,7 @@ fn is_mere_folder(path: &Path) -> bool {
 /// // There is no repository.
 /// assert_eq!(name(&format!("file://{place}")).as_deref(), Some(place));
 /// let folder = Context::builder().cwd("/tmp/notes").build().unwrap();
-/// assert_eq!(project_name(&folder).as_deref(), Some("/tmp/notes"));
+/// assert_eq!(project_name(&folder), None);
 /// ```
 pub fn project_name(context: &Context) -> Option<String> {
     Here::of(context).map(|here| here.names[0].clone())
@@ -157,7 +155,7 @@ pub fn for_write(
         return Ok((id, name.to_owned()));
     }
     let here = here.ok_or_else(|| {
-        Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo` or `cwd`.")
+        Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo`.")
     })?;
     if let Some(id) = by_alias(c, &here.alias)? {
         return Ok((id, name(c, id)?));

@@ -117,6 +117,19 @@ pub struct Record {
     pub updated_at: String,
 }
 
+impl Record {
+    /// Cuts the body to so many bytes, at a word's end where there is one; whether it was longer.
+    pub(crate) fn cut_body(&mut self, max_bytes: usize) -> bool {
+        let is_longer = self.body.len() > max_bytes;
+        if is_longer {
+            let begin = &self.body[..self.body.floor_char_boundary(max_bytes)];
+            let end = begin.rfind(char::is_whitespace).filter(|end| *end > max_bytes / 2).unwrap_or(begin.len());
+            self.body.truncate(end);
+        }
+        is_longer
+    }
+}
+
 /// What a record said before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revision {

@@ -80,6 +80,10 @@ pub fn listed(answer: &Value) -> Report {
 /// Of a deletion.
 pub fn deleted(answer: &Value) -> Report {
     let id = text(&answer["id"]);
+    if answer["forever"] == true {
+        let notes = vec!["copies of the last days, in `backups` beside the database, have it still".to_owned()];
+        return Report { notes, ..Report::line(format!("✔ deleted record {id} for ever")) };
+    }
     Report::line(format!("✔ deleted record {id}; `nudge records restore {id}` brings it back within 30 days"))
 }
 

@@ -38,6 +38,11 @@ fn record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
     })
 }
 
+/// The number of records, of every project.
+pub fn total(c: &Connection) -> Result<i64, Failure> {
+    Ok(c.prepare_cached("SELECT count(*) FROM record")?.query_row([], |row| row.get(0))?)
+}
+
 /// The record of this number, if there is one.
 pub fn find(c: &Connection, id: i64) -> Result<Option<Record>, Failure> {
     let mut statement = c.prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE r.id = ?1"))?;
@@ -234,6 +239,19 @@ pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) 
     c.prepare_cached("DELETE FROM record WHERE id = ?1")?.execute([old.id])?;
     c.prepare_cached("INSERT OR REPLACE INTO gone(seq, record_id, into_id, at) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![seq, old.id, into, author.now])?;
+    Ok(())
+}
+
+/// Whether a record was deleted, and can be brought back.
+pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM gone WHERE record_id = ?1 AND into_id IS NULL
+               AND EXISTS (SELECT 1 FROM revision WHERE record_id = ?1)";
+    Ok(c.prepare_cached(sql)?.exists([id])?)
+}
+
+/// Drops what a deleted record said.
+pub fn forget_one(c: &Connection, id: i64) -> Result<(), Failure> {
+    c.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
     Ok(())
 }
 

@@ -65,6 +65,9 @@ pub struct Hit {
     pub relevance: f64,
     /// Whether it is of another project than the one where the question is asked.
     pub elsewhere: bool,
+    /// Whether the body goes on; `nudge.records.get` has the whole of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// The addends of the relevance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
@@ -173,6 +176,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
             similarity: one.of.cosine.map(rounded),
             relevance: score,
             elsewhere: !one.of.is_here && query.project != Asked::All,
+            cut: false,
             explain: Some(explain),
         })
     });

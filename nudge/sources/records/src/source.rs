@@ -212,6 +212,24 @@ impl Records {
         Ok(false)
     }
 
+    /// What `nudge.status` tells.
+    fn standing(&self, db: &Db) -> Result<Value> {
+        let (stored, unread) = db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?)))?;
+        let Tally { asked, skipped } = self.turns().tally();
+        let mut told = json!({
+            "stored": stored,
+            "written": self.written.load(Ordering::Relaxed),
+            "asked": asked,
+            "skipped": skipped,
+            "model": self.models.look().state(),
+        });
+        if unread > 0 {
+            told["without_meaning"] = unread.into();
+        }
+        told["file"] = db.path().to_string_lossy().into();
+        Ok(told)
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -304,7 +322,8 @@ impl Records {
     fn ask(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
         let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
         let near = self.db()?.read(|c| {
-            let read = |(id, distance): &(i64, f64)| Ok(Near { distance: *distance, record: rows::get(c, *id)? });
+            let read =
+                |(id, distance): &(i64, f64)| Ok(Near { distance: *distance, record: rows::get(c, *id)?, cut: false });
             near.clone().map(read).collect::<Result<Vec<_>, Failure>>()
         })?;
         result(&Unwritten::new(near))
@@ -340,7 +359,12 @@ impl Records {
 
     pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
         let author = author(by, self.clock());
-        self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))))
+        let done = self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))))?;
+        if params.forever {
+            // What is deleted stays in the free pages of a file until they are used again.
+            self.db()?.compact()?;
+        }
+        Ok(done)
     }
 
     pub(crate) fn restore(&self, by: Caller<'_>, params: &Restore) -> Result<Box<RawValue>> {
@@ -402,12 +426,13 @@ impl Source for Records {
     }
 
     fn status(&self) -> Map<String, Value> {
-        let Tally { asked, skipped } = self.turns().tally();
-        if self.db.get().is_none() && asked == 0 {
-            return Map::new();
-        }
-        let written = self.written.load(Ordering::Relaxed);
-        Map::from_iter([(SOURCE.name.to_owned(), json!({"written": written, "asked": asked, "skipped": skipped}))])
+        let stands = match self.existing() {
+            Ok(None) => return Map::new(),
+            Ok(Some(db)) => self.standing(db),
+            Err(error) => Err(error),
+        };
+        let stands = stands.unwrap_or_else(|error| json!({"error": error.message()}));
+        Map::from_iter([(SOURCE.name.to_owned(), stands)])
     }
 
     fn work(&self, stop: &StopFlag) {

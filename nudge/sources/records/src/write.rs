@@ -17,6 +17,9 @@ use crate::rows::{self, Author, Draft};
 
 /// Most records of a project.
 pub const MAX_RECORDS: i64 = 10_000;
+/// Bytes of the bodies that are shown of what is nearly the same, and of each at least: what an agent can compare.
+const MAX_NEAR_BYTES: usize = 16 << 10;
+const MIN_NEAR_BYTES: usize = 1_000;
 /// Most records that are merged at once.
 const MAX_MERGED: usize = 20;
 /// The beginning of the name of Nudge's own page, as a caller.
@@ -120,11 +123,19 @@ pub struct Near {
     pub distance: f64,
     /// The record.
     pub record: Record,
+    /// Whether the body goes on; `nudge.records.get` has the whole of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl Unwritten {
-    /// The answer with these.
-    pub fn new(near: Vec<Near>) -> Self {
+    /// The answer with these: whole, as long as there is room.
+    pub fn new(mut near: Vec<Near>) -> Self {
+        let mut room = MAX_NEAR_BYTES;
+        for Near { record, cut, .. } in &mut near {
+            *cut = record.cut_body(room.max(MIN_NEAR_BYTES));
+            room = room.saturating_sub(record.body.len());
+        }
         let message = "Nothing was written, as these say nearly the same. Call again with `id` to change one of them, or \
                        with `distinct: true` if this is another matter.";
         Self { written: false, message, near }
@@ -151,6 +162,9 @@ pub const ALIKE: f64 = 0.3;
 pub struct Delete {
     /// The record.
     pub id: i64,
+    /// Nothing of it stays, nor of what it said before; also of one that is deleted already.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub forever: bool,
 }
 
 /// Result of `nudge.records.delete`.
@@ -160,6 +174,9 @@ pub struct Deleted {
     pub deleted: bool,
     /// The record that is gone.
     pub id: i64,
+    /// Whether it is gone for ever.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forever: bool,
 }
 
 /// Params of `nudge.records.restore`.
@@ -339,8 +356,18 @@ fn is_as(old: &Record, draft: &Draft, in_its_project: bool) -> bool {
 impl Delete {
     /// Deletes the record.
     pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Deleted, Failure> {
-        rows::delete(tx, &rows::get(tx, self.id)?, None, author)?;
-        Ok(Deleted { deleted: true, id: self.id })
+        let there = rows::find(tx, self.id)?;
+        if there.is_none() && !(self.forever && rows::is_restorable(tx, self.id)?) {
+            // Says where it went, or that it never was.
+            rows::get(tx, self.id)?;
+        }
+        if let Some(record) = there {
+            rows::delete(tx, &record, None, author)?;
+        }
+        if self.forever {
+            rows::forget_one(tx, self.id)?;
+        }
+        Ok(Deleted { deleted: true, id: self.id, forever: self.forever })
     }
 }
 

@@ -155,7 +155,8 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
     // Another repository of that bare name is another project.
     assert_eq!(project(&new("c", &json!({"context": {"repo": "https://git.other.com/x/shop"}}))), "x/shop");
     assert_eq!(project(&new("d", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
-    assert_eq!(project(&new("e", &json!({"context": {"cwd": "/tmp/notes"}}))), "/tmp/notes");
+    let folder = desk.refused("upsert", &new("e", &json!({"context": {"cwd": "/tmp/notes"}})));
+    assert_eq!(folder.kind(), ErrorKind::Invalid);
     let slip = desk.refused("upsert", &new("f", &json!({"project": "vercel/nextjs"})));
     assert_eq!((slip.kind(), &slip.data()["projects_like"]), (ErrorKind::Invalid, &json!(["vercel/next.js"])));
     assert_eq!(project(&new("f", &json!({"project": "new", "create_project": true}))), "new");
@@ -170,7 +171,7 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
         .iter()
         .map(|one| one["name"].clone())
         .collect();
-    assert_eq!(names.len(), 5);
+    assert_eq!(names.len(), 4);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Records by meaning, with a model whose meanings can be told in advance.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
@@ -9,7 +9,7 @@ use nudge_core::embed::{Embedder, Model, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
@@ -72,6 +72,53 @@ impl Models for Unloaded {
 
     fn look(&self) -> Model {
         Model::Loading
+    }
+}
+
+/// Another model: to it what Subjects finds alike are opposites, by vectors of another length.
+struct Opposites;
+
+impl Embedder for Opposites {
+    fn id(&self) -> &'static str {
+        "opposites"
+    }
+
+    fn dims(&self) -> usize {
+        5
+    }
+
+    fn max_tokens(&self) -> usize {
+        Subjects.max_tokens()
+    }
+
+    fn count(&self, text: &str) -> usize {
+        Subjects.count(text)
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let turned = |text: &&str| {
+            let mut vector = Subjects.embed(&[text])?.remove(0);
+            vector.reverse();
+            let sign = if text.len().is_multiple_of(2) { 1.0 } else { -1.0 };
+            vector.iter_mut().for_each(|x| *x *= sign);
+            vector.insert(0, 0.0);
+            Ok(vector)
+        };
+        texts.iter().map(turned).collect()
+    }
+}
+
+/// Has whatever model was put into it last.
+#[derive(Clone, Default)]
+struct Changing(Arc<Mutex<Option<Arc<dyn Embedder>>>>);
+
+impl Models for Changing {
+    fn get(&self, _: Duration) -> Model {
+        self.0.lock().unwrap().clone().map_or(Model::Absent, Model::Ready)
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
     }
 }
 
@@ -229,4 +276,50 @@ fn words_that_a_record_has_by_chance_draw_it_only_where_no_model_knows_better() 
     let drawn = Desk::new(NoModels).drawn(prompt);
     assert!(drawn.len() == 1 && drawn[0].contains("Upload of a large file"), "{drawn:?}");
     assert_eq!(Desk::new(Subjects).drawn(prompt), [""; 0]);
+}
+
+#[test]
+fn a_model_is_added_changed_and_removed_while_records_are_in_use() {
+    let models = Changing::default();
+    let desk = Desk::new(models.clone());
+    let put = |model: Option<Arc<dyn Embedder>>| *models.0.lock().unwrap() = model;
+    let search = || desk.call("search", &json!({"query": "why must people sign in again?", "project": "*"}));
+    let found = search();
+    assert_eq!(
+        (&found["mode"], &found["degraded"][0]),
+        (&json!("lexical"), &json!("no embedding model: nudge model add"))
+    );
+    put(Some(Arc::new(Subjects)));
+    // Nobody has made vectors yet.
+    let found = search();
+    assert_eq!((&found["mode"], &found["results"]), (&json!("mixed"), &json!([])), "{found}");
+    let stop = StopFlag::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| desk.records.work(&stop));
+        let until = |mode: &str| {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            loop {
+                let found = search();
+                if found["mode"] == mode || Instant::now() > deadline {
+                    assert_eq!(found["mode"], mode);
+                    return found;
+                }
+                std::thread::yield_now();
+            }
+        };
+        let by_first = until("semantic")["results"][0].clone();
+        assert_eq!(by_first["title"], "Logout of every session");
+        // Vectors of two models never meet: they are of two lengths, and their numbers say other things.
+        put(Some(Arc::new(Opposites)));
+        let meanwhile = search();
+        let is_compared = |hit: &Value| hit["similarity"].is_number();
+        assert!(meanwhile["mode"] == "semantic" || !meanwhile["results"].as_array().unwrap().iter().any(is_compared));
+        let by_second = until("semantic")["results"].as_array().unwrap().first().cloned();
+        assert_ne!(by_second.map(|hit| hit["similarity"].clone()), Some(by_first["similarity"].clone()));
+        put(None);
+        assert_eq!(search()["mode"], "lexical");
+        put(Some(Arc::new(Subjects)));
+        assert_eq!(until("semantic")["results"][0], by_first);
+        stop.set();
+    });
 }

@@ -53,7 +53,7 @@ pub fn trigrams(
     known: &Known,
 ) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
     let mut grams: Vec<String> = Vec::new();
-    for word in words.iter() {
+    for word in words.pieces() {
         let letters: Vec<char> = word.to_lowercase().chars().collect();
         for gram in letters.windows(3).map(|gram| quoted(&gram.iter().collect::<String>())) {
             if grams.len() < MAX_GRAMS && !grams.contains(&gram) {

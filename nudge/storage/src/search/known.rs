@@ -43,6 +43,8 @@ struct Vocabulary {
     version: Vec<u8>,
     /// By their first letter.
     terms: HashMap<char, Arc<[Spelt]>, RandomState>,
+    /// Those of scripts without spaces, all of them, once they were asked for.
+    clauses: Option<Arc<[Box<str>]>>,
 }
 
 impl Known {
@@ -78,25 +80,62 @@ impl Known {
 
     /// The terms that begin with a letter; none without a vocabulary.
     pub(super) fn terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[Spelt]>> {
-        let Some(vocabulary) = of.vocabulary else { return Ok(Arc::default()) };
+        self.remembered(
+            c,
+            of,
+            |spelt| spelt.terms.get(&first).map(Arc::clone),
+            |vocabulary| near::terms(c, vocabulary, first),
+            |spelt, terms| drop(spelt.terms.insert(first, terms)),
+        )
+    }
+
+    /// The terms of scripts without spaces; none without a vocabulary.
+    pub(super) fn clauses(&self, c: &Connection, of: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
+        self.remembered(
+            c,
+            of,
+            |spelt| spelt.clauses.clone(),
+            |vocabulary| near::clauses(c, vocabulary),
+            |spelt, clauses| spelt.clauses = Some(clauses),
+        )
+    }
+
+    /// Terms as they were read since the last change of the index, or read now.
+    fn remembered<T>(
+        &self,
+        c: &Connection,
+        of: &FullText,
+        find: impl Fn(&Vocabulary) -> Option<Arc<[T]>>,
+        read: impl FnOnce(&str) -> rusqlite::Result<Vec<T>>,
+        keep: impl FnOnce(&mut Vocabulary, Arc<[T]>),
+    ) -> rusqlite::Result<Arc<[T]>> {
+        let Some(vocabulary) = of.vocabulary else { return Ok(Arc::new([])) };
         let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
         let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
         let version = version.unwrap_or_default();
         {
             let mut spelt = self.spelt.lock();
-            if spelt.version != version || spelt.terms.values().map(|terms| terms.len()).sum::<usize>() > MAX_TERMS {
+            if spelt.version != version || spelt.len() > MAX_TERMS {
                 *spelt = Vocabulary { version: version.clone(), ..Vocabulary::default() };
             }
-            if let Some(terms) = spelt.terms.get(&first) {
-                return Ok(Arc::clone(terms));
+            if let Some(terms) = find(&spelt) {
+                return Ok(terms);
             }
         }
-        let terms: Arc<[Spelt]> = near::terms(c, vocabulary, first)?.into();
+        let terms: Arc<[T]> = read(vocabulary)?.into();
         let mut spelt = self.spelt.lock();
         // Another thread may look at a later moment.
         if spelt.version == version {
-            spelt.terms.insert(first, Arc::clone(&terms));
+            keep(&mut spelt, Arc::clone(&terms));
         }
         Ok(terms)
+    }
+}
+
+impl Vocabulary {
+    /// The number of terms that are remembered.
+    fn len(&self) -> usize {
+        let clauses = self.clauses.as_ref().map_or(0, |clauses| clauses.len());
+        self.terms.values().map(|terms| terms.len()).sum::<usize>() + clauses
     }
 }

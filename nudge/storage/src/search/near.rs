@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use nudge_core::words::words;
+use nudge_core::words::{is_cjk, words};
 use rusqlite::Connection;
 
 use super::{FullText, Known};
@@ -13,6 +13,8 @@ const MIN_ONE_WRONG: usize = 4;
 const MIN_TWO_WRONG: usize = 6;
 /// Most terms that stand for one word, the nearest ones.
 const MAX_NEAR: usize = 4;
+/// Most clauses that stand for two characters of a script without spaces.
+const MAX_CLAUSES: usize = 64;
 /// Most words that are looked for so: each is compared with many terms.
 const MAX_UNKNOWN: usize = 8;
 
@@ -51,6 +53,32 @@ pub(super) fn terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::
         terms.push(Spelt { term: term.into(), chars: term.chars().count(), letters: letters(term) });
     }
     Ok(terms)
+}
+
+/// The terms of scripts without spaces. FTS5 takes what stands between two signs for one word, so each is a clause.
+pub(super) fn clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
+    let mut statement = c.prepare_cached(&format!("SELECT term FROM {vocabulary}"))?;
+    let mut rows = statement.query([])?;
+    let mut clauses = Vec::new();
+    while let Some(row) = rows.next()? {
+        let term = row.get_ref(0)?.as_str()?;
+        if !term.is_ascii() && term.chars().any(is_cjk) {
+            clauses.push(term.into());
+        }
+    }
+    Ok(clauses)
+}
+
+/// Whether a word is of a script without spaces.
+pub(super) fn is_part_of_clauses(word: &str) -> bool {
+    word.chars().all(is_cjk)
+}
+
+/// The clauses that hold a word.
+pub(super) fn holding(c: &Connection, of: &FullText, known: &Known, word: &str) -> rusqlite::Result<Vec<String>> {
+    let clauses = known.clauses(c, of)?;
+    let holding = clauses.iter().filter(|clause| clause.contains(word)).take(MAX_CLAUSES);
+    Ok(holding.map(|clause| clause.to_string()).collect())
 }
 
 /// Returns for each word the terms near to it, nearest first; for those beyond the first eight, none. The first letter

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nudge_core::words::{Weight, words};
+use nudge_core::words::{Weight, is_cjk, words};
 
 /// Most words that are weighed: the first ones and the last ones, which say what is wanted of what stands between.
 const MAX_WEIGHED: usize = 32;
@@ -11,7 +11,8 @@ const MAX_WORD_BYTES: usize = 100;
 
 /// The words of a question, each once, without those that only hold sentences together.
 ///
-/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each.
+/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each. Of Chinese, Japanese and Korean, which have
+/// no spaces, each two neighbouring characters are a word.
 ///
 /// ```
 /// use nudge_storage::search::Words;
@@ -21,7 +22,11 @@ const MAX_WORD_BYTES: usize = 100;
 /// assert!(Words::of("what is this about?").is_empty());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words(Vec<String>);
+pub struct Words {
+    words: Vec<String>,
+    /// As they are written between spaces, for their trigrams.
+    pieces: Vec<String>,
+}
 
 impl Words {
     /// The words of what somebody says to an agent. It may have none; then nothing is asked.
@@ -45,34 +50,52 @@ impl Words {
     fn new(text: &str, least: Weight) -> Self {
         let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         let pieces = text.split(|c| !is_inside(c)).map(|piece| piece.trim_matches(|c: char| !c.is_alphanumeric()));
-        let (mut known, mut found) = (HashSet::new(), Vec::new());
+        let (mut known, mut found) = (HashSet::new(), Self::default());
         for piece in pieces.filter(|piece| !piece.is_empty() && piece.len() <= MAX_WORD_BYTES) {
             let parts = words(piece);
             // Forms of one word are one.
             let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
-            if parts.iter().any(|part| part.weight() >= least) && known.insert(stems) {
-                found.push(piece.to_owned());
+            if parts.iter().all(|part| part.weight() < least) || !known.insert(stems) {
+                continue;
+            }
+            found.pieces.push(piece.to_owned());
+            if piece.chars().any(is_cjk) {
+                // One character between others is mostly a particle.
+                let alone = parts.len() == 1;
+                let parts = parts.into_iter().filter(|part| part.weight() >= least).map(|part| part.folded.to_string());
+                let parts = parts.filter(|part| alone || part.chars().count() > 1);
+                let new: Vec<_> = parts.filter(|part| !found.words.contains(part)).collect();
+                found.words.extend(new);
+            } else {
+                found.words.push(piece.to_owned());
             }
         }
-        if found.len() > MAX_WEIGHED {
-            found.drain(MAX_WEIGHED / 2..found.len() - MAX_WEIGHED / 2);
+        for words in [&mut found.words, &mut found.pieces] {
+            if words.len() > MAX_WEIGHED {
+                words.drain(MAX_WEIGHED / 2..words.len() - MAX_WEIGHED / 2);
+            }
         }
-        Self(found)
+        found
     }
 
     /// The words, in the order of the question.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.words.iter().map(String::as_str)
+    }
+
+    /// The words as they are written between spaces.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().map(String::as_str)
     }
 
     /// The number of words.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.words.len()
     }
 
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.words.is_empty()
     }
 }
 
@@ -90,7 +113,8 @@ mod tests {
             ("nudge/core/src/words.rs:42", "nudge core src words.rs 42"),
             ("migrate migrations MIGRATING", "migrate"),
             ("don't panic", "don panic"),
-            ("把数据库迁移一下", "把数据库迁移一下"),
+            ("把数据库迁移一下", "把数 数据 据库 库迁 迁移 移一 一下"),
+            ("clippyの警告", "clippy 警告"),
             ("null\0byte", "null byte"),
         ] {
             assert_eq!(Words::of(text).iter().collect::<Vec<_>>().join(" "), expected, "{text:?}");

@@ -218,7 +218,7 @@ async fn search(methods: &Methods<'_>, params: &RawValue) -> Result<Box<RawValue
         results: Vec<Map<String, Value>>,
     }
     let Search { query, kind, project, limit } = wire::params(params)?;
-    let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit});
+    let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit, "whole": true});
     let mut found: Found = methods.call(SEARCH, &ask(project.as_deref())).await?;
     if found.results.is_empty() && project.as_deref().is_some_and(|name| name != EVERY_PROJECT) {
         // A project without records counts no more than others; the method takes its name for a mistake.
