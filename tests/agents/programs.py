@@ -77,9 +77,12 @@ class Home:
         self.nudge("set", "web", "run", "npm run elsewhere", "--scope-cwd-glob", "**/elsewhere")
 
     def allow_commands(self) -> None:
+        self.allow("Bash")
+
+    def allow(self, *tools: str) -> None:
         settings = self.path / ".claude/settings.json"
         settings.parent.mkdir()
-        settings.write_text(json.dumps({"permissions": {"allow": ["Bash"]}}))
+        settings.write_text(json.dumps({"permissions": {"allow": tools}}))
 
     def wait_for_the_end(self) -> None:
         lock = "/tmp/nudge/members.lock"  # Whoever is killed leaves its other files.

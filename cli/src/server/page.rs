@@ -49,6 +49,11 @@ pub const OPEN_PAGE: &str = "nudge.open_page";
 pub const METHODS: &[&str] = &[
     CHANGES,
     "nudge.client_sessions",
+    "nudge.code.file",
+    "nudge.code.node",
+    "nudge.code.refresh",
+    "nudge.code.search",
+    "nudge.code.status",
     "nudge.delete_hint",
     "nudge.deletions",
     "nudge.query",

@@ -1,6 +1,7 @@
 // The page of the running session: begins it, and follows what changes.
 
 import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
+import {codeKeys, countCode, drawCode, isReading, loadCode} from '/web/code.js'
 import {create, edit, remove} from '/web/edit.js'
 import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hints.js'
 import {changePlace, drawPlace} from '/web/place.js'
@@ -11,7 +12,7 @@ import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
 import {drawDeleted, drawTold} from '/web/told.js'
 import {idOf, nameOf} from '/web/words.js'
 
-const VIEWS = ['hints', 'told', 'deleted', 'records', 'signals']
+const VIEWS = ['hints', 'told', 'deleted', 'records', 'code', 'signals']
 /** For how long nobody may answer before the page says what to do. */
 const SILENCE_MS = 6_000
 
@@ -46,6 +47,7 @@ function draw() {
   drawRecords()
   byId('count-records').textContent = count() || ''
   drawAgents()
+  drawFiles()
   return drawDetail()
 }
 
@@ -54,9 +56,14 @@ function drawAgents() {
   byId('count-signals').textContent = openQuestions() || state.agents.length || ''
 }
 
+function drawFiles() {
+  drawCode()
+  byId('count-code').textContent = countCode()
+}
+
 /** Reads everything anew and shows it. */
 async function refresh() {
-  await Promise.all([load(), loadSessions(), loadSignals(), loadRecords()])
+  await Promise.all([load(), loadSessions(), loadSignals(), loadRecords(), loadCode()])
   await draw()
 }
 
@@ -132,11 +139,13 @@ const KEYS = {
   2: () => view('told'),
   3: () => view('deleted'),
   4: () => view('records'),
-  5: () => view('signals'),
+  5: () => view('code'),
+  6: () => view('signals'),
   Escape: () => { leaveSearch(); back() },
 }
 /** Keys that belong to whatever has the focus, unless that is the list or nothing. */
-const WITH_LIST = new Set(['hints', 'records'])
+const WITH_LIST = new Set(['hints', 'records', 'code'])
+const KEYS_OF = {records: recordKeys, code: codeKeys}
 const OF_LIST = new Set(['Enter', 'ArrowDown', 'ArrowUp', 'Home', 'End'])
 
 addEventListener('keydown', event => {
@@ -158,7 +167,8 @@ addEventListener('keydown', event => {
   if (target.closest('input, textarea, select') || (editing && key !== '?')) return
   const inList = target === document.body || target.closest('[role=listbox]') || target === byId('main')
   if (OF_LIST.has(key) && (!inList || !WITH_LIST.has(state.view))) return
-  const keys = state.view === 'records' && Object.hasOwn(recordKeys, key) ? recordKeys : KEYS
+  const own = KEYS_OF[state.view] ?? {}
+  const keys = Object.hasOwn(own, key) ? own : KEYS
   const act = Object.hasOwn(keys, key) ? keys[key] : null
   if (!act) return
   event.preventDefault()
@@ -184,10 +194,11 @@ async function heard(changed) {
   if (changed) {
     await refresh()
   } else {
-    // Agents write to each other by files, of which nobody tells the server.
-    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords()])
+    // Of files that agents write to each other, and of those of a project, nobody tells.
+    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords(), (state.view === 'code' || isReading()) && loadCode()])
     drawRecords()
     drawAgents()
+    drawFiles()
     drawTold(hintNamed)
     byId('count-told').textContent = state.sessions.length || ''
   }

@@ -1,5 +1,7 @@
 //! A node in one line, as an agent reads it.
 
+use std::collections::HashSet;
+
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{clipped, one_line};
 
@@ -9,6 +11,7 @@ use crate::shown::View;
 
 /// Length to which a signature and what is wrong with a documentation are cut.
 const SIGNATURE_CHARS: usize = 160;
+const CALLEE_CHARS: usize = 80;
 const DETAIL_CHARS: usize = 120;
 /// Longest line.
 const MAX_CHARS: usize = 400;
@@ -26,6 +29,10 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
     }
     let mut parts = vec![format!("{path}:{} {}", node.node().span.line, declared(&node))];
     let called = index.callers(id, COUNTED, false);
+    let callees: Vec<_> = callees(view, id).collect();
+    if !callees.is_empty() {
+        parts.push(format!("calls {}", callees.join(", ")));
+    }
     let count = called.edges.len() + called.omitted;
     if count > 0 {
         let places: Vec<_> =
@@ -45,6 +52,19 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
         parts.push(format!("doc outdated: {}", clipped(&drift.detail, DETAIL_CHARS)));
     }
     tellable(&parts.join(" | "))
+}
+
+/// The first things that a node calls, each once, as they are declared.
+fn callees<'a>(view: &'a View<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
+    let index = &view.state.index;
+    let mut seen = HashSet::from([id]);
+    let callees = index.callees(id, false).into_iter().filter(move |callee| seen.insert(callee.to));
+    callees.take(NAMED).filter_map(|callee| {
+        let found = index.node(callee.to)?;
+        view.fresh(found.path);
+        let declared = clipped(&declared(&found.view), CALLEE_CHARS);
+        Some(format!("{declared} in {}:{}", found.path, found.view.node().span.line))
+    })
 }
 
 /// The name of a node as it is declared: `Flask.route(rule, **options) -> ..`.

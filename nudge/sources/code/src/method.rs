@@ -1,6 +1,7 @@
 //! The rows, and what they take.
 
 mod context;
+mod folder;
 mod look;
 mod status;
 mod tests;
@@ -261,7 +262,7 @@ pub struct Tests {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// The file.
+    /// The file; of a folder, what is in it.
     pub path: String,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]

@@ -53,6 +53,9 @@ pub fn node(answer: &Value) -> Report {
 
 /// Of a file.
 pub fn file(answer: &Value) -> Report {
+    if !answer["folders"].is_null() {
+        return folder(answer);
+    }
     let rows = rows(&answer["nodes"], |node| {
         vec![
             text(&node["line"]),
@@ -78,6 +81,22 @@ pub fn file(answer: &Value) -> Report {
         notes: as_of(answer),
         ..Report::default()
     }
+}
+
+/// Of a folder.
+fn folder(answer: &Value) -> Report {
+    let inner =
+        |one: &Value| vec![format!("{}/", text(&one["path"])), String::new(), format!("{} files", text(&one["files"]))];
+    let own = |one: &Value| {
+        let nodes =
+            if one["skipped"].is_null() { text(&one["nodes"]) } else { format!("left out: {}", text(&one["skipped"])) };
+        vec![text(&one["path"]), text(&one["language"]), nodes]
+    };
+    let rows: Vec<_> = rows(&answer["folders"], inner).into_iter().chain(rows(&answer["files"], own)).collect();
+    if rows.is_empty() {
+        return Report { notes: as_of(answer), ..Report::line("no code that is read is in it") };
+    }
+    Report { columns: &["PATH", "LANGUAGE", "DEFINITIONS"], rows, notes: as_of(answer), ..Report::default() }
 }
 
 /// Of callers.

@@ -8,6 +8,7 @@ use nudge_core::explain::rounded;
 use nudge_core::near::nearest;
 use serde::Serialize;
 
+use super::folder::FolderTold;
 use super::tests::Tested;
 use super::{Callers, File, Here, Node, Search, limit};
 use crate::index::{Imported, NodeId};
@@ -42,6 +43,16 @@ pub struct NodeTold {
 }
 
 /// Result of `nudge.code.file`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Told {
+    /// Of a file.
+    File(FileTold),
+    /// Of a folder.
+    Folder(FolderTold),
+}
+
+/// What is told of a file.
 #[derive(Debug, Serialize)]
 pub struct FileTold {
     path: String,
@@ -130,9 +141,12 @@ impl Code {
         })
     }
 
-    pub(super) fn file(&self, params: File) -> Result<Answer<FileTold>> {
+    pub(super) fn file(&self, params: File) -> Result<Answer<Told>> {
         let File { path, root, context } = params;
         let here = Here::of(self, root.as_deref(), context)?;
+        if let Some(folder) = here.folder(&path) {
+            return shown::fresh(&here.live, &[], |view| Ok(Told::Folder(FolderTold::of(view.state, &folder))));
+        }
         let path = here.path(&path)?;
         shown::fresh(&here.live, &[&path], |view| {
             let fresh = view.fresh(&path);
@@ -140,7 +154,7 @@ impl Code {
             let facts = index.file(&path).ok_or_else(|| no_file(view.state, &path))?;
             let import =
                 |Imported { module, path, line }| Import { module, path: path.map(|path| path.to_string()), line };
-            Ok(FileTold {
+            Ok(Told::File(FileTold {
                 path: path.clone(),
                 language: facts.language.name(),
                 parse_errors: facts.parse_errors,
@@ -148,7 +162,7 @@ impl Code {
                 imported_by: index.imported_by(&path).iter().map(ToString::to_string).collect(),
                 nodes: facts.nodes().map(|node| Brief::of(&path, &node)).collect(),
                 fresh,
-            })
+            }))
         })
     }
 

@@ -1,0 +1,80 @@
+//! `nudge.code.file` of a folder: what is in it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Here;
+use crate::live::state::State;
+
+/// Result of `nudge.code.file` for a folder.
+#[derive(Debug, Serialize)]
+pub struct FolderTold {
+    /// From the root; `.` is that itself.
+    path: String,
+    folders: Vec<Inner>,
+    files: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize)]
+struct Inner {
+    path: String,
+    /// How many files are in it, at any depth.
+    files: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'static str>,
+    /// How many definitions it has.
+    nodes: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    parse_errors: bool,
+    /// Why it was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<String>,
+}
+
+impl Here {
+    /// The name of a folder of the root that the caller gives; empty for the root itself, `None` for what is no folder.
+    pub(super) fn folder(&self, given: &str) -> Option<String> {
+        let root = self.live.root();
+        let places = [Some(root.join(given)), self.cwd().map(|cwd| cwd.join(given))];
+        let real = places.iter().flatten().filter_map(|place| place.canonicalize().ok());
+        let real = real.filter(|place| place.is_dir()).find(|place| place.starts_with(root.path()))?;
+        if real == root.path() { Some(String::new()) } else { root.name(&real) }
+    }
+}
+
+impl FolderTold {
+    /// What is known of the files in a folder.
+    pub(super) fn of(state: &State, folder: &str) -> Self {
+        let begin = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let (mut folders, mut files) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());
+        for (path, known) in &state.files {
+            let Some(rest) = path.strip_prefix(&begin) else { continue };
+            match rest.split_once('/') {
+                Some((inner, _)) => *folders.entry(inner).or_default() += 1,
+                None => drop(files.insert(&**path, known.skip)),
+            }
+        }
+        let entry = |(path, skip): (&str, Option<crate::extract::Skip>)| {
+            let facts = state.index.file(path);
+            Entry {
+                path: path.to_owned(),
+                language: facts.map(|facts| facts.language.name()),
+                nodes: facts.map_or(0, |facts| facts.len()),
+                parse_errors: facts.is_some_and(|facts| facts.parse_errors),
+                skipped: skip.map(|skip| skip.to_string()),
+            }
+        };
+        let inner = |(name, files): (&str, usize)| Inner { path: format!("{begin}{name}"), files };
+        Self {
+            path: if folder.is_empty() { ".".to_owned() } else { folder.to_owned() },
+            folders: folders.into_iter().map(inner).collect(),
+            files: files.into_iter().map(entry).collect(),
+        }
+    }
+}
