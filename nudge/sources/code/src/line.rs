@@ -51,7 +51,7 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
 pub fn declared(node: &NodeView<'_>) -> String {
     let signature = node.signature();
     let after = signature.find(node.name()).and_then(|at| signature.get(at + node.name().len()..)).unwrap_or_default();
-    let after = after.trim_end_matches([':', '{', ' ']);
+    let after = after.trim_end_matches([':', '{', ';', ' ']);
     let space = if after.is_empty() || after.starts_with(['(', '<', '[', ':', '!']) { "" } else { " " };
     clipped(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }

@@ -1,5 +1,6 @@
 //! The code as a source: which roots are alive, and the one thread that works for them.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MAX_ROOTS: usize = 4;
 /// After how long without use a root is let go.
 const UNUSED_MS: Millis = 30 * 60_000;
+/// Most things that are remembered of what clients were given.
+const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
 /// When no root has anything to do.
@@ -65,7 +68,12 @@ pub struct Code {
     worker: Arc<OnceLock<StopFlag>>,
     /// In a process that answers one call, who did the work of it.
     finished: Mutex<Vec<Worker>>,
+    given: Mutex<Given>,
 }
+
+/// What clients were given who asked by the name of their session: the last of it, oldest first.
+#[derive(Default)]
+struct Given(VecDeque<u64>);
 
 impl Code {
     fn open(host: Host<'_>) -> Self {
@@ -79,6 +87,7 @@ impl Code {
             roots: Mutex::default(),
             worker: Arc::default(),
             finished: Mutex::default(),
+            given: Mutex::default(),
         }
     }
 
@@ -168,6 +177,24 @@ impl Code {
         if let Some(worker) = self.worker.get() {
             worker.tell_news();
         }
+    }
+
+    /// Notes that a client session is given something; says whether it was before.
+    pub(crate) fn was_given(&self, what: u64) -> bool {
+        let Given(given) = &mut *self.given.lock();
+        if given.contains(&what) {
+            return true;
+        }
+        given.push_back(what);
+        if given.len() > MAX_GIVEN {
+            given.pop_front();
+        }
+        false
+    }
+
+    /// Whether no worker follows what happens.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Whether it is switched on.

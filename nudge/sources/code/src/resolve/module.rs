@@ -60,7 +60,9 @@ impl Resolver<'_> {
                 self.module_value(file, facts.text(import.module))
             };
             match target {
-                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
+                Some(Val::Place(place))
+                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
+                {
                     self.exported(place, name, space, Some(file))
                 }
                 // `use Enum::*`
@@ -88,7 +90,9 @@ impl Resolver<'_> {
                     if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
                 };
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
+                    Bound::Node(node) => {
+                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
+                    }
                     Bound::Import(_) => true,
                     Bound::Value(_) => space == Space::Value || facts.language == Language::Python,
                     _ => false,
@@ -134,7 +138,11 @@ impl Resolver<'_> {
             }
             for (number, import) in (0..).zip(&facts.imports) {
                 let seen = import.reexport || facts.language == Language::Rust && self.same_crate(asker, place.file);
-                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
+                let in_range = if place.module.is_some() {
+                    import.from >= range.0 && import.to == range.1
+                } else {
+                    of_file(import.from, import.to)
+                };
                 if seen && in_range && facts.text(import.name) == "*" {
                     let value = self.from_star(place.file, number, name, space);
                     if value != Val::Unknown {
