@@ -31,6 +31,8 @@ const MAX_NAMES: usize = 2_000;
 /// Nodes of a file that is named without a line, and nodes whose calls are looked at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
+/// Most folders of a path elsewhere.
+const MAX_FOLDERS: usize = 32;
 /// Lines before a node that are taken to be about it.
 const BEFORE: u32 = 12;
 /// Most nodes of one name: one of many says nothing.
@@ -126,8 +128,15 @@ impl Finder<'_> {
     /// The file that is meant: by its whole path, or by the end of it, if that is one file's alone.
     fn known_path(&self, given: &str) -> Option<String> {
         let is_ours = |path: &String| self.state.index.file(path).is_some();
-        let path = self.live.root().asked(given, None).filter(is_ours);
-        path.or_else(|| self.state.only_file(given).map(str::to_owned))
+        if let Some(path) = self.live.root().asked(given, None).filter(is_ours) {
+            return Some(path);
+        }
+        if given.starts_with('/') {
+            // Of another machine, such as a container: its end may be a path of ours.
+            let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
+            return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
+        }
+        self.state.only_file(given).map(str::to_owned)
     }
 
     /// Takes the largest parts of a file.
