@@ -14,7 +14,13 @@ pub(super) const QUOTED: u32 = u32::MAX;
 impl Resolver<'_> {
     /// What an expression is at a place.
     pub(super) fn eval(&self, at: &At, expr: ExprId, space: Space) -> Val {
-        self.deeper(Val::Unknown, || self.eval_here(at, expr, space))
+        self.deeper(Val::Unknown, || match &at.this {
+            None => {
+                let key = (at.file, expr, at.byte, space);
+                self.memo.once(&self.memo.values, key, Val::Unknown, || self.eval_here(at, expr, space))
+            }
+            Some(_) => self.eval_here(at, expr, space),
+        })
     }
 
     fn eval_here(&self, at: &At, expr: ExprId, space: Space) -> Val {

@@ -74,9 +74,15 @@ impl Resolver<'_> {
     /// A macro is seen in what follows it in its crate, or in all of it.
     fn macro_of_crate(&self, file: u32, name: &str) -> Val {
         let here = self.crate_roots(file);
-        let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+        let named = self.nodes_named(name);
+        let mut found = named.iter().copied().filter(|(slot, node)| {
             let id = NodeId { file: *slot, node: *node };
-            self.kind(id) == Some(Kind::Macro) && self.crate_roots(*slot).iter().any(|root| here.contains(root))
+            // One inside a function is not seen outside of it.
+            let inside = self.store.facts(*slot).is_some_and(|facts| match owner(facts, *node) {
+                Owner::Node(owner) => self.kind(NodeId { file: *slot, node: owner }) == Some(Kind::Function),
+                _ => false,
+            });
+            self.kind(id) == Some(Kind::Macro) && !inside && self.crate_roots(*slot).iter().any(|root| here.contains(root))
         });
         match (found.next(), found.next()) {
             (Some((file, node)), None) => Val::Def(NodeId { file, node }, super::no_args()),

@@ -74,7 +74,15 @@ impl Resolver<'_> {
 
     /// What a module shows under a name: what it defines, and what it passes on.
     pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
+        let inside = self.language(place.file) == Some(Language::Rust) && self.same_crate(asker, place.file);
+        let key = (place, name.into(), space, inside);
         self.deeper(Val::Unknown, || {
+            self.memo.once(&self.memo.exports, key, Val::Unknown, || self.find_export(place, name, space, inside))
+        })
+    }
+
+    fn find_export(&self, place: Place, name: &str, space: Space, inside: bool) -> Val {
+        {
             let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
             let range = match place.module {
                 Some(module) => match facts.nodes.get(module as usize) {
@@ -133,7 +141,7 @@ impl Resolver<'_> {
                 return value;
             }
             for (number, import) in (0..).zip(&facts.imports) {
-                let seen = import.reexport || facts.language == Language::Rust && self.same_crate(asker, place.file);
+                let seen = import.reexport || inside;
                 let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
                 if seen && in_range && facts.text(import.name) == "*" {
                     let value = self.from_star(place.file, number, name, space);
@@ -142,11 +150,8 @@ impl Resolver<'_> {
                     }
                 }
             }
-            if let Some(value) = self.submodule_of(place, name) {
-                return value;
-            }
-            Val::Unknown
-        })
+            self.submodule_of(place, name).unwrap_or(Val::Unknown)
+        }
     }
 
     /// What `export { a as b }` means: of this file if it names no other.

@@ -7,6 +7,7 @@ use super::paths::{folder_of, join, normal};
 use super::{At, Place, Resolver, Space, Val};
 
 /// What a search among blocks of methods finds.
+#[derive(Clone, Copy)]
 pub(super) enum Found {
     None,
     One(NodeId),
@@ -37,7 +38,8 @@ impl Resolver<'_> {
     fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
         let Val::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
-        let mut all = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+        let named = self.nodes_named(name);
+        let mut all = named.iter().copied().filter(|(slot, node)| {
             self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Macro)
                 && self.crate_roots(*slot).iter().any(|root| roots.contains(root))
         });
@@ -96,6 +98,16 @@ impl Resolver<'_> {
         if matches!(name, "std" | "core" | "alloc") {
             return None;
         }
+        let key = (self.crate_roots(file).first().copied().unwrap_or(file), name.into());
+        if let Some(value) = self.memo.externs.borrow().get(&key) {
+            return value.clone();
+        }
+        let value = self.find_crate(file, name);
+        self.memo.externs.borrow_mut().insert(key, value.clone());
+        value
+    }
+
+    fn find_crate(&self, file: u32, name: &str) -> Option<Val> {
         let own = self.cargo_of(file).map(|(_, cargo)| cargo);
         let package = own.and_then(|cargo| cargo.renamed(name));
         for (path, manifest) in &self.store.manifests {
@@ -132,7 +144,16 @@ impl Resolver<'_> {
     }
 
     /// The files at the root of the crate that a file is of, nearest first.
-    pub(super) fn crate_roots(&self, file: u32) -> Vec<u32> {
+    pub(super) fn crate_roots(&self, file: u32) -> std::rc::Rc<[u32]> {
+        if let Some(roots) = self.memo.roots.borrow().get(&file) {
+            return roots.clone();
+        }
+        let roots: std::rc::Rc<[u32]> = self.find_roots(file).into();
+        self.memo.roots.borrow_mut().insert(file, roots.clone());
+        roots
+    }
+
+    fn find_roots(&self, file: u32) -> Vec<u32> {
         let Some(here) = self.store.file(file) else { return Vec::new() };
         let mut roots: Vec<u32> = Vec::new();
         if let Some((folder, cargo)) = self.cargo_of(file) {
@@ -146,7 +167,9 @@ impl Resolver<'_> {
                 let under = join(folder, own);
                 if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
                     match rest.split_once('/') {
-                        None if !roots.contains(&file) => roots = vec![file],
+                        None if !roots.iter().any(|root| *root == file || self.declares_beside(*root, file)) => {
+                            roots = vec![file];
+                        }
                         Some((sub, _)) => {
                             roots.extend(self.store.slot(&format!("{under}/{sub}/main.rs")));
                             let declared = |root: &str| self.store.slot(&format!("{under}/{root}.rs"));
@@ -185,6 +208,12 @@ impl Resolver<'_> {
     fn declares(&self, file: u32, name: &str) -> bool {
         let Some(facts) = self.store.facts(file) else { return false };
         facts.imports.iter().any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+    }
+
+    /// Whether a file is a module of another one in its folder.
+    fn declares_beside(&self, root: u32, file: u32) -> bool {
+        let (Some(root_file), Some(file)) = (self.store.file(root), self.store.file(file)) else { return false };
+        folder_of(&root_file.path) == folder_of(&file.path) && self.declares(root, crate::index::stem(&file.path))
     }
 
     /// Without a manifest: the nearest `lib.rs` or `main.rs` above.
@@ -253,9 +282,13 @@ impl Resolver<'_> {
 
     /// A method that a block gives to a type: its own, or that of a trait that it implements.
     pub(super) fn implemented(&self, id: NodeId, name: &str) -> Found {
+        self.memo.once(&self.memo.methods, (id, name.into()), Found::None, || self.find_method(id, name))
+    }
+
+    fn find_method(&self, id: NodeId, name: &str) -> Found {
         let mut own: Vec<NodeId> = Vec::new();
         let mut of_trait: Vec<NodeId> = Vec::new();
-        for (slot, node) in self.store.nodes_named(name) {
+        for &(slot, node) in self.nodes_named(name).iter() {
             let Some(facts) = self.store.facts(slot) else { continue };
             let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
             let Some(block) = facts.impls.get(block as usize) else { continue };
@@ -276,10 +309,9 @@ impl Resolver<'_> {
     fn by_trait(&self, id: NodeId, name: &str) -> Found {
         let mut found: Option<NodeId> = None;
         let traits: Vec<NodeId> = self
-            .store
             .nodes_named(name)
-            .into_iter()
-            .filter_map(|(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
+            .iter()
+            .filter_map(|&(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
                 Owner::Node(owner) => Some(NodeId { file: slot, node: owner }),
                 _ => None,
             })
