@@ -85,6 +85,8 @@ impl At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Value,
+    /// A value that is called.
+    Called,
     Type,
     Macro,
 }
@@ -178,7 +180,7 @@ impl<'a> Resolver<'a> {
             _ if self.is_this(at, facts, of) => How::SelfMember,
             _ => How::Typed,
         };
-        let found = self.member(at, &base, facts.text(name), if path { Space::Value } else { space })?;
+        let found = self.member(at, &base, facts.text(name), Space::Called)?;
         match found {
             Val::Def(id, _) | Val::Method(id, _) => Some((id, how)),
             _ => None,

@@ -19,7 +19,7 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, name) {
+                if let Some(member) = self.own_member(*id, name, space) {
                     return Some(self.taken(member, base));
                 }
                 let value = self.constant(*id);
@@ -27,18 +27,18 @@ impl Resolver<'_> {
             }
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Type) => match self.instance(base) {
                 Val::Unknown => None,
-                Val::Of(of, _) if of == *id => self.of_class(*id, base, name),
+                Val::Of(of, _) if of == *id => self.of_class(*id, base, name, space),
                 Val::Of(of, args) => self.member(at, &Val::Def(of, args), name, space),
                 Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
                 other => self.member(at, &other, name, space),
             },
             Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
                 Kind::Function | Kind::Method => None,
-                _ => self.of_class(*id, base, name),
+                _ => self.of_class(*id, base, name, space),
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, name, BASES_MAX)?;
+                let member = self.of_bases(*id, name, space, BASES_MAX)?;
                 Some(self.taken(member, &this))
             }
             Val::Any(all) | Val::OfAny(all) => {
@@ -55,8 +55,8 @@ impl Resolver<'_> {
         })
     }
 
-    fn of_class(&self, id: NodeId, base: &Val, name: &str) -> Option<Val> {
-        let member = self.class_member(id, name, BASES_MAX)?;
+    fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
+        let member = self.class_member(id, name, space, BASES_MAX)?;
         Some(self.taken(member, base))
     }
 
@@ -86,9 +86,9 @@ impl Resolver<'_> {
         }
     }
 
-    fn class_member(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+    fn class_member(&self, id: NodeId, name: &str, space: Space, left: u32) -> Option<Member> {
         self.deeper(None, || {
-            if let Some(member) = self.own_member(id, name) {
+            if let Some(member) = self.own_member(id, name, space) {
                 return Some(member);
             }
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
@@ -98,12 +98,12 @@ impl Resolver<'_> {
                     super::rust::Found::None => {}
                 }
             }
-            self.of_bases(id, name, left)
+            self.of_bases(id, name, space, left)
         })
     }
 
     /// A member of the class's own body.
-    pub(super) fn own_member(&self, id: NodeId, name: &str) -> Option<Member> {
+    pub(super) fn own_member(&self, id: NodeId, name: &str, space: Space) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
         let name = facts.names.find(name)?;
         let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
@@ -113,7 +113,9 @@ impl Resolver<'_> {
             node.kind != Kind::Function
         });
         let first = found.next();
-        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node);
+        // In Rust a field and a method may have the same name: what is called is the method.
+        let called = facts.language == Language::Rust && space == Space::Called;
+        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node && !called);
         match (first, field) {
             (None, None) => None,
             (Some((number, node)), _) => {
@@ -132,13 +134,13 @@ impl Resolver<'_> {
         }
     }
 
-    fn of_bases(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+    fn of_bases(&self, id: NodeId, name: &str, space: Space, left: u32) -> Option<Member> {
         let left = left.checked_sub(1)?;
         let facts = self.store.facts(id.file)?;
         for base in self.bases(id) {
             match base {
                 Val::Def(base, _) | Val::Of(base, _) if base != id => {
-                    if let Some(member) = self.class_member(base, name, left) {
+                    if let Some(member) = self.class_member(base, name, space, left) {
                         return Some(member);
                     }
                 }

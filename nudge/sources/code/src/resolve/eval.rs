@@ -35,7 +35,7 @@ impl Resolver<'_> {
                 self.member(at, &base, facts.text(name), space).unwrap_or(Val::Unknown)
             }
             Expr::Call(of) => {
-                let callee = self.eval(at, of, Space::Value);
+                let callee = self.eval(at, of, Space::Called);
                 self.result(&callee, facts.language)
             }
             Expr::Of(ty) => match facts.exprs.get(ty) {

@@ -119,7 +119,7 @@ fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
     match binding.bound {
         Bound::Import(_) => true,
         Bound::TypeParam(..) => space == Space::Type,
-        Bound::Value(_) | Bound::Param(..) => space == Space::Value,
+        Bound::Value(_) | Bound::Param(..) => matches!(space, Space::Value | Space::Called),
         Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space)),
     }
 }
@@ -132,7 +132,7 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
             Kind::Function | Kind::Constant => language == Language::Python,
             _ => false,
         },
-        Space::Value => match kind {
+        Space::Value | Space::Called => match kind {
             Kind::Macro => matches!(language, Language::C | Language::Cpp),
             Kind::Trait | Kind::Type => !language.is_ecma(),
             _ => true,

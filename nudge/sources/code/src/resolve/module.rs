@@ -98,7 +98,7 @@ impl Resolver<'_> {
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
                     Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
                     Bound::Import(_) => true,
-                    Bound::Value(_) => space == Space::Value || facts.language == Language::Python,
+                    Bound::Value(_) => matches!(space, Space::Value | Space::Called) || facts.language == Language::Python,
                     _ => false,
                 });
                 let mut values: Vec<Val> = own

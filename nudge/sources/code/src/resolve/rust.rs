@@ -23,6 +23,10 @@ impl Resolver<'_> {
             let folder = folder_of(&self.store.file(file)?.path);
             return self.store.slot(&normal(folder, path)?).map(Self::place_of);
         }
+        if name.is_empty() && let Some(child) = module.strip_prefix("self::") {
+            // `mod child;`
+            return self.rust_child(self.place_at(file, import.from), child);
+        }
         if name.is_empty() {
             return self.rust_path(file, module, import.from, space);
         }
@@ -322,7 +326,7 @@ impl Resolver<'_> {
         }
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
-                && let Some(super::Member::Node(method)) = self.own_member(tr, name)
+                && let Some(super::Member::Node(method)) = self.own_member(tr, name, Space::Called)
             {
                 if found.is_some_and(|found| found != method) {
                     return Found::Several;
