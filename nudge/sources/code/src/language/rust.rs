@@ -372,12 +372,14 @@ fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
         }
         return;
     }
+    let macros = walk.marks.iter().any(|mark| mark.contains("macro_use"));
     walk.marks.clear();
-    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise.
+    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise. What it passes on
+    // are its macros.
     if let Some(name) = node.child_by_field_name("name") {
         let name = walk.text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
-        walk.import(&module, "", name, node, true);
+        walk.import(&module, "", name, node, macros);
     }
 }
 

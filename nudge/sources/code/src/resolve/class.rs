@@ -20,7 +20,7 @@ impl Resolver<'_> {
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
                 if let Some(member) = self.own_member(*id, name, space) {
-                    return Some(self.taken(member, base));
+                    return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
                 self.member(at, &value, name, space)
@@ -39,7 +39,7 @@ impl Resolver<'_> {
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
                 let member = self.of_bases(*id, name, space, BASES_MAX)?;
-                Some(self.taken(member, &this))
+                Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {
                 let value = matches!(base, Val::OfAny(_));
@@ -57,11 +57,11 @@ impl Resolver<'_> {
 
     fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
         let member = self.class_member(id, name, space, BASES_MAX)?;
-        Some(self.taken(member, base))
+        Some(self.taken(member, base, space))
     }
 
     /// A member as it is got from a value or class.
-    fn taken(&self, member: Member, base: &Val) -> Val {
+    fn taken(&self, member: Member, base: &Val, space: Space) -> Val {
         match member {
             Member::Node(id) => {
                 let Some(node) = self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)) else {
@@ -78,10 +78,17 @@ impl Resolver<'_> {
             Member::Field(file, name, owner) => {
                 let Some(facts) = self.store.facts(file) else { return Val::Unknown };
                 let fields = facts.fields_of(name).iter().filter(|field| field.owner == owner);
-                one_of(fields.map(|field| {
+                let value = one_of(fields.map(|field| {
                     let at = At { file, byte: field.at, this: Some(Rc::new(base.clone())) };
                     self.eval(&at, field.value, Space::Value)
-                }))
+                }));
+                match value {
+                    // What is called is the field; the function that it holds may be another one tomorrow.
+                    Val::Def(..) | Val::Method(..) if space == Space::Called => {
+                        Val::Giving(Rc::new(self.result(&value, facts.language)))
+                    }
+                    value => value,
+                }
             }
         }
     }

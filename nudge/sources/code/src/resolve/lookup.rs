@@ -1,7 +1,7 @@
 //! What a name means where it stands.
 
 use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
-use crate::index::{How, NodeId, of_file};
+use crate::index::{How, NodeId, of_file, stem};
 use crate::language::Language;
 
 use super::{At, Resolver, Space, Val};
@@ -71,23 +71,40 @@ impl Resolver<'_> {
         }
     }
 
-    /// A macro is seen in what follows it in its crate, or in all of it.
+    /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that
+    /// passes on its macros.
     fn macro_of_crate(&self, file: u32, name: &str) -> Val {
         let here = self.crate_roots(file);
         let named = self.nodes_named(name);
-        let mut found = named.iter().copied().filter(|(slot, node)| {
-            let id = NodeId { file: *slot, node: *node };
+        let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
+            let Some(facts) = self.store.facts(id.file) else { return false };
+            let Some(node) = facts.nodes.get(id.node as usize) else { return false };
             // One inside a function is not seen outside of it.
-            let inside = self.store.facts(*slot).is_some_and(|facts| match owner(facts, *node) {
-                Owner::Node(owner) => self.kind(NodeId { file: *slot, node: owner }) == Some(Kind::Function),
+            let inside = match node.owner {
+                Owner::Node(owner) => facts.nodes.get(owner as usize).is_some_and(|owner| owner.kind != Kind::Module),
                 _ => false,
-            });
-            self.kind(id) == Some(Kind::Macro) && !inside && self.crate_roots(*slot).iter().any(|root| here.contains(root))
+            };
+            let shown = id.file == file || node.flags & flag::DEFAULT != 0 || self.passes_macros(id.file);
+            node.kind == Kind::Macro
+                && !inside
+                && shown
+                && self.crate_roots(id.file).iter().any(|root| here.contains(root))
         });
         match (found.next(), found.next()) {
-            (Some((file, node)), None) => Val::Def(NodeId { file, node }, super::no_args()),
+            (Some(id), None) => Val::Def(id, super::no_args()),
             _ => Val::Unknown,
         }
+    }
+
+    /// Whether the macros of a file are seen outside of it.
+    fn passes_macros(&self, file: u32) -> bool {
+        let roots = self.crate_roots(file);
+        let Some(path) = self.store.file(file).map(|file| file.path.clone()) else { return false };
+        roots.contains(&file)
+            || roots.iter().filter_map(|root| self.store.facts(*root)).any(|facts| {
+                let declared = facts.imports.iter().filter(|import| facts.text(import.alias) == stem(&path));
+                declared.filter(|import| import.reexport).any(|import| facts.text(import.module).starts_with("self::"))
+            })
     }
 }
 
