@@ -181,6 +181,15 @@ impl<'a> Resolver<'a> {
             _ => How::Typed,
         };
         let found = self.member(at, &base, facts.text(name), Space::Called)?;
+        if path
+            && facts.language == Language::Rust
+            && let (Val::Def(class, _), Val::Method(method, _)) = (&base, &found)
+            && self.kind(*class) == Some(Kind::Trait)
+            && self.has_bodies(*method)
+            && how != How::SelfMember
+        {
+            return None;
+        }
         match found {
             Val::Def(id, _) | Val::Method(id, _) => Some((id, how)),
             _ => None,

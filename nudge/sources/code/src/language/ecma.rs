@@ -404,8 +404,12 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     };
     let mut cursor = node.walk();
-    if node.children(&mut cursor).take(5).any(|child| matches!(child.kind(), "get" | "set")) {
-        walk.facts.nodes[number as usize].flags |= flag::PROPERTY;
+    for child in node.children(&mut cursor).take(6) {
+        walk.facts.nodes[number as usize].flags |= match child.kind() {
+            "get" | "set" => flag::PROPERTY,
+            "static" => flag::STATIC,
+            _ => 0,
+        };
     }
     inside(walk, node, number);
 }

@@ -70,7 +70,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("await_expression", Shape::Inner("")),
     ("parenthesized_expression", Shape::Pass("")),
     ("reference_expression", Shape::Pass("value")),
-    ("unary_expression", Shape::Pass("")),
+    ("unary_expression", Shape::Own(unary)),
     ("index_expression", Shape::Item("")),
     ("struct_expression", Shape::Of("name")),
     ("type_cast_expression", Shape::Of("type")),
@@ -106,6 +106,11 @@ const SHAPES: &[(&str, Shape)] = &[
     ("break_expression", Shape::Null),
     ("continue_expression", Shape::Null),
 ];
+
+/// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
+fn unary<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
+}
 
 fn primitive<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     let text = walk.text(node);

@@ -9,6 +9,14 @@ use crate::language::Language;
 use super::lookup::around;
 use super::{At, Member, Place, Resolver, Space, Val, eval::one_of, outside};
 
+/// What member is asked for.
+pub(super) struct Asked<'a> {
+    pub name: &'a str,
+    pub space: Space,
+    /// Of the class itself, not of a value of it.
+    pub of_type: bool,
+}
+
 /// Bases of bases.
 const BASES_MAX: u32 = 8;
 
@@ -19,7 +27,7 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, name, space) {
+                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false }) {
                     return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
@@ -38,7 +46,7 @@ impl Resolver<'_> {
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, name, space, BASES_MAX)?;
+                let member = self.of_bases(*id, &Asked { name, space, of_type: false }, BASES_MAX)?;
                 Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {
@@ -56,7 +64,7 @@ impl Resolver<'_> {
     }
 
     fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
-        let member = self.class_member(id, name, space, BASES_MAX)?;
+        let member = self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)) }, BASES_MAX)?;
         Some(self.taken(member, base, space))
     }
 
@@ -93,35 +101,36 @@ impl Resolver<'_> {
         }
     }
 
-    fn class_member(&self, id: NodeId, name: &str, space: Space, left: u32) -> Option<Member> {
+    fn class_member(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
         self.deeper(None, || {
-            if let Some(member) = self.own_member(id, name, space) {
+            if let Some(member) = self.own_member(id, asked) {
                 return Some(member);
             }
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
-                match self.implemented(id, name) {
+                match self.implemented(id, asked.name) {
                     super::rust::Found::One(id) => return Some(Member::Node(id)),
                     super::rust::Found::Several => return None,
                     super::rust::Found::None => {}
                 }
             }
-            self.of_bases(id, name, space, left)
+            self.of_bases(id, asked, left)
         })
     }
 
     /// A member of the class's own body.
-    pub(super) fn own_member(&self, id: NodeId, name: &str, space: Space) -> Option<Member> {
+    pub(super) fn own_member(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
-        let name = facts.names.find(name)?;
+        let name = facts.names.find(asked.name)?;
         let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
         let nodes: Vec<(u32, &crate::facts::Node)> = (0..).zip(&facts.nodes).collect();
         let mut found = nodes.iter().filter(own).filter(|(_, node)| {
-            // What is defined in a method is not a member.
-            node.kind != Kind::Function
+            // What is defined in a method is not a member; what is static is one of the class alone.
+            let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
+            node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
         });
         let first = found.next();
         // In Rust a field and a method may have the same name: what is called is the method.
-        let called = facts.language == Language::Rust && space == Space::Called;
+        let called = facts.language == Language::Rust && asked.space == Space::Called;
         let field = facts.fields_of(name).iter().find(|field| field.owner == id.node && !called);
         match (first, field) {
             (None, None) => None,
@@ -141,13 +150,13 @@ impl Resolver<'_> {
         }
     }
 
-    fn of_bases(&self, id: NodeId, name: &str, space: Space, left: u32) -> Option<Member> {
+    fn of_bases(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
         let left = left.checked_sub(1)?;
         let facts = self.store.facts(id.file)?;
         for base in self.bases(id) {
             match base {
                 Val::Def(base, _) | Val::Of(base, _) if base != id => {
-                    if let Some(member) = self.class_member(base, name, space, left) {
+                    if let Some(member) = self.class_member(base, asked, left) {
                         return Some(member);
                     }
                 }

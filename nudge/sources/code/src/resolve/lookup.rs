@@ -25,23 +25,9 @@ impl Resolver<'_> {
             }
         }
         if best.len() > 1 {
-            best = self.of_several(facts, at, best);
+            best = of_several(facts, at, best, space);
         }
         best
-    }
-
-    /// Of several bindings in the same scope, those that may hold.
-    fn of_several(&self, facts: &FileFacts, at: &At, mut all: Vec<Binding>) -> Vec<Binding> {
-        all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
-        if facts.language == Language::Python {
-            return flow(facts, at, all);
-        }
-        if facts.language.is_ecma() {
-            // Overloads are one function, a declaration comes before what only has its name.
-            let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
-            return nodes.first().or(all.last()).copied().into_iter().collect();
-        }
-        all
     }
 
     /// What a name means that nothing binds: by the star imports and the folder of the file.
@@ -106,6 +92,24 @@ impl Resolver<'_> {
                 declared.filter(|import| import.reexport).any(|import| facts.text(import.module).starts_with("self::"))
             })
     }
+}
+
+/// Of several bindings in the same scope, those that may hold.
+fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -> Vec<Binding> {
+    all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
+    if facts.language == Language::Python {
+        return flow(facts, at, all);
+    }
+    if facts.language.is_ecma() {
+        // Overloads are one function, a declaration comes before what only has its name.
+        let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
+        return nodes.first().or(all.last()).copied().into_iter().collect();
+    }
+    if space == Space::Type && all.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+        // Twins for different builds: blocks give their methods to all of them.
+        all.truncate(1);
+    }
+    all
 }
 
 /// Where the innermost module inside a file begins and ends, for languages that close modules off.

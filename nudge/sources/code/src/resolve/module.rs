@@ -118,6 +118,9 @@ impl Resolver<'_> {
                     }
                 }
                 if facts.language == Language::Rust && values.len() > 1 {
+                    if space == Space::Type && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file)) {
+                        values.truncate(1);
+                    }
                     values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
                 }
                 if !values.is_empty() {

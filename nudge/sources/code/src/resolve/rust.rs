@@ -4,6 +4,7 @@ use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
 use crate::index::{Cargo, Manifest, NodeId, last_name};
 
 use super::paths::{folder_of, join, normal};
+use super::class::Asked;
 use super::{At, Place, Resolver, Space, Val};
 
 /// What a search among blocks of methods finds.
@@ -309,6 +310,21 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
+    pub(super) fn has_bodies(&self, method: NodeId) -> bool {
+        let Some(facts) = self.store.facts(method.file) else { return false };
+        let Some(node) = facts.nodes.get(method.node as usize) else { return false };
+        let Owner::Node(owner) = node.owner else { return false };
+        let tr = NodeId { file: method.file, node: owner };
+        self.kind(tr) == Some(Kind::Trait)
+            && self.nodes_named(facts.text(node.name)).iter().any(|&(slot, node)| {
+                let Some(facts) = self.store.facts(slot) else { return false };
+                let Owner::Impl(block) = super::lookup::owner(facts, node) else { return false };
+                let Some(block) = facts.impls.get(block as usize) else { return false };
+                matches!(self.eval(&At::new(slot, block.from), block.tr, Space::Type), Val::Def(id, _) if id == tr)
+            })
+    }
+
     /// A method that a trait brings itself.
     fn by_trait(&self, id: NodeId, name: &str) -> Found {
         let mut found: Option<NodeId> = None;
@@ -326,7 +342,7 @@ impl Resolver<'_> {
         }
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
-                && let Some(super::Member::Node(method)) = self.own_member(tr, name, Space::Called)
+                && let Some(super::Member::Node(method)) = self.own_member(tr, &Asked { name, space: Space::Called, of_type: false })
             {
                 if found.is_some_and(|found| found != method) {
                     return Found::Several;
