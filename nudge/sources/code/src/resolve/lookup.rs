@@ -1,7 +1,7 @@
 //! What a name means where it stands.
 
 use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
-use crate::index::{How, NodeId, of_file};
+use crate::index::{How, NodeId, of_file, stem};
 use crate::language::Language;
 
 use super::{At, Resolver, Space, Val};
@@ -25,23 +25,9 @@ impl Resolver<'_> {
             }
         }
         if best.len() > 1 {
-            best = self.of_several(facts, at, best);
+            best = of_several(facts, at, best, space);
         }
         best
-    }
-
-    /// Of several bindings in the same scope, those that may hold.
-    fn of_several(&self, facts: &FileFacts, at: &At, mut all: Vec<Binding>) -> Vec<Binding> {
-        all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
-        if facts.language == Language::Python {
-            return flow(facts, at, all);
-        }
-        if facts.language.is_ecma() {
-            // Overloads are one function, a declaration comes before what only has its name.
-            let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
-            return nodes.first().or(all.last()).copied().into_iter().collect();
-        }
-        all
     }
 
     /// What a name means that nothing binds: by the star imports and the folder of the file.
@@ -71,18 +57,59 @@ impl Resolver<'_> {
         }
     }
 
-    /// A macro is seen in what follows it in its crate, or in all of it.
+    /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that
+    /// passes on its macros.
     fn macro_of_crate(&self, file: u32, name: &str) -> Val {
         let here = self.crate_roots(file);
-        let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
-            let id = NodeId { file: *slot, node: *node };
-            self.kind(id) == Some(Kind::Macro) && self.crate_roots(*slot).iter().any(|root| here.contains(root))
+        let named = self.nodes_named(name);
+        let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
+            let Some(facts) = self.store.facts(id.file) else { return false };
+            let Some(node) = facts.nodes.get(id.node as usize) else { return false };
+            // One inside a function is not seen outside of it.
+            let inside = match node.owner {
+                Owner::Node(owner) => facts.nodes.get(owner as usize).is_some_and(|owner| owner.kind != Kind::Module),
+                _ => false,
+            };
+            let shown = id.file == file || node.flags & flag::DEFAULT != 0 || self.passes_macros(id.file);
+            node.kind == Kind::Macro
+                && !inside
+                && shown
+                && self.crate_roots(id.file).iter().any(|root| here.contains(root))
         });
         match (found.next(), found.next()) {
-            (Some((file, node)), None) => Val::Def(NodeId { file, node }, super::no_args()),
+            (Some(id), None) => Val::Def(id, super::no_args()),
             _ => Val::Unknown,
         }
     }
+
+    /// Whether the macros of a file are seen outside of it.
+    fn passes_macros(&self, file: u32) -> bool {
+        let roots = self.crate_roots(file);
+        let Some(path) = self.store.file(file).map(|file| file.path.clone()) else { return false };
+        roots.contains(&file)
+            || roots.iter().filter_map(|root| self.store.facts(*root)).any(|facts| {
+                let declared = facts.imports.iter().filter(|import| facts.text(import.alias) == stem(&path));
+                declared.filter(|import| import.reexport).any(|import| facts.text(import.module).starts_with("self::"))
+            })
+    }
+}
+
+/// Of several bindings in the same scope, those that may hold.
+fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -> Vec<Binding> {
+    all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
+    if facts.language == Language::Python {
+        return flow(facts, at, all);
+    }
+    if facts.language.is_ecma() {
+        // Overloads are one function, a declaration comes before what only has its name.
+        let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
+        return nodes.first().or(all.last()).copied().into_iter().collect();
+    }
+    if space == Space::Type && all.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+        // Twins for different builds: blocks give their methods to all of them.
+        all.truncate(1);
+    }
+    all
 }
 
 /// Where the innermost module inside a file begins and ends, for languages that close modules off.
@@ -113,10 +140,8 @@ fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
     match binding.bound {
         Bound::Import(_) => true,
         Bound::TypeParam(..) => space == Space::Type,
-        Bound::Value(_) | Bound::Param(..) => space == Space::Value,
-        Bound::Node(node) => {
-            facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space))
-        }
+        Bound::Value(_) | Bound::Param(..) => matches!(space, Space::Value | Space::Called),
+        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space)),
     }
 }
 
@@ -128,7 +153,7 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
             Kind::Function | Kind::Constant => language == Language::Python,
             _ => false,
         },
-        Space::Value => match kind {
+        Space::Value | Space::Called => match kind {
             Kind::Macro => matches!(language, Language::C | Language::Cpp),
             Kind::Trait | Kind::Type => !language.is_ecma(),
             _ => true,
@@ -139,8 +164,9 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
 /// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
 fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     let only_nodes = all.iter().all(|binding| matches!(binding.bound, Bound::Node(_)));
-    let inside =
-        facts.nodes.iter().any(|node| node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end);
+    let inside = facts.nodes.iter().any(|node| {
+        node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end
+    });
     if only_nodes {
         return last_of_nodes(facts, at, &all, inside);
     }

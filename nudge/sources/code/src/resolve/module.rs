@@ -60,9 +60,7 @@ impl Resolver<'_> {
                 self.module_value(file, facts.text(import.module))
             };
             match target {
-                Some(Val::Place(place))
-                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
-                {
+                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
                     self.exported(place, name, space, Some(file))
                 }
                 // `use Enum::*`
@@ -76,7 +74,15 @@ impl Resolver<'_> {
 
     /// What a module shows under a name: what it defines, and what it passes on.
     pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
+        let inside = self.language(place.file) == Some(Language::Rust) && self.same_crate(asker, place.file);
+        let key = (place, name.into(), space, inside);
         self.deeper(Val::Unknown, || {
+            self.memo.once(&self.memo.exports, key, Val::Unknown, || self.find_export(place, name, space, inside))
+        })
+    }
+
+    fn find_export(&self, place: Place, name: &str, space: Space, inside: bool) -> Val {
+        {
             let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
             let range = match place.module {
                 Some(module) => match facts.nodes.get(module as usize) {
@@ -90,11 +96,9 @@ impl Resolver<'_> {
                     if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
                 };
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => {
-                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
-                    }
+                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
                     Bound::Import(_) => true,
-                    Bound::Value(_) => space == Space::Value || facts.language == Language::Python,
+                    Bound::Value(_) => matches!(space, Space::Value | Space::Called) || facts.language == Language::Python,
                     _ => false,
                 });
                 let mut values: Vec<Val> = own
@@ -114,6 +118,9 @@ impl Resolver<'_> {
                     }
                 }
                 if facts.language == Language::Rust && values.len() > 1 {
+                    if space == Space::Type && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file)) {
+                        values.truncate(1);
+                    }
                     values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
                 }
                 if !values.is_empty() {
@@ -137,12 +144,8 @@ impl Resolver<'_> {
                 return value;
             }
             for (number, import) in (0..).zip(&facts.imports) {
-                let seen = import.reexport || facts.language == Language::Rust && self.same_crate(asker, place.file);
-                let in_range = if place.module.is_some() {
-                    import.from >= range.0 && import.to == range.1
-                } else {
-                    of_file(import.from, import.to)
-                };
+                let seen = import.reexport || inside;
+                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
                 if seen && in_range && facts.text(import.name) == "*" {
                     let value = self.from_star(place.file, number, name, space);
                     if value != Val::Unknown {
@@ -150,11 +153,8 @@ impl Resolver<'_> {
                     }
                 }
             }
-            if let Some(value) = self.submodule_of(place, name) {
-                return value;
-            }
-            Val::Unknown
-        })
+            self.submodule_of(place, name).unwrap_or(Val::Unknown)
+        }
     }
 
     /// What `export { a as b }` means: of this file if it names no other.
