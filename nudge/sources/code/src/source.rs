@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::context::Context;
@@ -268,10 +268,11 @@ impl Source for Code {
         let mut workers = Vec::new();
         loop {
             self.assign(&mut workers);
-            let begun = Instant::now();
+            let begun = worked();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
             // At most half of a processor: whoever works here needs the rest.
-            let is_over = if rest.is_zero() { stop.wait(begun.elapsed()) } else { stop.wait_for_news(rest) };
+            let pause = || worked().saturating_sub(begun);
+            let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
                 break;
             }
@@ -282,5 +283,19 @@ impl Source for Code {
     fn close(&self) {
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
+    }
+}
+
+/// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
+fn worked() -> Duration {
+    #[cfg(unix)]
+    {
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::try_from(spent).unwrap_or_default()
+    }
+    #[cfg(not(unix))]
+    {
+        static BEGUN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+        BEGUN.elapsed()
     }
 }
