@@ -106,7 +106,9 @@ fn lcov(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
             test = name.trim();
         } else if let Some(file) = line.strip_prefix("SF:") {
             is_ours = is_same(root, file.trim(), path);
-        } else if let Some((line, count)) = line.strip_prefix("DA:").filter(|_| is_ours).and_then(|da| da.split_once(',')) {
+        } else if let Some((line, count)) =
+            line.strip_prefix("DA:").filter(|_| is_ours).and_then(|da| da.split_once(','))
+        {
             let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
             if line.parse().is_ok_and(holds) {
                 ran.note(test, has_run);
@@ -189,7 +191,8 @@ mod tests {
     #[test]
     fn reports_as_text() {
         let (_folder, root) = project();
-        fs::write(root.join("lcov.info"), "TN:\nSF:a.py\nDA:1,1\nDA:2,3\nDA:6,0\nend_of_record\nSF:b.py\nDA:6,1\n").unwrap();
+        fs::write(root.join("lcov.info"), "TN:\nSF:a.py\nDA:1,1\nDA:2,3\nDA:6,0\nend_of_record\nSF:b.py\nDA:6,1\n")
+            .unwrap();
         assert_eq!(of(&root, "a.py", 1, 2).at_all, Some(true));
         assert_eq!(of(&root, "a.py", 5, 6).at_all, Some(false));
         assert_eq!(of(&root, "a.py", 8, 9).at_all, None);
