@@ -147,7 +147,7 @@ impl<'a> Resolver<'a> {
             let one = match hit.bound {
                 Bound::Node(node) => Some((NodeId { file: at.file, node }, How::Local)),
                 Bound::Import(number) => match self.imported(at.file, number, space) {
-                    Val::Def(id, _) => Some((id, How::Imported)),
+                    Val::Def(id, _) | Val::Method(id, _) => Some((id, How::Imported)),
                     _ => None,
                 },
                 // Bound in the function: whatever that is, it is not what has the name outside.

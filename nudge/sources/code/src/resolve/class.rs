@@ -129,8 +129,8 @@ impl Resolver<'_> {
             node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
         });
         let first = found.next();
-        // In Rust a field and a method may have the same name: what is called is the method.
-        let called = facts.language == Language::Rust && asked.space == Space::Called;
+        // Where a field and a method may have the same name, what is called is the method.
+        let called = facts.language.overloads() && asked.space == Space::Called;
         let field = facts.fields_of(name).iter().find(|field| field.owner == id.node && !called);
         match (first, field) {
             (None, None) => None,
@@ -141,7 +141,8 @@ impl Resolver<'_> {
                     for (number, node) in found {
                         chosen = (*number, *node);
                     }
-                } else if facts.language == Language::Rust && found.next().is_some() {
+                } else if facts.language.overloads() && found.next().is_some() {
+                    // Which of them is called is told by what they are given.
                     return None;
                 }
                 Some(Member::Node(NodeId { file: id.file, node: chosen.0 }))

@@ -34,27 +34,63 @@ impl Resolver<'_> {
     pub(super) fn unbound(&self, at: &At, name: &str, space: Space) -> Option<(NodeId, How)> {
         match self.unbound_value(at, name, space) {
             Val::Def(id, _) => Some((id, How::Imported)),
+            Val::Method(id, _) => Some((id, How::SelfMember)),
             _ => None,
         }
     }
 
     pub(super) fn unbound_value(&self, at: &At, name: &str, space: Space) -> Val {
         let Some(facts) = self.store.facts(at.file) else { return Val::Unknown };
+        if facts.language.implies_this()
+            && let Some(member) = self.of_class_around(at, facts, name, space)
+        {
+            return member;
+        }
+        if matches!(facts.language, Language::C | Language::Cpp) {
+            let linked = self.neighbour(at.file, name);
+            if linked != Val::Unknown {
+                return linked;
+            }
+        }
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from <= at.byte && at.byte < import.to;
             let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from < from);
             if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
                 let value = self.from_star(at.file, number, name, space);
-                if value != Val::Unknown {
+                if value != Val::Unknown && !self.only_declared(&value) {
                     return value;
                 }
             }
         }
         match facts.language {
             Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
-            Language::Go | Language::Java | Language::C | Language::Cpp => self.neighbour(at.file, name),
+            Language::Go | Language::Java => self.neighbour(at.file, name),
             _ => Val::Unknown,
         }
+    }
+
+    /// Whether a function of C is declared without a body: which one is meant is for the linker to say.
+    fn only_declared(&self, value: &Val) -> bool {
+        let Val::Def(id, _) = value else { return false };
+        let Some(facts) = self.store.facts(id.file) else { return false };
+        matches!(facts.language, Language::C | Language::Cpp)
+            && facts.nodes.get(id.node as usize).is_some_and(|node| node.flags & flag::BODILESS != 0)
+    }
+
+    /// A member of the class around a place, or of one around that.
+    fn of_class_around(&self, at: &At, facts: &FileFacts, name: &str, space: Space) -> Option<Val> {
+        let mut class = self.class_here(at, facts)?;
+        for _ in 0..8 {
+            let this = Val::Of(class, super::no_args());
+            if let Some(member) = self.member(at, &this, name, space) {
+                return Some(member);
+            }
+            match owner(facts, class.node) {
+                Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer },
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that

@@ -29,9 +29,7 @@ impl Resolver<'_> {
                 let path = if facts.text(import.alias) == first { first } else { module };
                 return self.module_value(file, path).unwrap_or_else(outside);
             }
-            let Some(target) = self.module_value(file, module) else {
-                return self.java_member(file, import).unwrap_or_else(outside);
-            };
+            let Some(target) = self.module_value(file, module) else { return outside() };
             if name.is_empty() {
                 return target;
             }
@@ -44,6 +42,8 @@ impl Resolver<'_> {
                     }
                 }
                 Val::Folder(folder) => self.python_module(&format!("{folder}/{name}")).unwrap_or(Val::Unknown),
+                // `import static a.B.c`
+                Val::Def(..) => self.member(&At::new(file, import.from), &target, name, space).unwrap_or(Val::Unknown),
                 _ => Val::Unknown,
             }
         })
@@ -54,6 +54,9 @@ impl Resolver<'_> {
         self.deeper(Val::Unknown, || {
             let Some(facts) = self.store.facts(file) else { return Val::Unknown };
             let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
+            if facts.language == Language::Java {
+                return self.java_class(&format!("{}.{name}", facts.text(import.module))).unwrap_or(Val::Unknown);
+            }
             let target = if facts.language == Language::Rust {
                 self.rust_path(file, facts.text(import.module), import.from, Space::Type)
             } else {
