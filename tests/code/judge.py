@@ -12,11 +12,12 @@ for line in open(sys.argv[1]):
     path, row, column, name, how, to, to_line, qual = line.rstrip("\n").split("\t")
     ours[path, int(row), int(column)] = (name, how, to, int(to_line), qual)
 right, wrong, unknown, missed = (collections.Counter() for _ in range(4))
-wrongs, misses = [], []
+wrongs, misses, asked = [], [], set()
 total = seen = 0
 for line in open(sys.argv[2]):
     path, row, column, name, found = json.loads(line)
     key = (path, row, column)
+    asked.add(key)
     mine = ours.get(key)
     if "--own" in sys.argv and mine is None:
         continue
@@ -43,7 +44,7 @@ for line in open(sys.argv[2]):
         wrong["(likely)"] += 1
 good = sum(n for how, n in right.items() if how != "(likely)")
 bad = sum(n for how, n in wrong.items() if how != "(likely)")
-print(f"targets inside {total}, seen {seen}; precision {good / max(good + bad, 1):.4f} ({good}/{good + bad}), recall {good / max(total, 1):.3f} ({good}/{total}), where the oracle knows nothing {sum(unknown.values())}")
+print(f"targets inside {total}, seen {seen}; precision {good / max(good + bad, 1):.4f} ({good}/{good + bad}), recall {good / max(total, 1):.3f} ({good}/{total}), where the oracle knows nothing {sum(unknown.values())}, where it was not asked {sum(mine[1] not in ('-', 'likely') and key not in asked for key, mine in ours.items())}")
 for how in sorted(set(right) | set(wrong) | set(unknown)):
     judged = right[how] + wrong[how]
     print(f"  {how:<9} right {right[how]:>5} wrong {wrong[how]:>4} unknown {unknown[how]:>4}  precision {right[how] / max(judged, 1):.3f}")

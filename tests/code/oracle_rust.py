@@ -64,5 +64,6 @@ with open(sys.argv[2], "w") as out:
         for span, symbol, roles in found:
             if roles & 1:
                 continue
-            outside = [("-", 0, "param")] if symbol.startswith("local") else [("../x", 1, "foreign")]
+            # `Self` is the block around it, not the type that it stands for.
+            outside = [("-", 0, "param")] if symbol.startswith("local") or symbol.endswith("]") else [("../x", 1, "foreign")]
             out.write(json.dumps([path, span[0] + 1, span[1], symbol, defined.get(symbol, outside)]) + "\n")

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::extract::{EXTRACTOR, Skip};
 use crate::facts::{FileFacts, Hash, hash};
 use crate::root::Root;
+use crate::shown::hex;
 use crate::stamp::Stamp;
 
 /// The version of the rows.
@@ -56,8 +57,7 @@ pub struct Cache {
 impl Cache {
     /// The folder of a root's cache.
     pub fn folder(caches: &DataDir, root: &Root) -> DataDir {
-        let name: String =
-            hash(root.path().as_os_str().as_encoded_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&hash(root.path().as_os_str().as_encoded_bytes()));
         DataDir::new(caches.path().join("code").join(name))
     }
 
@@ -204,7 +204,7 @@ fn written(entry: &Entry) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
-/// What tells that a row is what was written: a page of SQLite's can be damaged where it does not look.
+/// What tells that a row is what was written: a page can be damaged where the database does not look.
 fn sum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

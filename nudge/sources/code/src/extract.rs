@@ -14,7 +14,7 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
 use crate::facts::FileFacts;
 use crate::language::{Grammar, Language};
 
-pub(crate) use walk::{Draft, Frame, Open, Walk, end, line, start};
+pub(crate) use walk::{Draft, Open, Walk, end, start};
 
 const FILE_MAX: usize = 512 * 1024;
 const PARSE_MAX: Duration = Duration::from_millis(250);

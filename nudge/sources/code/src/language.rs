@@ -1,7 +1,11 @@
 //! The languages, and a table for each: which syntax means what.
 
+mod c;
+mod common;
 mod ecma;
+mod go;
 mod grammar;
+mod java;
 mod python;
 mod rust;
 
@@ -9,7 +13,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use grammar::{Grammar, Lower, Shape, Spec, Visit};
+pub(crate) use grammar::{Grammar, Shape, Spec, Visit};
 
 /// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -89,13 +93,35 @@ impl Language {
             Self::JavaScript => table!(ecma::JAVASCRIPT),
             Self::TypeScript => table!(ecma::TYPESCRIPT),
             Self::Tsx => table!(ecma::TSX),
-            _ => None,
+            Self::Go => table!(go::SPEC),
+            Self::Java => table!(java::SPEC),
+            Self::C => table!(c::SPEC),
+            #[cfg(feature = "code-all")]
+            Self::Cpp => table!(c::CPP),
+            #[cfg(feature = "code-all")]
+            Self::CSharp => table!(c_sharp::SPEC),
+            #[cfg(feature = "code-all")]
+            Self::Php => table!(php::SPEC),
+            #[cfg(feature = "code-all")]
+            Self::Ruby => table!(ruby::SPEC),
+            #[cfg(not(feature = "code-all"))]
+            Self::Cpp | Self::CSharp | Self::Php | Self::Ruby => None,
         }
     }
 
     /// Whether it is JavaScript or TypeScript, whose files use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
+    }
+
+    /// Whether members of one name are told apart by something else: their parameters, the build.
+    pub(crate) fn overloads(self) -> bool {
+        matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
+    }
+
+    /// Whether a bare name may be a member of the class around it.
+    pub(crate) fn implies_this(self) -> bool {
+        matches!(self, Self::Java | Self::Cpp | Self::CSharp)
     }
 
     /// Whether files of both may use each other.

@@ -17,10 +17,12 @@
 //! | `stamp`, `cache` | whether a file is still what was read; what was read, on disk |
 //! | `live` | a root that is kept up to date: its state, its worker, what the system tells of changes |
 //! | `search`, `prompt` | nodes by the words of their names; nodes that a text brings to mind |
-//! | `lookup`, `shown`, `line`, `git`, `runner` | which node is meant; what answers show; what differs from HEAD; what runs tests |
+//! | `lookup`, `shown`, `line` | which node is meant; what answers show of one; a node in one line |
+//! | `git`, `coverage`, `runner` | what differs from HEAD; which tests ran what; what runs tests |
 //! | `source`, `method`, `offer`, `report` | the source, its rows, what an agent is told unasked, what people read |
 
 mod cache;
+mod coverage;
 mod doc;
 mod extract;
 mod facts;

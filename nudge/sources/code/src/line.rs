@@ -71,7 +71,7 @@ fn callees<'a>(view: &'a View<'_>, id: NodeId) -> impl Iterator<Item = String> +
 pub fn declared(node: &NodeView<'_>) -> String {
     let signature = node.signature();
     let after = signature.find(node.name()).and_then(|at| signature.get(at + node.name().len()..)).unwrap_or_default();
-    let after = after.trim_end_matches([':', '{', ' ']);
+    let after = after.trim_end_matches([':', '{', ';', ' ']);
     let space = if after.is_empty() || after.starts_with(['(', '<', '[', ':', '!']) { "" } else { " " };
     clipped(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }

@@ -26,7 +26,7 @@ use crate::extract::{Skip, extract};
 use crate::facts::{FileFacts, hash};
 use crate::index::is_manifest;
 use crate::root::Root;
-use crate::stamp::{self, Content, Stamp};
+use crate::stamp::{self, Content};
 use crate::walk;
 use state::{Known, Read, State};
 use watch::Inbox;
@@ -137,7 +137,7 @@ impl Live {
 
     /// How many changes are not looked at yet.
     fn pending(&self, state: &State) -> usize {
-        state.ahead.len() + self.inbox.len() + usize::from(!state.is_walked)
+        state.ahead.len() + self.inbox.count() + usize::from(!state.is_walked)
     }
 
     /// How far an answer from this state can be relied on.
@@ -270,11 +270,6 @@ impl Live {
             self.unkept.lock().push((path.into(), None));
         }
         was_there
-    }
-
-    /// Whether a file with these marks is read already.
-    fn knows(&self, state: &State, path: &str, stamp: &Stamp) -> bool {
-        state.files.get(path).is_some_and(|known| known.is(stamp))
     }
 }
 

@@ -46,10 +46,10 @@ impl Meant {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
                 // A name may hold colons, and a path, too; a path of ours is one that is there.
-                let splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
+                let mut splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
                 let split =
                     splits.clone().find(|(path, _)| asked(live, cwd, path).is_some_and(|path| is_known(live, &path)));
-                match split.or_else(|| splits.clone().last()) {
+                match split.or_else(|| splits.next_back()) {
                     Some((path, name)) => (Some(path), name, id),
                     None => (None, bare, id),
                 }
@@ -72,10 +72,14 @@ impl Meant {
     /// `E_NOT_FOUND` with what is near; `E_INVALID` with the candidates when it may be one of several.
     pub fn find(&self, live: &Live, state: &State) -> Result<NodeId> {
         let found = match &self.path {
-            Some(path) => match self.name.parse() {
-                Ok(number) => state.index.by_line(path, number).map_or(NodeLookup::Unknown, NodeLookup::One),
-                Err(_) => state.index.by_name(path, &self.name),
-            },
+            Some(path) => {
+                let is_known = state.index.file(path).is_some();
+                let path = if is_known { path } else { state.only_file(path).unwrap_or(path) };
+                match self.name.parse() {
+                    Ok(number) => state.index.by_line(path, number).map_or(NodeLookup::Unknown, NodeLookup::One),
+                    Err(_) => state.index.by_name(path, &self.name),
+                }
+            }
             None => self.anywhere(state),
         };
         match found {
@@ -152,7 +156,7 @@ fn is_known(live: &Live, path: &str) -> bool {
 /// A text of a caller's, as a refusal may repeat it.
 pub fn tellable(text: &str) -> String {
     match SecretGuard::new().check(None, text) {
-        None => shorten(text).to_string(),
+        None => shorten(text),
         Some(_) => "[secret]".to_owned(),
     }
 }

@@ -285,7 +285,7 @@ pub struct ForPrompt {
     /// Most bytes of lines; 2,000 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
-    /// The agent's session.
+    /// The agent's session, which is given each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
     /// The project's folder; absent: the one around you.

@@ -1,6 +1,6 @@
 //! What an agent is told unasked: the code that a prompt or an error names, and what an edit leaves behind.
 
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use nudge_core::explain::{MatchExplain, Parts};
@@ -146,9 +146,7 @@ fn edited(live: &Live, request: &SuggestRequest) -> Offers {
             for node in now.nodes() {
                 let crate::index::NodeLookup::One(id) = view.state.index.by_name(&path, node.qual()) else { continue };
                 let Some(said) = line::edited(view, id, before) else { continue };
-                let mut hasher = FixedState::default().build_hasher();
-                (node.signature(), node.doc()).hash(&mut hasher);
-                let stamp = hasher.finish();
+                let stamp = FixedState::default().hash_one((node.signature(), node.doc()));
                 let own = format!("edited {} {stamp:016x}", shown::id(&path, &node));
                 let why = "it was edited, and others go by what it was".to_owned();
                 let offer = made(view, id, own, said, why, Parts::from([("edited", 1.0)]), stamp);

@@ -31,6 +31,10 @@ const MAX_NAMES: usize = 2_000;
 /// Nodes of a file that is named without a line, and nodes whose calls are looked at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
+/// Most folders of a path elsewhere.
+const MAX_FOLDERS: usize = 32;
+/// Lines before a node that are taken to be about it.
+const BEFORE: u32 = 12;
 /// Most nodes of one name: one of many says nothing.
 const MAX_SAME: usize = 8;
 
@@ -109,9 +113,14 @@ impl Finder<'_> {
             _ => None,
         });
         let Some(path) = self.known_path(path) else { return false };
-        match line.and_then(|line| self.state.index.by_line(&path, line)) {
-            Some(id) => self.take(id, "place", PLACE, format!("{path}:{} is named", line.unwrap_or_default())),
-            None => self.file(&path),
+        let Some(line) = line else {
+            self.file(&path);
+            return true;
+        };
+        // What stands before a node is about it.
+        let near = (line..line.saturating_add(BEFORE)).find_map(|line| self.state.index.by_line(&path, line));
+        if let Some(id) = near {
+            self.take(id, "place", PLACE, format!("{path}:{line} is named"));
         }
         true
     }
@@ -122,10 +131,12 @@ impl Finder<'_> {
         if let Some(path) = self.live.root().asked(given, None).filter(is_ours) {
             return Some(path);
         }
-        crate::language::Language::of(given)?;
-        let end = format!("/{}", given.trim_start_matches("./"));
-        let mut ending = self.state.index.files().filter(|(path, _)| path.ends_with(&end)).map(|(path, _)| path);
-        ending.next().filter(|_| ending.next().is_none()).map(ToString::to_string)
+        if given.starts_with('/') {
+            // Of another machine, such as a container: its end may be a path of ours.
+            let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
+            return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
+        }
+        self.state.only_file(given).map(str::to_owned)
     }
 
     /// Takes the largest parts of a file.

@@ -8,6 +8,7 @@ mod class;
 mod eval;
 mod likely;
 mod lookup;
+mod memo;
 mod module;
 mod others;
 mod outside;
@@ -27,7 +28,7 @@ const FUEL: u32 = 20_000;
 const DEPTH_MAX: u32 = 48;
 
 /// A module: a file, or one inside a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub file: u32,
     pub module: Option<u32>,
@@ -81,9 +82,11 @@ impl At {
 }
 
 /// Which names are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Value,
+    /// A value that is called.
+    Called,
     Type,
     Macro,
 }
@@ -92,6 +95,7 @@ pub(crate) struct Resolver<'a> {
     pub store: &'a Store,
     fuel: Cell<u32>,
     depth: Cell<u32>,
+    memo: memo::Memo,
 }
 
 /// A member of a class.
@@ -104,7 +108,7 @@ enum Member {
 
 impl<'a> Resolver<'a> {
     pub fn new(store: &'a Store) -> Self {
-        Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0) }
+        Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0), memo: memo::Memo::default() }
     }
 
     /// Begins a new question.
@@ -143,7 +147,7 @@ impl<'a> Resolver<'a> {
             let one = match hit.bound {
                 Bound::Node(node) => Some((NodeId { file: at.file, node }, How::Local)),
                 Bound::Import(number) => match self.imported(at.file, number, space) {
-                    Val::Def(id, _) => Some((id, How::Imported)),
+                    Val::Def(id, _) | Val::Method(id, _) => Some((id, How::Imported)),
                     _ => None,
                 },
                 // Bound in the function: whatever that is, it is not what has the name outside.
@@ -176,7 +180,16 @@ impl<'a> Resolver<'a> {
             _ if self.is_this(at, facts, of) => How::SelfMember,
             _ => How::Typed,
         };
-        let found = self.member(at, &base, facts.text(name), if path { Space::Value } else { space })?;
+        let found = self.member(at, &base, facts.text(name), Space::Called)?;
+        if path
+            && facts.language == Language::Rust
+            && let (Val::Def(class, _), Val::Method(method, _)) = (&base, &found)
+            && self.kind(*class) == Some(Kind::Trait)
+            && self.has_bodies(*method)
+            && how != How::SelfMember
+        {
+            return None;
+        }
         match found {
             Val::Def(id, _) | Val::Method(id, _) => Some((id, how)),
             _ => None,
@@ -196,6 +209,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// All nodes of a name.
+    fn nodes_named(&self, name: &str) -> Rc<[(u32, u32)]> {
+        if let Some(found) = self.memo.named.borrow().get(name) {
+            return found.clone();
+        }
+        let found: Rc<[(u32, u32)]> = self.store.nodes_named(name).into();
+        self.memo.named.borrow_mut().insert(name.into(), found.clone());
+        found
+    }
+
     pub fn kind(&self, id: NodeId) -> Option<Kind> {
         Some(self.store.facts(id.file)?.nodes.get(id.node as usize)?.kind)
     }
@@ -208,6 +231,7 @@ impl<'a> Resolver<'a> {
     fn deeper<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
         let (fuel, depth) = (self.fuel.get(), self.depth.get());
         if fuel == 0 || depth >= DEPTH_MAX {
+            self.memo.cut();
             return otherwise;
         }
         self.fuel.set(fuel - 1);

@@ -80,14 +80,14 @@ impl Rules {
         if name.starts_with('.') || (is_folder && !self.has_git && NOT_SOURCE.contains(&name)) {
             return true;
         }
-        let of = |at: usize| self.levels().find_map(|level| said(level.ignored.get(at)?.matched(path, is_folder)));
-        let lists = || self.lists.iter().find_map(|list| said(list.matched(path, is_folder)));
+        let of = |at: usize| self.levels().find_map(|level| said(&level.ignored.get(at)?.matched(path, is_folder)));
+        let lists = || self.lists.iter().find_map(|list| said(&list.matched(path, is_folder)));
         of(0).or_else(|| of(1)).or_else(lists).unwrap_or_default()
     }
 
     /// The reason for leaving out a file that is not ignored, if there is one.
     pub fn attributed(&self, path: &Path) -> Option<&'static str> {
-        let is_set = |at: usize| self.levels().find_map(|level| said(level.attributes.get(at)?.matched(path, false)));
+        let is_set = |at: usize| self.levels().find_map(|level| said(&level.attributes.get(at)?.matched(path, false)));
         ATTRIBUTES.iter().enumerate().find(|(at, _)| is_set(*at) == Some(true)).map(|(_, (_, reason))| *reason)
     }
 
@@ -97,7 +97,7 @@ impl Rules {
     }
 }
 
-fn said<T>(found: Match<T>) -> Option<bool> {
+fn said<T>(found: &Match<T>) -> Option<bool> {
     match found {
         Match::None => None,
         Match::Ignore(_) => Some(true),
@@ -119,12 +119,12 @@ fn attribute(folder: &Path, text: &str, attribute: &str) -> Gitignore {
     let line = |line: &str| {
         let mut words = line.split_whitespace();
         let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '"', '[']))?;
-        let values = words.filter_map(|word| match word.strip_prefix(attribute) {
+        let mut values = words.filter_map(|word| match word.strip_prefix(attribute) {
             Some("" | "=true" | "=1") => Some(true),
             Some("=false" | "=0") => Some(false),
             _ => (word.strip_prefix('-') == Some(attribute)).then_some(false),
         });
-        Some(format!("{}{pattern}", if values.last()? { "" } else { "!" }))
+        Some(format!("{}{pattern}", if values.next_back()? { "" } else { "!" }))
     };
     built(folder, text.lines().filter_map(line))
 }

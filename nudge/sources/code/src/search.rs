@@ -12,8 +12,9 @@ use crate::index::Index;
 
 /// Most words of a query that are looked for.
 const MAX_WORDS: usize = 8;
-/// Most names that are looked at closely: those with the most words of the query first.
-const MAX_LOOKED_AT: usize = 1_500;
+/// Names that are looked at closely: so many for each that is wanted, and at least.
+const LOOKED_AT: usize = 4;
+const LOOKED_AT_LEAST: usize = 64;
 /// Most entries of one word that are counted.
 const MAX_ENTRIES: usize = 20_000;
 /// What a name counts that is just what was asked for, and one that is but for case.
@@ -30,8 +31,28 @@ const COVERAGE: f64 = 0.25;
 /// What a test counts less: who wants one says so.
 const TEST: f64 = 0.9;
 
-/// A node, by the numbers of its file among these and of itself in the file.
-type At = (u32, u32);
+/// A node, by the numbers of its file among these and of itself in the file, with the length of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct At {
+    file: u32,
+    /// A file has 20,000 nodes at most.
+    node_and_length: u32,
+}
+
+impl At {
+    fn new(file: u32, view: &NodeView<'_>) -> Self {
+        let length = u32::try_from(view.name().len()).unwrap_or(u32::MAX).clamp(1, 255);
+        Self { file, node_and_length: (view.number() << 8) | length }
+    }
+
+    fn node(self) -> u32 {
+        self.node_and_length >> 8
+    }
+
+    fn length(self) -> usize {
+        (self.node_and_length & 0xFF) as usize
+    }
+}
 
 /// The names of all nodes, by their words. A changed file costs its own names.
 #[derive(Debug, Default)]
@@ -54,6 +75,12 @@ pub struct Query<'a> {
     pub limit: usize,
 }
 
+impl Query<'_> {
+    fn takes(&self, path: &str, view: &NodeView<'_>) -> bool {
+        self.kind.is_none_or(|kind| kind == view.kind()) && self.path.is_none_or(|glob| glob.is_match(path))
+    }
+}
+
 /// A node that was found.
 #[derive(Debug, Clone)]
 pub struct Hit<'a> {
@@ -73,7 +100,7 @@ impl Names {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
             for word in words_of(old).into_keys() {
                 if let Some(entries) = self.words.get_mut(&*word) {
-                    entries.retain(|(file, _)| *file != number);
+                    entries.retain(|at| at.file != number);
                     if entries.is_empty() {
                         self.words.remove(&*word);
                     }
@@ -91,7 +118,8 @@ impl Names {
         };
         let number = self.number(path);
         for (word, nodes) in words_of(new) {
-            self.words.entry(word).or_default().extend(nodes.into_iter().map(|node| (number, node)));
+            let nodes = nodes.into_iter().filter_map(|node| Some(At::new(number, &new.node(node)?)));
+            self.words.entry(word).or_default().extend(nodes);
         }
     }
 
@@ -114,52 +142,63 @@ impl Names {
     /// The nodes that fit best, best first, and how many more fit.
     pub fn find<'a>(&'a self, index: &'a Index, query: &Query<'_>) -> (Vec<Hit<'a>>, usize) {
         let asked = Asked::of(query.text);
-        let mut counts: HashMap<At, u32, FixedState> = HashMap::default();
-        for word in &asked.words {
-            let begin = self
-                .words
-                .range::<str, _>((Bound::Included(&**word), Bound::Unbounded))
-                .take_while(|(own, _)| own.starts_with(&**word));
-            for at in begin.flat_map(|(_, entries)| entries).take(MAX_ENTRIES) {
-                *counts.entry(*at).or_default() += 1;
-            }
+        let mut likely = self.likely(&asked);
+        let view = |at: &At| {
+            let path = self.paths.get(at.file as usize)?.as_deref()?;
+            Some((path, index.file(path)?.node(at.node())?))
+        };
+        if query.kind.is_some() || query.path.is_some() {
+            likely.retain(|(_, at)| view(at).is_some_and(|(path, view)| query.takes(path, &view)));
         }
-        let mut ranked: Vec<_> = counts.into_iter().map(|(at, count)| (std::cmp::Reverse(count), at)).collect();
-        if ranked.len() > MAX_LOOKED_AT {
-            ranked.select_nth_unstable(MAX_LOOKED_AT);
+        let looked_at = query.limit * LOOKED_AT + LOOKED_AT_LEAST;
+        let unseen = likely.len().saturating_sub(looked_at);
+        if unseen > 0 {
+            likely.select_nth_unstable_by(looked_at, |(one, at), (other, other_at)| {
+                other.total_cmp(one).then_with(|| at.cmp(other_at))
+            });
+            likely.truncate(looked_at);
         }
-        let unseen = ranked.len().saturating_sub(MAX_LOOKED_AT);
-        let hits = ranked.iter().take(MAX_LOOKED_AT).filter_map(|(_, (file, node))| {
-            let path = self.paths.get(*file as usize)?.as_deref()?;
-            let view = index.file(path)?.node(*node)?;
-            let fits =
-                query.kind.is_none_or(|kind| kind == view.kind()) && query.path.is_none_or(|glob| glob.is_match(path));
-            let score = fits.then(|| asked.score(path, &view)).flatten()?;
-            Some((score, path, view))
-        });
-        let mut hits: Vec<_> = hits.collect();
+        let score = |(_, at): &(f64, At)| {
+            let (path, view) = view(at)?;
+            Some((asked.score(path, &view)?, path, view))
+        };
+        let mut hits: Vec<_> = likely.iter().filter_map(score).collect();
         // A total order: the better, the shorter name, the earlier place.
         hits.sort_by(|(score, path, view), (other, other_path, other_view)| {
-            let name = |view: &NodeView<'_>| view.qual().len();
-            other.total_cmp(score).then_with(|| {
-                (name(view), *path, view.number()).cmp(&(name(other_view), *other_path, other_view.number()))
-            })
+            let rank = |path, view: &NodeView<'_>| (view.qual().len(), path, view.number());
+            other.total_cmp(score).then_with(|| rank(*path, view).cmp(&rank(*other_path, other_view)))
         });
         let omitted = hits.len().saturating_sub(query.limit) + unseen;
         hits.truncate(query.limit);
-        let told = |(score, path, view): (f64, &'a str, NodeView<'a>)| Hit {
-            path,
-            view,
-            score,
-            reason: asked.reason(path, &view),
-        };
+        let told = |(score, path, view)| Hit { path, view, score, reason: asked.reason(path, &view) };
         (hits.into_iter().map(told).collect(), omitted)
+    }
+
+    /// The nodes whose names have words of a query, with about what they count: by the words alone, without looking at
+    /// the nodes.
+    fn likely(&self, asked: &Asked<'_>) -> Vec<(f64, At)> {
+        let mut sums: HashMap<At, f64, FixedState> = HashMap::default();
+        for word in &asked.words {
+            let begin = self.words.range::<str, _>((Bound::Included(&**word), Bound::Unbounded));
+            let begin = begin.take_while(|(own, _)| own.starts_with(&**word));
+            let entries = begin.flat_map(|(own, entries)| {
+                let counts = if **own == **word { IN_NAME } else { BEGINS };
+                entries.iter().map(move |at| (*at, counts))
+            });
+            // The whole of several words counts as all of them.
+            let times = if *word == asked.whole { asked.count() } else { 1.0 };
+            for (at, counts) in entries.take(MAX_ENTRIES) {
+                *sums.entry(at).or_default() += counts * times;
+            }
+        }
+        let coverage = |at: At| 1.0 - COVERAGE + COVERAGE * (ratio(asked.whole.len()) / ratio(at.length())).min(1.0);
+        sums.into_iter().map(|(at, sum)| (sum * coverage(at), at)).collect()
     }
 
     /// The nodes whose names have this word: their files, and their numbers in these.
     pub fn with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
-        entries.filter_map(|(file, node)| Some((self.paths.get(*file as usize)?.as_deref()?, *node)))
+        entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node())))
     }
 }
 
@@ -250,6 +289,11 @@ impl<'a> Asked<'a> {
 
     fn is_same(&self, view: &NodeView<'_>) -> bool {
         self.text == view.name() || self.text == view.qual()
+    }
+
+    /// How many words there are.
+    fn count(&self) -> f64 {
+        ratio(self.single_words().count().max(1))
     }
 
     /// Without the name as a whole.

@@ -1,5 +1,6 @@
 //! What an answer shows of the index: nodes and edges, with whether they are fresh.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -22,7 +23,7 @@ pub struct View<'a> {
     /// What is known now.
     pub state: &'a State,
     fresh: &'a HashMap<Box<str>, Fresh, FixedState>,
-    told: std::cell::RefCell<Paths>,
+    told: RefCell<Paths>,
 }
 
 impl View<'_> {
@@ -50,7 +51,7 @@ pub fn fresh<T>(live: &Live, first: &[&str], say: impl Fn(&View<'_>) -> Result<T
         rounds += 1;
         let (said, told, as_of) = {
             let state = live.state();
-            let view = View { state: &state, fresh: &looked, told: Default::default() };
+            let view = View { state: &state, fresh: &looked, told: RefCell::default() };
             let said = say(&view);
             (said, view.told.into_inner(), live.as_of(&state))
         };

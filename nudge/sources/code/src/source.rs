@@ -1,8 +1,9 @@
 //! The code as a source: which roots are alive, and the one thread that works for them.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::context::Context;
@@ -47,6 +48,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MAX_ROOTS: usize = 4;
 /// After how long without use a root is let go.
 const UNUSED_MS: Millis = 30 * 60_000;
+/// Most things that are remembered of what clients were given.
+const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
 /// When no root has anything to do.
@@ -65,7 +68,12 @@ pub struct Code {
     worker: Arc<OnceLock<StopFlag>>,
     /// In a process that answers one call, who did the work of it.
     finished: Mutex<Vec<Worker>>,
+    given: Mutex<Given>,
 }
+
+/// What clients were given who asked by the name of their session: the last of it, oldest first.
+#[derive(Default)]
+struct Given(VecDeque<u64>);
 
 impl Code {
     fn open(host: Host<'_>) -> Self {
@@ -79,6 +87,7 @@ impl Code {
             roots: Mutex::default(),
             worker: Arc::default(),
             finished: Mutex::default(),
+            given: Mutex::default(),
         }
     }
 
@@ -170,6 +179,24 @@ impl Code {
         }
     }
 
+    /// Notes that a client session is given something; says whether it was before.
+    pub(crate) fn was_given(&self, what: u64) -> bool {
+        let Given(given) = &mut *self.given.lock();
+        if given.contains(&what) {
+            return true;
+        }
+        given.push_back(what);
+        if given.len() > MAX_GIVEN {
+            given.pop_front();
+        }
+        false
+    }
+
+    /// Whether no worker follows what happens.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Whether it is switched on.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
@@ -241,10 +268,11 @@ impl Source for Code {
         let mut workers = Vec::new();
         loop {
             self.assign(&mut workers);
-            let begun = Instant::now();
+            let begun = worked();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
             // At most half of a processor: whoever works here needs the rest.
-            let is_over = if rest.is_zero() { stop.wait(begun.elapsed()) } else { stop.wait_for_news(rest) };
+            let pause = || worked().saturating_sub(begun);
+            let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
                 break;
             }
@@ -255,5 +283,19 @@ impl Source for Code {
     fn close(&self) {
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
+    }
+}
+
+/// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
+fn worked() -> Duration {
+    #[cfg(unix)]
+    {
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::try_from(spent).unwrap_or_default()
+    }
+    #[cfg(not(unix))]
+    {
+        static BEGUN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+        BEGUN.elapsed()
     }
 }

@@ -185,7 +185,7 @@ mod tests {
     /// The names that a walk finds; asked one by one, it is the same ones.
     fn names(root: &Root) -> Vec<String> {
         let walked = walk(root, &|| false).unwrap();
-        let names: Vec<_> = walked.files.keys().map(|name| name.to_string()).collect();
+        let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();
         assert!(names.iter().all(|name| finds(root, name)), "{names:?}");
         names
     }
@@ -208,7 +208,9 @@ mod tests {
         let kept = ["Cargo.toml", "a.py", "gen/kept.py", "out2/in_pb2.py", "target/g.py"];
         write(at, &[(".gitignore", "out/\n*_pb2.py\n"), (".gitattributes", attributes)]);
         write(at, &[("out2/.gitignore", "!in_pb2.py\n")]);
-        left_out.iter().chain(&kept).for_each(|path| write(at, &[(path, "")]));
+        for path in left_out.iter().chain(&kept) {
+            write(at, &[(path, "")]);
+        }
         let root = root(at);
         assert_eq!(names(&root), kept);
         assert!(!left_out.iter().any(|path| finds(&root, path)));
@@ -222,7 +224,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = &folder.path().canonicalize().unwrap();
         let files = ["package.json", "node_modules/x/i.js", "src/i.js", "a.min.js"];
-        files.iter().for_each(|path| write(at, &[(path, "")]));
+        for path in files {
+            write(at, &[(path, "")]);
+        }
         write(at, &[(".gitignore", "*.min.js")]);
         assert_eq!(names(&root(at)), ["package.json", "src/i.js"]);
     }

@@ -136,3 +136,17 @@ fn the_tests_of_what_has_changed() {
     );
     assert_eq!(code.tell("tests", json!({"id": "Till"}))["note"], "none found by name or call");
 }
+
+#[test]
+fn what_the_projects_coverage_says_comes_first() {
+    let lab = shop();
+    let ran = json!({"files": {"shop/pay.py": {"executed_lines": [1, 2, 3], "contexts": {
+        "3": ["tests/test_pay.py::test_round_up|run"], "12": [],
+    }}}});
+    lab.write("coverage.json", &ran.to_string());
+    let code = lab.alone();
+    let told = code.tell("tests", json!({"id": "Till.charge"}));
+    assert_eq!((&told["links"][0]["how"], &told["covered"]), (&json!("ran"), &json!(true)), "{told:#}");
+    let told = code.tell("tests", json!({"id": "round_up"}));
+    assert_eq!(told["covered"], false, "{told:#}");
+}

@@ -104,9 +104,9 @@ impl<'a> Interner<'a> {
         name
     }
 
-    /// A string that stands for itself: no other will be the same.
+    /// A string that stands for itself: no other will be the same, unless it is one word.
     pub fn text(&mut self, text: &str) -> Name {
-        self.push(text)
+        if text.contains([' ', '\n']) { self.push(text) } else { self.made(text) }
     }
 
     pub fn get(&self, name: Name) -> &str {

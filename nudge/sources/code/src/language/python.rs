@@ -155,23 +155,25 @@ fn or<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     if and { right } else { walk.either(left, right) }
 }
 
-/// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`.
+/// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
 fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     let text = walk.text(node).trim_matches(['"', '\'']);
-    let path = text.len() < 100 && !text.is_empty() && text.split('.').all(|part| is_name(part) && part.len() > 1);
-    if !path || !text.contains(|c: char| c.is_uppercase()) {
+    let types = |text: &str| text.split(['|', '.']).all(|part| is_name(part.trim()));
+    if text.len() > 100 || !text.contains(char::is_uppercase) || !types(text) {
         return walk.literal("str");
     }
-    let quoted = walk.literal("str");
-    let mut parts = text.split('.');
-    let first = walk.names.made(parts.next().unwrap_or_default());
-    let mut out = walk.expr(Expr::Name(first));
-    for part in parts {
-        let name = walk.names.made(part);
-        out = walk.expr(Expr::Member(out, name));
+    let mut out = ExprId::NONE;
+    for path in text.split('|').map(str::trim) {
+        let mut parts = path.split('.');
+        let first = walk.names.made(parts.next().unwrap_or_default());
+        let mut one = walk.expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
+        for part in parts {
+            let name = walk.names.made(part);
+            one = walk.expr(Expr::Member(one, name));
+        }
+        out = if out.is_none() { one } else { walk.either(out, one) };
     }
-    // As a value it is a string: `Part` marks what is a path only as a type.
-    let _ = quoted;
+    // As a value it is a string.
     walk.expr(Expr::Part(out, QUOTED))
 }
 
@@ -179,7 +181,7 @@ fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 pub(crate) const QUOTED: u32 = u32::MAX;
 
 fn is_name(text: &str) -> bool {
-    text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
+    !text.is_empty() && text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
 }
 
 fn annotation<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
@@ -497,18 +499,14 @@ fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     bind_all(walk, left, value, node);
 }
 
 fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     let (from, to) = (walk.frame().from, walk.frame().to);
@@ -556,8 +554,7 @@ fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// `if isinstance(x, T)`: in what follows, `x` is a `T`.
 fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) =
-        (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
+    let (Some(condition), Some(body)) = (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
     else {
         return;
     };
@@ -580,8 +577,7 @@ fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// What a pattern binds is not followed.
 fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(name) =
-        node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
+    if let Some(name) = node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
     {
         bind(walk, name, ExprId::NONE, node);
     }

@@ -70,7 +70,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("await_expression", Shape::Inner("")),
     ("parenthesized_expression", Shape::Pass("")),
     ("reference_expression", Shape::Pass("value")),
-    ("unary_expression", Shape::Pass("")),
+    ("unary_expression", Shape::Own(unary)),
     ("index_expression", Shape::Item("")),
     ("struct_expression", Shape::Of("name")),
     ("type_cast_expression", Shape::Of("type")),
@@ -107,6 +107,11 @@ const SHAPES: &[(&str, Shape)] = &[
     ("continue_expression", Shape::Null),
 ];
 
+/// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
+fn unary<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+    if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
+}
+
 fn primitive<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     let text = walk.text(node);
     walk.literal(text)
@@ -139,8 +144,7 @@ fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 }
 
 fn if_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
-    else {
+    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative")) else {
         return ExprId::NONE;
     };
     let (yes, no) = (walk.lower(yes), walk.lower(no));
@@ -171,8 +175,7 @@ fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
-        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value"))
-        else {
+        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value")) else {
             return false;
         };
         let (pattern, value) = (walk.text(pattern), walk.text(value));
@@ -374,12 +377,14 @@ fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
         }
         return;
     }
+    let macros = walk.marks.iter().any(|mark| mark.contains("macro_use"));
     walk.marks.clear();
-    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise.
+    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise. What it passes on
+    // are its macros.
     if let Some(name) = node.child_by_field_name("name") {
         let name = walk.text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
-        walk.import(&module, "", name, node, true);
+        walk.import(&module, "", name, node, macros);
     }
 }
 
@@ -452,8 +457,7 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         match part.kind() {
             "scoped_use_list" => {
-                let path =
-                    part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                let path = part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
                 if let Some(list) = part.child_by_field_name("list") {
                     todo.push((list, path));
                 }
@@ -467,8 +471,7 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 walk.import(&path, "*", "", part, reexport);
             }
             "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias"))
-                {
+                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias")) {
                     let (path, alias) = (join(walk.text(path)), walk.text(alias));
                     used(walk, &path, alias, part, reexport);
                 }

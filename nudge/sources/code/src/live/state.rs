@@ -9,6 +9,7 @@ use nudge_core::clock::Millis;
 use crate::extract::Skip;
 use crate::facts::{FileFacts, Hash};
 use crate::index::Index;
+use crate::language::Language;
 use crate::live::watch::Mode;
 use crate::search::Names;
 use crate::stamp::Stamp;
@@ -172,14 +173,17 @@ impl State {
         now.or_else(|| self.remembered.get(path, hash)).cloned()
     }
 
+    /// The file that a path means by its end, if that is the end of one alone.
+    pub fn only_file(&self, given: &str) -> Option<&str> {
+        Language::of(given)?;
+        let end = format!("/{}", given.trim_start_matches("./"));
+        let mut ending = self.index.files().filter(|(path, _)| path.ends_with(&end)).map(|(path, _)| &**path);
+        ending.next().filter(|_| ending.next().is_none())
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.nodes
-    }
-
-    /// How many bytes the facts take.
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 }
 
@@ -213,9 +217,9 @@ impl Ahead {
         }
     }
 
-    /// The next file to read, which stays until it was read.
-    pub fn next(&self) -> Option<Box<str>> {
-        self.ordered.last().map(|(_, path)| path.clone())
+    /// The next file to read, which stays until it was read, and whether somebody waits for it.
+    pub fn next(&self) -> Option<(Box<str>, bool)> {
+        self.ordered.last().map(|((is_asked, _), path)| (path.clone(), *is_asked))
     }
 
     /// How many there are.
@@ -223,15 +227,12 @@ impl Ahead {
         self.ranks.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ranks.is_empty()
-    }
-
     /// Keeps those that are still there.
     pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         let gone: Vec<_> = self.ranks.keys().filter(|path| !is_there(path)).cloned().collect();
-        gone.iter().for_each(|path| self.remove(path));
+        for path in gone {
+            self.remove(&path);
+        }
     }
 }
 

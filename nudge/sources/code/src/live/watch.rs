@@ -58,7 +58,7 @@ impl News {
     }
 
     /// How many things there are, at least.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.paths.len() + usize::from(self.all) + usize::from(self.git)
     }
 
@@ -69,7 +69,7 @@ impl News {
             return std::mem::take(self);
         }
         let paths = std::mem::take(&mut self.paths);
-        if self.len() == 0 {
+        if self.count() == 0 {
             (self.first, self.last) = (None, None);
         }
         Self { paths, ..Self::default() }
@@ -110,7 +110,7 @@ impl Inbox {
             let mut news = self.news.lock();
             let was_empty = news.is_empty();
             note(&mut news);
-            if news.len() > 0 {
+            if news.count() > 0 {
                 news.note();
             }
             was_empty && !news.is_empty()
@@ -121,8 +121,8 @@ impl Inbox {
     }
 
     /// How many things there are.
-    pub fn len(&self) -> usize {
-        self.news.lock().len()
+    pub fn count(&self) -> usize {
+        self.news.lock().count()
     }
 
     /// How long until what there is has settled; `None` when there is nothing.

@@ -82,6 +82,7 @@ impl Worker {
         self.look_at_everything(&is_over, false);
         self.live.state.write().mode = Mode::Once;
         while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {}
+        self.live.state.write().is_caught_up = true;
         self.keep();
     }
 
@@ -201,7 +202,7 @@ impl Worker {
         }
         state.ahead.retain(|path| walked.files.contains_key(path));
         for (path, stamp) in &walked.files {
-            if !self.live.knows(&state, path, stamp) {
+            if !state.files.get(&**path).is_some_and(|known| known.is(stamp)) {
                 state.ahead.add(path, false, stamp.modified_ns);
             }
         }
@@ -239,11 +240,12 @@ impl Worker {
     /// Reads what is ahead until then; says whether that was all.
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
         loop {
-            let Some(path) = self.live.state().ahead.next() else { return true };
+            let Some((path, is_news)) = self.live.state().ahead.next() else { return true };
             if is_over() || Instant::now() >= until {
                 return false;
             }
-            if !self.is_to_be_read(&path) {
+            // What a walk found is as it was a moment ago.
+            if is_news && !self.is_to_be_read(&path) {
                 self.live.state.write().ahead.remove(&path);
             } else if self.live.take(&path).is_err() {
                 // It changes while it is read: its end will be heard of.

@@ -1,13 +1,17 @@
 //! `nudge.code.context`: what a prompt brings to mind, asked for.
 
+use std::hash::BuildHasher as _;
+
+use foldhash::quality::FixedState;
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::rounded;
 use serde::Serialize;
 
 use super::{ForPrompt, Here};
+use crate::facts::Hash;
 use crate::line;
-use crate::prompt::{Wanted, candidates};
-use crate::shown::{self, Answer};
+use crate::prompt::{Candidate, Wanted, candidates};
+use crate::shown::{self, Answer, View};
 use crate::source::Code;
 
 /// Most bytes of lines, when the caller does not say, and the most.
@@ -20,7 +24,7 @@ const MAX_FILES: usize = 256;
 /// Result of `nudge.code.context`.
 #[derive(Debug, Serialize)]
 pub struct Told {
-    /// Best first.
+    /// Best first; what a client session was given before is left out.
     lines: Vec<String>,
     items: Vec<Reasoned>,
     /// How many more there are.
@@ -36,8 +40,7 @@ struct Reasoned {
 
 impl Code {
     pub(super) fn context(&self, params: ForPrompt) -> Result<Answer<Told>> {
-        // Whoever asks is told again what was told: they may have lost it.
-        let ForPrompt { prompt, files, max_bytes, client_session: _, root, context } = params;
+        let ForPrompt { prompt, files, max_bytes, client_session, root, context } = params;
         let prompt = prompt.unwrap_or_default();
         if prompt.len() > MAX_PROMPT_BYTES || files.len() > MAX_FILES {
             return Err(Error::invalid("`prompt` may have 64 KiB, and `files` 256 entries; send the end of it."));
@@ -45,21 +48,41 @@ impl Code {
         let room = max_bytes.unwrap_or(BYTES).min(MAX_BYTES);
         let here = Here::of(self, root.as_deref(), context)?;
         let files: Vec<_> = files.iter().filter_map(|file| here.path(file).ok()).collect();
-        shown::fresh(&here.live, &[], |view| {
-            let mut told = Told { lines: Vec::new(), items: Vec::new(), omitted: 0 };
-            let mut bytes = 0;
-            for one in candidates(&here.live, view.state, &prompt, &files, Wanted::Anything) {
-                let Some(line) = line::of(view, one.id) else { continue };
-                if bytes + line.len() > room {
-                    told.omitted += 1;
-                    continue;
-                }
-                bytes += line.len();
-                told.lines.push(line);
-                let (id, score) = (view.state.index.id_of(one.id), rounded(one.score.min(1.0)));
-                told.items.push(Reasoned { id, score, reason: one.reason });
+        let found = shown::fresh(&here.live, &[], |view| {
+            let found = candidates(&here.live, view.state, &prompt, &files, Wanted::Anything);
+            Ok(found.into_iter().filter_map(|one| Found::of(view, &one)).collect::<Vec<_>>())
+        })?;
+        let mut told = Told { lines: Vec::new(), items: Vec::new(), omitted: 0 };
+        let mut bytes = 0;
+        for Found { line, item, hash } in found.said {
+            if bytes + line.len() > room {
+                told.omitted += 1;
+                continue;
             }
-            Ok(told)
-        })
+            let key = || FixedState::default().hash_one((&client_session, &item.id, hash));
+            if client_session.is_some() && self.was_given(key()) {
+                continue;
+            }
+            bytes += line.len();
+            told.lines.push(line);
+            told.items.push(item);
+        }
+        Ok(Answer { said: told, as_of: found.as_of })
+    }
+}
+
+/// A node that comes to mind, as it is told.
+struct Found {
+    line: String,
+    item: Reasoned,
+    hash: Hash,
+}
+
+impl Found {
+    fn of(view: &View<'_>, one: &Candidate) -> Option<Self> {
+        let hash = view.state.index.node(one.id)?.view.node().hash;
+        let (id, score) = (view.state.index.id_of(one.id), rounded(one.score.min(1.0)));
+        let item = Reasoned { id, score, reason: one.reason.clone() };
+        Some(Self { line: line::of(view, one.id)?, item, hash })
     }
 }

@@ -81,16 +81,16 @@ impl Code {
         let Refresh { path, root, context } = params;
         let here = Here::of(self, root.as_deref(), context)?;
         let live = &here.live;
-        let fresh = match path {
-            Some(path) => {
-                let path = here.path(&path)?;
-                live.freshen([&*path]).remove(&*path)
-            }
-            None => {
+        let fresh = if let Some(path) = path {
+            let path = here.path(&path)?;
+            live.freshen([&*path]).remove(&*path)
+        } else {
+            // A process that answers one call has just looked.
+            if !self.is_alone() {
                 live.look_again();
                 live.wait(PATIENCE);
-                None
             }
+            None
         };
         let state = live.state();
         let (files, nodes) = (state.files.len(), state.nodes());

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::look::no_file;
 use super::{Here, Tests, limit};
+use crate::coverage;
 use crate::git;
 use crate::index::{NodeId, NodeLookup, TestHow};
 use crate::live::{Fresh, Live};
@@ -16,6 +17,8 @@ use crate::source::Code;
 
 /// Most nodes whose tests are asked for at once.
 const MAX_NODES: usize = 500;
+/// Nodes of which the project's coverage is asked.
+const MAX_COVERED: usize = 20;
 /// Tests that are asked for of each.
 const OF_EACH: usize = 10;
 
@@ -36,6 +39,9 @@ pub struct Tested {
     /// That there is none is never said: only that none was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
+    /// Whether anything ran it, where the project's coverage says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered: Option<bool>,
     /// Files that differ from HEAD, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<String>>,
@@ -47,11 +53,24 @@ pub struct Link {
     /// The test.
     pub id: String,
     /// How it is linked.
-    pub how: TestHow,
+    pub how: LinkHow,
     /// Over how many calls.
     pub depth: u8,
     /// Whether this is what stands in the file.
     pub fresh: Fresh,
+}
+
+/// How a test is linked to a node, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkHow {
+    /// It ran the node, as the project's own coverage says.
+    Ran,
+    /// It is what was asked about.
+    Itself,
+    /// As the code says.
+    #[serde(untagged)]
+    Said(TestHow),
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
@@ -68,18 +87,19 @@ impl Tested {
     /// The tests of several nodes, best first.
     fn of(live: &Live, view: &View<'_>, nodes: &[NodeId], most: usize) -> Self {
         let index = &view.state.index;
-        let mut best: BTreeMap<NodeId, (TestHow, u8)> = BTreeMap::new();
+        let mut best: BTreeMap<NodeId, (LinkHow, u8)> = BTreeMap::new();
+        let covered = ran(live, view, nodes, &mut best);
         let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
         for node in nodes.iter().take(MAX_NODES) {
             // A test is what tests it.
             if index.node(*node).is_some_and(|found| found.view.is_test()) {
-                best.insert(*node, (TestHow::Calls, 0));
+                best.insert(*node, (LinkHow::Itself, 0));
                 continue;
             }
             let tests = index.tests(*node, OF_EACH.max(most));
             omitted += tests.omitted;
             for link in tests.links {
-                let rank = (link.how, link.depth);
+                let rank = (LinkHow::Said(link.how), link.depth);
                 best.entry(link.test).and_modify(|own| *own = rank.min(*own)).or_insert(rank);
             }
             for path in tests.named {
@@ -92,7 +112,7 @@ impl Tested {
         ranked.sort_unstable();
         omitted += ranked.len().saturating_sub(most);
         ranked.truncate(most);
-        let link = |((how, depth), test): &((TestHow, u8), NodeId)| {
+        let link = |((how, depth), test): &((LinkHow, u8), NodeId)| {
             let found = index.node(*test)?;
             Some(Link {
                 id: shown::id(found.path, &found.view),
@@ -106,7 +126,7 @@ impl Tested {
         let tests = tests.map(|found| (found.path.to_owned(), found.view.qual().to_owned())).collect::<Vec<_>>();
         let command = runner::command(live.root(), &tests, &named);
         let note = (links.is_empty() && named.is_empty()).then_some("none found by name or call");
-        Self { links, named, omitted, command, note, changed: None }
+        Self { links, named, omitted, command, note, covered, changed: None }
     }
 }
 
@@ -143,6 +163,42 @@ impl Code {
             _ => Err(Error::invalid("Give one of `id`, `path` and `changed`.")),
         }
     }
+}
+
+/// Notes the tests that ran some nodes; says whether anything did, where that is known.
+fn ran(live: &Live, view: &View<'_>, nodes: &[NodeId], best: &mut BTreeMap<NodeId, (LinkHow, u8)>) -> Option<bool> {
+    let index = &view.state.index;
+    let mut at_all = None;
+    for found in nodes.iter().take(MAX_COVERED).filter_map(|node| index.node(*node)) {
+        let span = found.view.node().span;
+        let ran = coverage::of(live.root(), found.path, span.line, span.end_line);
+        at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
+        for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
+            best.insert(test, (LinkHow::Ran, 0));
+        }
+    }
+    at_all
+}
+
+/// The test that a runner names.
+fn test_of(view: &View<'_>, context: &str) -> Option<NodeId> {
+    let index = &view.state.index;
+    let (path, name) = coverage::test(context);
+    if let Some(path) = path {
+        return match index.by_name(&path, &name) {
+            NodeLookup::One(id) => Some(id),
+            _ => None,
+        };
+    }
+    let is_it = |id: &NodeId| {
+        index.node(*id).filter(|found| found.view.is_test()).is_some_and(|found| {
+            let module = found.path.rsplit_once('.').map_or(found.path, |(module, _)| module).replace('/', ".");
+            let whole = format!("{module}.{}", found.view.qual());
+            whole.strip_suffix(&*name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+    };
+    let mut found = index.named(name.rsplit('.').next()?).into_iter().filter(is_it);
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// The nodes of a file.

@@ -9,6 +9,14 @@ use crate::language::Language;
 use super::lookup::around;
 use super::{At, Member, Place, Resolver, Space, Val, eval::one_of, outside};
 
+/// What member is asked for.
+pub(super) struct Asked<'a> {
+    pub name: &'a str,
+    pub space: Space,
+    /// Of the class itself, not of a value of it.
+    pub of_type: bool,
+}
+
 /// Bases of bases.
 const BASES_MAX: u32 = 8;
 
@@ -19,27 +27,27 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, name) {
-                    return Some(self.taken(member, base));
+                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false }) {
+                    return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
                 self.member(at, &value, name, space)
             }
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Type) => match self.instance(base) {
                 Val::Unknown => None,
-                Val::Of(of, _) if of == *id => self.of_class(*id, base, name),
+                Val::Of(of, _) if of == *id => self.of_class(*id, base, name, space),
                 Val::Of(of, args) => self.member(at, &Val::Def(of, args), name, space),
                 Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
                 other => self.member(at, &other, name, space),
             },
             Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
                 Kind::Function | Kind::Method => None,
-                _ => self.of_class(*id, base, name),
+                _ => self.of_class(*id, base, name, space),
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, name, BASES_MAX)?;
-                Some(self.taken(member, &this))
+                let member = self.of_bases(*id, &Asked { name, space, of_type: false }, BASES_MAX)?;
+                Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {
                 let value = matches!(base, Val::OfAny(_));
@@ -55,13 +63,13 @@ impl Resolver<'_> {
         })
     }
 
-    fn of_class(&self, id: NodeId, base: &Val, name: &str) -> Option<Val> {
-        let member = self.class_member(id, name, BASES_MAX)?;
-        Some(self.taken(member, base))
+    fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
+        let member = self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)) }, BASES_MAX)?;
+        Some(self.taken(member, base, space))
     }
 
     /// A member as it is got from a value or class.
-    fn taken(&self, member: Member, base: &Val) -> Val {
+    fn taken(&self, member: Member, base: &Val, space: Space) -> Val {
         match member {
             Member::Node(id) => {
                 let Some(node) = self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)) else {
@@ -78,42 +86,52 @@ impl Resolver<'_> {
             Member::Field(file, name, owner) => {
                 let Some(facts) = self.store.facts(file) else { return Val::Unknown };
                 let fields = facts.fields_of(name).iter().filter(|field| field.owner == owner);
-                one_of(fields.map(|field| {
+                let value = one_of(fields.map(|field| {
                     let at = At { file, byte: field.at, this: Some(Rc::new(base.clone())) };
                     self.eval(&at, field.value, Space::Value)
-                }))
+                }));
+                match value {
+                    // What is called is the field; the function that it holds may be another one tomorrow.
+                    Val::Def(..) | Val::Method(..) if space == Space::Called => {
+                        Val::Giving(Rc::new(self.result(&value, facts.language)))
+                    }
+                    value => value,
+                }
             }
         }
     }
 
-    fn class_member(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+    fn class_member(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
         self.deeper(None, || {
-            if let Some(member) = self.own_member(id, name) {
+            if let Some(member) = self.own_member(id, asked) {
                 return Some(member);
             }
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
-                match self.implemented(id, name) {
+                match self.implemented(id, asked.name) {
                     super::rust::Found::One(id) => return Some(Member::Node(id)),
                     super::rust::Found::Several => return None,
                     super::rust::Found::None => {}
                 }
             }
-            self.of_bases(id, name, left)
+            self.of_bases(id, asked, left)
         })
     }
 
     /// A member of the class's own body.
-    pub(super) fn own_member(&self, id: NodeId, name: &str) -> Option<Member> {
+    pub(super) fn own_member(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
-        let name = facts.names.find(name)?;
+        let name = facts.names.find(asked.name)?;
         let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
         let nodes: Vec<(u32, &crate::facts::Node)> = (0..).zip(&facts.nodes).collect();
         let mut found = nodes.iter().filter(own).filter(|(_, node)| {
-            // What is defined in a method is not a member.
-            node.kind != Kind::Function
+            // What is defined in a method is not a member; what is static is one of the class alone.
+            let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
+            node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
         });
         let first = found.next();
-        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node);
+        // Where a field and a method may have the same name, what is called is the method.
+        let called = facts.language.overloads() && asked.space == Space::Called;
+        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node && !called);
         match (first, field) {
             (None, None) => None,
             (Some((number, node)), _) => {
@@ -123,7 +141,8 @@ impl Resolver<'_> {
                     for (number, node) in found {
                         chosen = (*number, *node);
                     }
-                } else if facts.language == Language::Rust && found.next().is_some() {
+                } else if facts.language.overloads() && found.next().is_some() {
+                    // Which of them is called is told by what they are given.
                     return None;
                 }
                 Some(Member::Node(NodeId { file: id.file, node: chosen.0 }))
@@ -132,13 +151,13 @@ impl Resolver<'_> {
         }
     }
 
-    fn of_bases(&self, id: NodeId, name: &str, left: u32) -> Option<Member> {
+    fn of_bases(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
         let left = left.checked_sub(1)?;
         let facts = self.store.facts(id.file)?;
         for base in self.bases(id) {
             match base {
                 Val::Def(base, _) | Val::Of(base, _) if base != id => {
-                    if let Some(member) = self.class_member(base, name, left) {
+                    if let Some(member) = self.class_member(base, asked, left) {
                         return Some(member);
                     }
                 }
@@ -180,8 +199,7 @@ impl Resolver<'_> {
             })
         };
         let class = around(facts, at.byte, holds);
-        let block =
-            (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
+        let block = (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
         let start = class.and_then(|class| facts.nodes.get(class as usize)).map(|node| node.span.byte);
         match block {
             Some(block) if start.is_none_or(|start| start < block.from) => {
@@ -224,9 +242,7 @@ impl Resolver<'_> {
             let mut folder = here.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             loop {
                 let path = if folder.is_empty() { "conftest.py".to_owned() } else { format!("{folder}/conftest.py") };
-                if let Some(found) =
-                    self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name))
-                {
+                if let Some(found) = self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name)) {
                     return Some(found);
                 }
                 if folder.is_empty() {

@@ -14,7 +14,13 @@ pub(super) const QUOTED: u32 = u32::MAX;
 impl Resolver<'_> {
     /// What an expression is at a place.
     pub(super) fn eval(&self, at: &At, expr: ExprId, space: Space) -> Val {
-        self.deeper(Val::Unknown, || self.eval_here(at, expr, space))
+        self.deeper(Val::Unknown, || match &at.this {
+            None => {
+                let key = (at.file, expr, at.byte, space);
+                self.memo.once(&self.memo.values, key, Val::Unknown, || self.eval_here(at, expr, space))
+            }
+            Some(_) => self.eval_here(at, expr, space),
+        })
     }
 
     fn eval_here(&self, at: &At, expr: ExprId, space: Space) -> Val {
@@ -29,7 +35,7 @@ impl Resolver<'_> {
                 self.member(at, &base, facts.text(name), space).unwrap_or(Val::Unknown)
             }
             Expr::Call(of) => {
-                let callee = self.eval(at, of, Space::Value);
+                let callee = self.eval(at, of, Space::Called);
                 self.result(&callee, facts.language)
             }
             Expr::Of(ty) => match facts.exprs.get(ty) {
@@ -362,9 +368,7 @@ impl Resolver<'_> {
                 for name in ["__enter__", "__aenter__"] {
                     if let Some(method @ Val::Method(..)) = self.member(&At::new(0, 0), of, name, Space::Value) {
                         return match self.result(&method, Language::Python) {
-                            Val::Outer(name, args) if &*name == "Future" => {
-                                args.first().cloned().unwrap_or(Val::Unknown)
-                            }
+                            Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
                             value => value,
                         };
                     }

@@ -1,7 +1,7 @@
 //! What a name means where it stands.
 
 use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
-use crate::index::{How, NodeId, of_file};
+use crate::index::{How, NodeId, of_file, stem};
 use crate::language::Language;
 
 use super::{At, Resolver, Space, Val};
@@ -25,64 +25,127 @@ impl Resolver<'_> {
             }
         }
         if best.len() > 1 {
-            best = self.of_several(facts, at, best);
+            best = of_several(facts, at, best, space);
         }
         best
-    }
-
-    /// Of several bindings in the same scope, those that may hold.
-    fn of_several(&self, facts: &FileFacts, at: &At, mut all: Vec<Binding>) -> Vec<Binding> {
-        all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
-        if facts.language == Language::Python {
-            return flow(facts, at, all);
-        }
-        if facts.language.is_ecma() {
-            // Overloads are one function, a declaration comes before what only has its name.
-            let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
-            return nodes.first().or(all.last()).copied().into_iter().collect();
-        }
-        all
     }
 
     /// What a name means that nothing binds: by the star imports and the folder of the file.
     pub(super) fn unbound(&self, at: &At, name: &str, space: Space) -> Option<(NodeId, How)> {
         match self.unbound_value(at, name, space) {
             Val::Def(id, _) => Some((id, How::Imported)),
+            Val::Method(id, _) => Some((id, How::SelfMember)),
             _ => None,
         }
     }
 
     pub(super) fn unbound_value(&self, at: &At, name: &str, space: Space) -> Val {
         let Some(facts) = self.store.facts(at.file) else { return Val::Unknown };
+        if facts.language.implies_this()
+            && let Some(member) = self.of_class_around(at, facts, name, space)
+        {
+            return member;
+        }
+        if matches!(facts.language, Language::C | Language::Cpp) {
+            let linked = self.neighbour(at.file, name);
+            if linked != Val::Unknown {
+                return linked;
+            }
+        }
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from <= at.byte && at.byte < import.to;
             let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from < from);
             if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
                 let value = self.from_star(at.file, number, name, space);
-                if value != Val::Unknown {
+                if value != Val::Unknown && !self.only_declared(&value) {
                     return value;
                 }
             }
         }
         match facts.language {
             Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
-            Language::Go | Language::Java | Language::C | Language::Cpp => self.neighbour(at.file, name),
+            Language::Go | Language::Java => self.neighbour(at.file, name),
             _ => Val::Unknown,
         }
     }
 
-    /// A macro is seen in what follows it in its crate, or in all of it.
+    /// Whether a function of C is declared without a body: which one is meant is for the linker to say.
+    fn only_declared(&self, value: &Val) -> bool {
+        let Val::Def(id, _) = value else { return false };
+        let Some(facts) = self.store.facts(id.file) else { return false };
+        matches!(facts.language, Language::C | Language::Cpp)
+            && facts.nodes.get(id.node as usize).is_some_and(|node| node.flags & flag::BODILESS != 0)
+    }
+
+    /// A member of the class around a place, or of one around that.
+    fn of_class_around(&self, at: &At, facts: &FileFacts, name: &str, space: Space) -> Option<Val> {
+        let mut class = self.class_here(at, facts)?;
+        for _ in 0..8 {
+            let this = Val::Of(class, super::no_args());
+            if let Some(member) = self.member(at, &this, name, space) {
+                return Some(member);
+            }
+            match owner(facts, class.node) {
+                Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer },
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that
+    /// passes on its macros.
     fn macro_of_crate(&self, file: u32, name: &str) -> Val {
         let here = self.crate_roots(file);
-        let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
-            let id = NodeId { file: *slot, node: *node };
-            self.kind(id) == Some(Kind::Macro) && self.crate_roots(*slot).iter().any(|root| here.contains(root))
+        let named = self.nodes_named(name);
+        let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
+            let Some(facts) = self.store.facts(id.file) else { return false };
+            let Some(node) = facts.nodes.get(id.node as usize) else { return false };
+            // One inside a function is not seen outside of it.
+            let inside = match node.owner {
+                Owner::Node(owner) => facts.nodes.get(owner as usize).is_some_and(|owner| owner.kind != Kind::Module),
+                _ => false,
+            };
+            let shown = id.file == file || node.flags & flag::DEFAULT != 0 || self.passes_macros(id.file);
+            node.kind == Kind::Macro
+                && !inside
+                && shown
+                && self.crate_roots(id.file).iter().any(|root| here.contains(root))
         });
         match (found.next(), found.next()) {
-            (Some((file, node)), None) => Val::Def(NodeId { file, node }, super::no_args()),
+            (Some(id), None) => Val::Def(id, super::no_args()),
             _ => Val::Unknown,
         }
     }
+
+    /// Whether the macros of a file are seen outside of it.
+    fn passes_macros(&self, file: u32) -> bool {
+        let roots = self.crate_roots(file);
+        let Some(path) = self.store.file(file).map(|file| file.path.clone()) else { return false };
+        roots.contains(&file)
+            || roots.iter().filter_map(|root| self.store.facts(*root)).any(|facts| {
+                let declared = facts.imports.iter().filter(|import| facts.text(import.alias) == stem(&path));
+                declared.filter(|import| import.reexport).any(|import| facts.text(import.module).starts_with("self::"))
+            })
+    }
+}
+
+/// Of several bindings in the same scope, those that may hold.
+fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -> Vec<Binding> {
+    all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
+    if facts.language == Language::Python {
+        return flow(facts, at, all);
+    }
+    if facts.language.is_ecma() {
+        // Overloads are one function, a declaration comes before what only has its name.
+        let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
+        return nodes.first().or(all.last()).copied().into_iter().collect();
+    }
+    if space == Space::Type && all.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+        // Twins for different builds: blocks give their methods to all of them.
+        all.truncate(1);
+    }
+    all
 }
 
 /// Where the innermost module inside a file begins and ends, for languages that close modules off.
@@ -113,10 +176,8 @@ fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
     match binding.bound {
         Bound::Import(_) => true,
         Bound::TypeParam(..) => space == Space::Type,
-        Bound::Value(_) | Bound::Param(..) => space == Space::Value,
-        Bound::Node(node) => {
-            facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space))
-        }
+        Bound::Value(_) | Bound::Param(..) => matches!(space, Space::Value | Space::Called),
+        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space)),
     }
 }
 
@@ -128,7 +189,7 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
             Kind::Function | Kind::Constant => language == Language::Python,
             _ => false,
         },
-        Space::Value => match kind {
+        Space::Value | Space::Called => match kind {
             Kind::Macro => matches!(language, Language::C | Language::Cpp),
             Kind::Trait | Kind::Type => !language.is_ecma(),
             _ => true,
@@ -139,8 +200,9 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
 /// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
 fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     let only_nodes = all.iter().all(|binding| matches!(binding.bound, Bound::Node(_)));
-    let inside =
-        facts.nodes.iter().any(|node| node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end);
+    let inside = facts.nodes.iter().any(|node| {
+        node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end
+    });
     if only_nodes {
         return last_of_nodes(facts, at, &all, inside);
     }

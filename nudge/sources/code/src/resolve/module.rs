@@ -29,9 +29,7 @@ impl Resolver<'_> {
                 let path = if facts.text(import.alias) == first { first } else { module };
                 return self.module_value(file, path).unwrap_or_else(outside);
             }
-            let Some(target) = self.module_value(file, module) else {
-                return self.java_member(file, import).unwrap_or_else(outside);
-            };
+            let Some(target) = self.module_value(file, module) else { return outside() };
             if name.is_empty() {
                 return target;
             }
@@ -44,6 +42,8 @@ impl Resolver<'_> {
                     }
                 }
                 Val::Folder(folder) => self.python_module(&format!("{folder}/{name}")).unwrap_or(Val::Unknown),
+                // `import static a.B.c`
+                Val::Def(..) => self.member(&At::new(file, import.from), &target, name, space).unwrap_or(Val::Unknown),
                 _ => Val::Unknown,
             }
         })
@@ -54,15 +54,16 @@ impl Resolver<'_> {
         self.deeper(Val::Unknown, || {
             let Some(facts) = self.store.facts(file) else { return Val::Unknown };
             let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
+            if facts.language == Language::Java {
+                return self.java_class(&format!("{}.{name}", facts.text(import.module))).unwrap_or(Val::Unknown);
+            }
             let target = if facts.language == Language::Rust {
                 self.rust_path(file, facts.text(import.module), import.from, Space::Type)
             } else {
                 self.module_value(file, facts.text(import.module))
             };
             match target {
-                Some(Val::Place(place))
-                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
-                {
+                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
                     self.exported(place, name, space, Some(file))
                 }
                 // `use Enum::*`
@@ -76,7 +77,15 @@ impl Resolver<'_> {
 
     /// What a module shows under a name: what it defines, and what it passes on.
     pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
+        let inside = self.language(place.file) == Some(Language::Rust) && self.same_crate(asker, place.file);
+        let key = (place, name.into(), space, inside);
         self.deeper(Val::Unknown, || {
+            self.memo.once(&self.memo.exports, key, Val::Unknown, || self.find_export(place, name, space, inside))
+        })
+    }
+
+    fn find_export(&self, place: Place, name: &str, space: Space, inside: bool) -> Val {
+        {
             let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
             let range = match place.module {
                 Some(module) => match facts.nodes.get(module as usize) {
@@ -90,11 +99,9 @@ impl Resolver<'_> {
                     if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
                 };
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => {
-                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
-                    }
+                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
                     Bound::Import(_) => true,
-                    Bound::Value(_) => space == Space::Value || facts.language == Language::Python,
+                    Bound::Value(_) => matches!(space, Space::Value | Space::Called) || facts.language == Language::Python,
                     _ => false,
                 });
                 let mut values: Vec<Val> = own
@@ -114,6 +121,9 @@ impl Resolver<'_> {
                     }
                 }
                 if facts.language == Language::Rust && values.len() > 1 {
+                    if space == Space::Type && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file)) {
+                        values.truncate(1);
+                    }
                     values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
                 }
                 if !values.is_empty() {
@@ -137,12 +147,8 @@ impl Resolver<'_> {
                 return value;
             }
             for (number, import) in (0..).zip(&facts.imports) {
-                let seen = import.reexport || facts.language == Language::Rust && self.same_crate(asker, place.file);
-                let in_range = if place.module.is_some() {
-                    import.from >= range.0 && import.to == range.1
-                } else {
-                    of_file(import.from, import.to)
-                };
+                let seen = import.reexport || inside;
+                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
                 if seen && in_range && facts.text(import.name) == "*" {
                     let value = self.from_star(place.file, number, name, space);
                     if value != Val::Unknown {
@@ -150,11 +156,8 @@ impl Resolver<'_> {
                     }
                 }
             }
-            if let Some(value) = self.submodule_of(place, name) {
-                return value;
-            }
-            Val::Unknown
-        })
+            self.submodule_of(place, name).unwrap_or(Val::Unknown)
+        }
     }
 
     /// What `export { a as b }` means: of this file if it names no other.

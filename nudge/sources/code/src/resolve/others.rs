@@ -1,11 +1,11 @@
 //! Go, Java, C: packages are folders, classes are files, functions are known by their headers.
 
-use crate::facts::{Import, Kind, flag};
+use crate::facts::{Kind, flag};
 use crate::index::{Manifest, NodeId};
 use crate::language::Language;
 
 use super::paths::{folder_of, join, normal};
-use super::{At, Resolver, Space, Val, no_args};
+use super::{Resolver, Val, no_args};
 
 impl Resolver<'_> {
     /// What a name means by the other files of the package, or by the headers that a file includes.
@@ -90,10 +90,9 @@ impl Resolver<'_> {
             return Some(found);
         }
         let end = format!("/{path}");
-        let mut all =
-            self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
-                self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
-            });
+        let mut all = self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
+            self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
+        });
         let first = all.next()?;
         all.next().is_none().then_some(first)
     }
@@ -146,15 +145,5 @@ impl Resolver<'_> {
             (Some((file, node)), None) => Some(Val::Def(NodeId { file, node }, no_args())),
             _ => None,
         }
-    }
-
-    /// `import static a.B.c`: a member of a class.
-    pub(super) fn java_member(&self, file: u32, import: &Import) -> Option<Val> {
-        let facts = self.store.facts(file)?;
-        if facts.language != Language::Java || import.name.is_none() {
-            return None;
-        }
-        let class = self.java_class(facts.text(import.module))?;
-        self.member(&At::new(file, import.from), &class, facts.text(import.name), Space::Value)
     }
 }

@@ -4,9 +4,11 @@ use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
 use crate::index::{Cargo, Manifest, NodeId, last_name};
 
 use super::paths::{folder_of, join, normal};
+use super::class::Asked;
 use super::{At, Place, Resolver, Space, Val};
 
 /// What a search among blocks of methods finds.
+#[derive(Clone, Copy)]
 pub(super) enum Found {
     None,
     One(NodeId),
@@ -21,6 +23,10 @@ impl Resolver<'_> {
         if let Some(path) = module.strip_prefix('#') {
             let folder = folder_of(&self.store.file(file)?.path);
             return self.store.slot(&normal(folder, path)?).map(Self::place_of);
+        }
+        if name.is_empty() && let Some(child) = module.strip_prefix("self::") {
+            // `mod child;`
+            return self.rust_child(self.place_at(file, import.from), child);
         }
         if name.is_empty() {
             return self.rust_path(file, module, import.from, space);
@@ -37,7 +43,8 @@ impl Resolver<'_> {
     fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
         let Val::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
-        let mut all = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
+        let named = self.nodes_named(name);
+        let mut all = named.iter().copied().filter(|(slot, node)| {
             self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Macro)
                 && self.crate_roots(*slot).iter().any(|root| roots.contains(root))
         });
@@ -75,9 +82,7 @@ impl Resolver<'_> {
     /// The module inside a file at a place.
     fn place_at(&self, file: u32, byte: u32) -> Place {
         let module = self.store.facts(file).and_then(|facts| {
-            super::lookup::around(facts, byte, |node| {
-                facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module)
-            })
+            super::lookup::around(facts, byte, |node| facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module))
         });
         Place { file, module }
     }
@@ -98,6 +103,16 @@ impl Resolver<'_> {
         if matches!(name, "std" | "core" | "alloc") {
             return None;
         }
+        let key = (self.crate_roots(file).first().copied().unwrap_or(file), name.into());
+        if let Some(value) = self.memo.externs.borrow().get(&key) {
+            return value.clone();
+        }
+        let value = self.find_crate(file, name);
+        self.memo.externs.borrow_mut().insert(key, value.clone());
+        value
+    }
+
+    fn find_crate(&self, file: u32, name: &str) -> Option<Val> {
         let own = self.cargo_of(file).map(|(_, cargo)| cargo);
         let package = own.and_then(|cargo| cargo.renamed(name));
         for (path, manifest) in &self.store.manifests {
@@ -121,8 +136,7 @@ impl Resolver<'_> {
     fn cargo_of(&self, file: u32) -> Option<(&str, &Cargo)> {
         let mut folder = folder_of(&self.store.file(file)?.path);
         loop {
-            if let Some((path, Manifest::Cargo(cargo))) =
-                self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
+            if let Some((path, Manifest::Cargo(cargo))) = self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
                 && !cargo.package.name.is_empty()
             {
                 return Some((folder_of(path), cargo));
@@ -135,7 +149,16 @@ impl Resolver<'_> {
     }
 
     /// The files at the root of the crate that a file is of, nearest first.
-    pub(super) fn crate_roots(&self, file: u32) -> Vec<u32> {
+    pub(super) fn crate_roots(&self, file: u32) -> std::rc::Rc<[u32]> {
+        if let Some(roots) = self.memo.roots.borrow().get(&file) {
+            return roots.clone();
+        }
+        let roots: std::rc::Rc<[u32]> = self.find_roots(file).into();
+        self.memo.roots.borrow_mut().insert(file, roots.clone());
+        roots
+    }
+
+    fn find_roots(&self, file: u32) -> Vec<u32> {
         let Some(here) = self.store.file(file) else { return Vec::new() };
         let mut roots: Vec<u32> = Vec::new();
         if let Some((folder, cargo)) = self.cargo_of(file) {
@@ -149,7 +172,9 @@ impl Resolver<'_> {
                 let under = join(folder, own);
                 if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
                     match rest.split_once('/') {
-                        None if !roots.contains(&file) => roots = vec![file],
+                        None if !roots.iter().any(|root| *root == file || self.declares_beside(*root, file)) => {
+                            roots = vec![file];
+                        }
                         Some((sub, _)) => {
                             roots.extend(self.store.slot(&format!("{under}/{sub}/main.rs")));
                             let declared = |root: &str| self.store.slot(&format!("{under}/{root}.rs"));
@@ -175,8 +200,7 @@ impl Resolver<'_> {
         }
         // Of a library and a program side by side the one that declares the module.
         if roots.len() > 1 {
-            let first =
-                here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
+            let first = here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
             let module = first.map(|rest| rest.trim_start_matches('/')).and_then(|rest| rest.split(['/', '.']).next());
             if let Some(module) = module {
                 roots.sort_by_key(|root| !self.declares(*root, module));
@@ -188,10 +212,13 @@ impl Resolver<'_> {
     /// Whether a file says `mod name;`.
     fn declares(&self, file: u32, name: &str) -> bool {
         let Some(facts) = self.store.facts(file) else { return false };
-        facts
-            .imports
-            .iter()
-            .any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+        facts.imports.iter().any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+    }
+
+    /// Whether a file is a module of another one in its folder.
+    fn declares_beside(&self, root: u32, file: u32) -> bool {
+        let (Some(root_file), Some(file)) = (self.store.file(root), self.store.file(file)) else { return false };
+        folder_of(&root_file.path) == folder_of(&file.path) && self.declares(root, crate::index::stem(&file.path))
     }
 
     /// Without a manifest: the nearest `lib.rs` or `main.rs` above.
@@ -252,8 +279,7 @@ impl Resolver<'_> {
         }
         let path: &str = &file.path;
         let folder = if path.ends_with("/mod.rs") { folder_of(folder_of(path)) } else { folder_of(path) };
-        let root =
-            roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
+        let root = roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
         let parent = root.copied().or_else(|| self.store.slot(&format!("{folder}.rs")));
         let parent = parent.or_else(|| self.store.slot(&join(folder, "mod.rs")))?;
         Some(Place { file: parent, module: None })
@@ -261,9 +287,13 @@ impl Resolver<'_> {
 
     /// A method that a block gives to a type: its own, or that of a trait that it implements.
     pub(super) fn implemented(&self, id: NodeId, name: &str) -> Found {
+        self.memo.once(&self.memo.methods, (id, name.into()), Found::None, || self.find_method(id, name))
+    }
+
+    fn find_method(&self, id: NodeId, name: &str) -> Found {
         let mut own: Vec<NodeId> = Vec::new();
         let mut of_trait: Vec<NodeId> = Vec::new();
-        for (slot, node) in self.store.nodes_named(name) {
+        for &(slot, node) in self.nodes_named(name).iter() {
             let Some(facts) = self.store.facts(slot) else { continue };
             let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
             let Some(block) = facts.impls.get(block as usize) else { continue };
@@ -280,14 +310,28 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
+    pub(super) fn has_bodies(&self, method: NodeId) -> bool {
+        let Some(facts) = self.store.facts(method.file) else { return false };
+        let Some(node) = facts.nodes.get(method.node as usize) else { return false };
+        let Owner::Node(owner) = node.owner else { return false };
+        let tr = NodeId { file: method.file, node: owner };
+        self.kind(tr) == Some(Kind::Trait)
+            && self.nodes_named(facts.text(node.name)).iter().any(|&(slot, node)| {
+                let Some(facts) = self.store.facts(slot) else { return false };
+                let Owner::Impl(block) = super::lookup::owner(facts, node) else { return false };
+                let Some(block) = facts.impls.get(block as usize) else { return false };
+                matches!(self.eval(&At::new(slot, block.from), block.tr, Space::Type), Val::Def(id, _) if id == tr)
+            })
+    }
+
     /// A method that a trait brings itself.
     fn by_trait(&self, id: NodeId, name: &str) -> Found {
         let mut found: Option<NodeId> = None;
         let traits: Vec<NodeId> = self
-            .store
             .nodes_named(name)
-            .into_iter()
-            .filter_map(|(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
+            .iter()
+            .filter_map(|&(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
                 Owner::Node(owner) => Some(NodeId { file: slot, node: owner }),
                 _ => None,
             })
@@ -298,7 +342,7 @@ impl Resolver<'_> {
         }
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
-                && let Some(super::Member::Node(method)) = self.own_member(tr, name)
+                && let Some(super::Member::Node(method)) = self.own_member(tr, &Asked { name, space: Space::Called, of_type: false })
             {
                 if found.is_some_and(|found| found != method) {
                     return Found::Several;

@@ -68,7 +68,7 @@ fn passed_on(walk: &mut Walk<'_>, module: &str, name: &str, alias: &str, at: Syn
 pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let default = node.children(&mut cursor).take(3).any(|child| child.kind() == "default");
-    let flags = flag::STATIC | if default { flag::DEFAULT } else { 0 };
+    let flags = if default { flag::DEFAULT } else { 0 };
     walk.exported = (flags, node.start_position().row, end(node));
     let source = node.child_by_field_name("source");
     let module = source.map_or("", |source| unquoted(walk, source));

@@ -1,0 +1,78 @@
+//! What the languages with braces have in common.
+
+use tree_sitter::Node as Syntax;
+
+use crate::extract::{Draft, Open, Walk, end, start};
+use crate::facts::{Bound, ExprId, Kind, Name, flag};
+
+/// Comments right before a node, marks of its own between them.
+pub(super) fn doc(walk: &mut Walk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
+    let mut comments = walk.comments_before(node.start_position().row);
+    comments.retain(|comment| wanted.iter().any(|start| comment.starts_with(start)));
+    crate::extract::text::doc(&crate::doc::uncomment(&comments))
+}
+
+/// Notes a node by the name in a field.
+pub(super) fn note(
+    walk: &mut Walk<'_>,
+    node: Syntax<'_>,
+    name: Syntax<'_>,
+    kind: Kind,
+    (bare, flags): (bool, u16),
+    docs: &[&str],
+) -> Option<u32> {
+    let name = walk.name_of(name);
+    if name.is_none() {
+        return None;
+    }
+    let doc = doc(walk, node, docs);
+    let body = node.child_by_field_name("body");
+    let bodiless = body.is_none() && matches!(kind, Kind::Function | Kind::Method);
+    let flags = flags | if bodiless { flag::BODILESS } else { 0 };
+    Some(walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare }))
+}
+
+/// What a function gives, by the type in a field.
+pub(super) fn gives(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, field: &str) {
+    if let Some(ty) = node.child_by_field_name(field) {
+        let ty = walk.lower(ty);
+        let value = walk.of(ty);
+        walk.gives(number, value, start(node));
+        if let Some(noted) = walk.facts.nodes.get_mut(number as usize) {
+            noted.flags |= flag::ANNOTATED;
+        }
+    }
+}
+
+/// Binds a name in the innermost frame.
+pub(super) fn bind(walk: &mut Walk<'_>, name: Name, value: ExprId, at: Syntax<'_>) {
+    let frame = walk.frame();
+    walk.bind(name, frame.from, frame.to, start(at), Bound::Value(value));
+}
+
+/// Binds a name within a node.
+pub(super) fn bind_in(walk: &mut Walk<'_>, name: Name, value: ExprId, scope: Syntax<'_>) {
+    walk.bind(name, start(scope), end(scope), start(scope), Bound::Value(value));
+}
+
+pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+}
+
+/// A call of what is in `function`.
+pub(super) fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(function) = node.child_by_field_name("function") {
+        walk.call_of(function, false);
+    }
+}
+
+/// A value of the type in `type`, unless that says `var`.
+pub(super) fn typed(walk: &mut Walk<'_>, ty: Option<Syntax<'_>>, value: Option<Syntax<'_>>) -> ExprId {
+    match ty.filter(|ty| !matches!(walk.text(*ty), "var" | "auto")) {
+        Some(ty) => {
+            let ty = walk.lower(ty);
+            walk.of(ty)
+        }
+        None => value.map_or(ExprId::NONE, |value| walk.lower(value)),
+    }
+}

@@ -1,0 +1,107 @@
+//! What calls mean, by small trees: each rule and each mistake that was ever seen, a language a file.
+//!
+//! A case begins with `### what holds`, a file in it with `--- path`. After `=:` stands what a call of the line means:
+//! `name -> path:qualified.name how`, the path left out if it is the same file, or `name -> none`.
+//! `tests/code/fixtures` asks the oracles the same.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use nudge_code::{Index, Language, extract, is_manifest};
+
+#[derive(Default)]
+struct Case<'a> {
+    title: &'a str,
+    files: Vec<(&'a str, String)>,
+    wanted: Vec<(&'a str, u32, &'a str)>,
+}
+
+fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("### ") {
+            cases.push(Case { title, ..Case::default() });
+            continue;
+        }
+        let Some(case) = cases.last_mut() else { continue };
+        if let Some(path) = line.strip_prefix("--- ") {
+            case.files.push((path, String::new()));
+            continue;
+        }
+        let Some((path, content)) = case.files.last_mut() else { continue };
+        let (code, wanted) = line.split_once("=:").map_or((line, None), |(code, wanted)| (code, Some(wanted)));
+        writeln!(content, "{}", code.trim_end().trim_end_matches(['/', '#'])).expect("a string takes all");
+        let number = u32::try_from(content.lines().count()).expect("few lines");
+        for one in wanted.into_iter().flat_map(|wanted| wanted.split(';')) {
+            case.wanted.push((path, number, one.trim()));
+        }
+    }
+    cases
+}
+
+fn index(case: &Case<'_>) -> Index {
+    let mut index = Index::new();
+    for (path, content) in &case.files {
+        if is_manifest(path) {
+            index.put_manifest(path, content.as_bytes());
+        } else {
+            let facts = extract(path, content.as_bytes()).unwrap_or_else(|skip| panic!("{}: {path}: {skip}", case.title));
+            index.put(path, Arc::new(facts));
+        }
+    }
+    index
+}
+
+fn check(file: &str, text: &str) {
+    let mut wrong = String::new();
+    let cases = cases(text);
+    assert!(!cases.is_empty(), "{file}: no case");
+    for case in cases {
+        let index = index(&case);
+        assert!(!case.wanted.is_empty(), "{file}: {}: nothing is asked", case.title);
+        for (path, line, wanted) in &case.wanted {
+            let (name, target) = wanted.split_once(" -> ").unwrap_or_else(|| panic!("{file}: {}: {wanted}", case.title));
+            let said: Vec<String> = index
+                .sites(path)
+                .into_iter()
+                .filter(|site| site.line == *line && site.name == name)
+                .map(|site| match site.to.and_then(|(id, how)| Some((index.node(id)?, how))) {
+                    Some((to, how)) => {
+                        let at = if to.path == *path { String::new() } else { format!("{}:", to.path) };
+                        let how = serde_json::to_string(&how).expect("a name");
+                        format!("{at}{} {}", to.view.qual(), how.trim_matches('"'))
+                    }
+                    None => "none".into(),
+                })
+                .collect();
+            if said.first().map(String::as_str) != Some(target) {
+                writeln!(wrong, "{file}: {}: {path}:{line}: {wanted}, but {said:?}", case.title).expect("a string");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+macro_rules! edges {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name), include_str!(concat!("edges/", stringify!($name), ".txt")));
+        })*
+    };
+}
+
+edges!(python rust typescript go java c);
+
+#[cfg(feature = "code-all")]
+edges!(cpp ruby c_sharp php);
+
+#[test]
+fn each_language_is_read() {
+    for path in ["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"] {
+        let language = Language::of(path).expect(path);
+        assert_eq!(extract(path, b"\n").expect(path).language, language);
+    }
+    assert_eq!(Language::of("a.unknown"), None);
+    assert_eq!(Language::of(".py"), None);
+}
