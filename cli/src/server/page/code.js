@@ -31,8 +31,8 @@ const field = el('input', {
   'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
 })
 const stands = el('div', {class: 'found', role: 'status'})
-const list = el('div', {class: 'records', role: 'listbox', 'aria-label': 'Code', tabindex: '-1'})
-const detail = el('article', {class: 'record', tabindex: '-1', 'aria-label': 'The chosen code'})
+const list = el('div', {class: 'codes', role: 'listbox', 'aria-label': 'Code', tabindex: '-1'})
+const detail = el('article', {class: 'node', tabindex: '-1', 'aria-label': 'The chosen code'})
 
 /** How many definitions are known, for the tab. */
 export const countCode = () => shown.status?.nodes || ''

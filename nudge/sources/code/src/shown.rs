@@ -132,9 +132,9 @@ pub struct Edge {
     /// The node at the other end; absent for a call outside of any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The file of the call.
+    /// The file of the call; of what is called, its own.
     pub path: String,
-    /// The line of the call.
+    /// The line of the call; of what is called, where its name stands.
     pub line: u32,
     /// How that is known.
     pub how: How,

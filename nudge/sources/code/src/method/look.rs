@@ -211,7 +211,7 @@ fn callees(view: &View<'_>, id: NodeId) -> Vec<Edge> {
         Some(Edge {
             id: Some(shown::id(found.path, &found.view)),
             path: found.path.to_owned(),
-            line: callee.line,
+            line: found.view.node().span.line,
             how: callee.how,
             certain: callee.how.certain(),
             fresh: view.fresh(found.path),
