@@ -9,7 +9,11 @@ pub(crate) fn dedent(text: &str) -> String {
         if number > 0 {
             out.push('\n');
         }
-        out.push_str(if number == 0 { line.trim() } else { line.get(indent..).unwrap_or(line.trim_start()).trim_end() });
+        out.push_str(if number == 0 {
+            line.trim()
+        } else {
+            line.get(indent..).unwrap_or(line.trim_start()).trim_end()
+        });
     }
     out
 }

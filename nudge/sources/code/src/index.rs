@@ -351,7 +351,10 @@ impl Index {
         let Some(slot) = self.store.slot(path) else { return Vec::new() };
         let resolver = Resolver::new(&self.store);
         let files = self.store.paths.iter().filter(|(_, other)| **other != slot);
-        files.filter(|(_, other)| resolver.imported_files(**other).contains(&slot)).map(|(path, _)| path.clone()).collect()
+        files
+            .filter(|(_, other)| resolver.imported_files(**other).contains(&slot))
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
     /// The tests of a node, at most `limit`.

@@ -6,8 +6,8 @@ use foldhash::fast::FixedState;
 use tree_sitter::Node as Syntax;
 
 use crate::facts::{
-    Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE, Name,
-    Node, Owner,
+    Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE,
+    Name, Node, Owner,
 };
 use crate::language::{Grammar, Language};
 

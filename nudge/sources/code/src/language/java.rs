@@ -203,9 +203,9 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     }
     let marks = modifiers(walk, node);
-    let test = ["@Test", "@ParameterizedTest", "@RepeatedTest"].iter().any(|mark| {
-        marks.split_whitespace().any(|word| word.split('(').next() == Some(mark))
-    });
+    let test = ["@Test", "@ParameterizedTest", "@RepeatedTest"]
+        .iter()
+        .any(|mark| marks.split_whitespace().any(|word| word.split('(').next() == Some(mark)));
     let flags = if test { flag::TEST } else { 0 } | if marks.contains("static") { flag::STATIC } else { 0 };
     let Some(number) = note(walk, node, name, Kind::Method, (false, flags), DOCS) else { return };
     super::common::gives(walk, node, number, "type");

@@ -181,7 +181,9 @@ fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 pub(crate) const QUOTED: u32 = u32::MAX;
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
+    !text.is_empty()
+        && text.chars().all(|c| c == '_' || c.is_alphanumeric())
+        && !text.starts_with(|c: char| c.is_numeric())
 }
 
 fn annotation<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
@@ -499,14 +501,18 @@ fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     bind_all(walk, left, value, node);
 }
 
 fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     let (from, to) = (walk.frame().from, walk.frame().to);
@@ -554,7 +560,8 @@ fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// `if isinstance(x, T)`: in what follows, `x` is a `T`.
 fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) = (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
+    let (Some(condition), Some(body)) =
+        (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
     else {
         return;
     };
@@ -577,7 +584,8 @@ fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// What a pattern binds is not followed.
 fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(name) = node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
+    if let Some(name) =
+        node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
     {
         bind(walk, name, ExprId::NONE, node);
     }

@@ -144,7 +144,8 @@ fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 }
 
 fn if_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative")) else {
+    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
+    else {
         return ExprId::NONE;
     };
     let (yes, no) = (walk.lower(yes), walk.lower(no));
@@ -175,7 +176,8 @@ fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
-        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value")) else {
+        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value"))
+        else {
             return false;
         };
         let (pattern, value) = (walk.text(pattern), walk.text(value));
@@ -457,7 +459,8 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         match part.kind() {
             "scoped_use_list" => {
-                let path = part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                let path =
+                    part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
                 if let Some(list) = part.child_by_field_name("list") {
                     todo.push((list, path));
                 }
@@ -471,7 +474,8 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 walk.import(&path, "*", "", part, reexport);
             }
             "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias")) {
+                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias"))
+                {
                     let (path, alias) = (join(walk.text(path)), walk.text(alias));
                     used(walk, &path, alias, part, reexport);
                 }
