@@ -20,6 +20,7 @@ mod facts;
 mod index;
 mod language;
 mod resolve;
+mod tests_of;
 
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};
