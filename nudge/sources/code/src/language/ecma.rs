@@ -247,14 +247,7 @@ fn type_scope(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Function(NO_NODE));
 }
 
-fn note<'t>(
-    walk: &mut Walk<'_>,
-    name: Name,
-    whole: Syntax<'t>,
-    inner: Syntax<'t>,
-    kind: Kind,
-    bare: bool,
-) -> Option<u32> {
+fn note<'t>(walk: &mut Walk<'_>, name: Name, whole: Syntax<'t>, inner: Syntax<'t>, kind: Kind, bare: bool) -> Option<u32> {
     if name.is_none() {
         return None;
     }
@@ -293,6 +286,7 @@ fn inside(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     }
     let names = bind::params(walk, node, number);
     walk.set_params(number, names);
+    bind::documented(walk, node, number);
     walk.open(node, Open::Function(number));
 }
 
@@ -356,9 +350,7 @@ fn heritage(walk: &mut Walk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
 }
 
 fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(value)) = (node.child_by_field_name("name"), node.child_by_field_name("value")) else {
-        return;
-    };
+    let (Some(name), Some(value)) = (node.child_by_field_name("name"), node.child_by_field_name("value")) else { return };
     let name = walk.name_of(name);
     let Some(number) = note(walk, name, node, node, Kind::Type, true) else { return };
     if value.kind() == "object_type" {
@@ -515,14 +507,20 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if !matches!(title.kind(), "string" | "template_string") {
         return;
     }
-    let text: String =
-        walk.text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
+    let text: String = walk.text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
     let name = walk.names.made(text.trim());
     if text.trim().is_empty() {
         return;
     }
-    let draft =
-        Draft { kind: Kind::Function, name, whole: node, body: Some(body), flags: flag::TEST, doc: None, bare: false };
+    let draft = Draft {
+        kind: Kind::Function,
+        name,
+        whole: node,
+        body: Some(body),
+        flags: flag::TEST,
+        doc: None,
+        bare: false,
+    };
     let number = walk.node(&draft);
     walk.named.insert(body.id(), number);
 }

@@ -77,8 +77,7 @@ const DOCS: &[&str] = &["//", "/*"];
 /// The results of a function: one, or as many as it has.
 fn results<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     let mut cursor = node.walk();
-    let types: Vec<ExprId> =
-        node.named_children(&mut cursor).take(6).map(|one| walk.lower_field(one, "type")).collect();
+    let types: Vec<ExprId> = node.named_children(&mut cursor).take(6).map(|one| walk.lower_field(one, "type")).collect();
     let args = walk.args(&types);
     let of = walk.literal("()");
     walk.expr(Expr::Apply(of, args))
@@ -96,8 +95,7 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     // The folder's name, or what comes before its version.
     let mut parts = path.rsplit('/');
     let last = parts.next().unwrap_or(path);
-    let version =
-        last.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+    let version = last.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
     let last = if version { parts.next().unwrap_or(last) } else { last };
     let alias = node.child_by_field_name("name").map_or(last, |name| walk.text(name));
     match alias {
@@ -113,9 +111,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let test = walk.path.ends_with("_test.go")
         && ["Test", "Benchmark", "Fuzz", "Example"].iter().any(|start| text.starts_with(start));
     let flags = if test { flag::TEST } else { 0 };
-    let Some(number) = note(walk, node, name, Kind::Function, (text != "init" && text != "_", flags), DOCS) else {
-        return;
-    };
+    let Some(number) = note(walk, node, name, Kind::Function, (text != "init" && text != "_", flags), DOCS) else { return };
     inside(walk, node, number);
 }
 
@@ -273,9 +269,7 @@ fn nth(walk: &Walk<'_>, list: ExprId, place: usize) -> ExprId {
 
 /// `a, err := f()`
 fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let one = right.named_child_count() == 1 && left.named_child_count() > 1;
     let values = walk.lower_all(right);
     let frame = walk.frame();
@@ -293,9 +287,7 @@ fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn range(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let value = walk.lower(right);
     let mut cursor = left.walk();
     for (name, place) in left.named_children(&mut cursor).zip(0..) {

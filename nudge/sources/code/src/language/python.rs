@@ -2,6 +2,7 @@
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, flag};
 
@@ -181,9 +182,7 @@ fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 pub(crate) const QUOTED: u32 = u32::MAX;
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.chars().all(|c| c == '_' || c.is_alphanumeric())
-        && !text.starts_with(|c: char| c.is_numeric())
+    !text.is_empty() && text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
 }
 
 fn annotation<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
@@ -336,7 +335,25 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let names = params(walk, node, number, first);
     walk.set_params(number, names);
+    documented(walk, node, number);
     walk.open(node, Open::Function(number));
+}
+
+/// Holds the docstring against the signature.
+fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
+    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let mut params = Vec::new();
+    let mut open = false;
+    let mut cursor = list.walk();
+    for param in list.named_children(&mut cursor) {
+        let name = param.child_by_field_name("name").or_else(|| param.named_child(0)).unwrap_or(param);
+        let text = walk.text(name);
+        open |= text.starts_with("**");
+        let default = param.child_by_field_name("value").map(|value| walk.text(value));
+        params.push(Param { name: text.trim_start_matches('*'), default });
+    }
+    let returns = node.child_by_field_name("return_type").map_or("", |ty| walk.text(ty));
+    walk.check_doc(number, &params, open, returns == "None");
 }
 
 /// Binds the parameters, and says their names.
@@ -501,18 +518,14 @@ fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     bind_all(walk, left, value, node);
 }
 
 fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
-        return;
-    };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
     let value = walk.lower(right);
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     let (from, to) = (walk.frame().from, walk.frame().to);
@@ -560,8 +573,7 @@ fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// `if isinstance(x, T)`: in what follows, `x` is a `T`.
 fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) =
-        (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
+    let (Some(condition), Some(body)) = (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
     else {
         return;
     };
@@ -584,8 +596,7 @@ fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// What a pattern binds is not followed.
 fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(name) =
-        node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
+    if let Some(name) = node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
     {
         bind(walk, name, ExprId::NONE, node);
     }

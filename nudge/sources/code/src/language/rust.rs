@@ -5,6 +5,7 @@ mod macros;
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 
@@ -144,8 +145,7 @@ fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 }
 
 fn if_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
-    else {
+    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative")) else {
         return ExprId::NONE;
     };
     let (yes, no) = (walk.lower(yes), walk.lower(no));
@@ -176,8 +176,7 @@ fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
-        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value"))
-        else {
+        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value")) else {
             return false;
         };
         let (pattern, value) = (walk.text(pattern), walk.text(value));
@@ -288,7 +287,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         walk.facts.nodes[number as usize].flags |= flag::ASYNC;
     }
     walk.gives(number, value, start(node));
-    let mut names = Vec::new();
+    let (mut names, mut listed, mut open) = (Vec::new(), Vec::new(), false);
     if let Some(list) = node.child_by_field_name("parameters") {
         let mut cursor = list.walk();
         for param in list.named_children(&mut cursor) {
@@ -298,12 +297,19 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
             };
             let ty = walk.lower(ty);
             let value = walk.of(ty);
-            if pattern.kind() == "identifier" {
-                names.push(walk.name_of(pattern));
+            let plain = if pattern.kind() == "mut_pattern" { pattern.named_child(1).unwrap_or(pattern) } else { pattern };
+            if plain.kind() == "identifier" {
+                names.push(walk.name_of(plain));
+                let text = walk.text(plain);
+                listed.push(text);
+            } else {
+                open = true;
             }
             bind::pattern(walk, pattern, value, start(node), end(node), start(node));
         }
     }
+    let params: Vec<Param<'_>> = listed.into_iter().map(|name| Param { name, default: None }).collect();
+    walk.check_doc(number, &params, open, false);
     walk.set_params(number, names);
     walk.open(node, Open::Function(number));
 }
@@ -459,8 +465,7 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         match part.kind() {
             "scoped_use_list" => {
-                let path =
-                    part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                let path = part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
                 if let Some(list) = part.child_by_field_name("list") {
                     todo.push((list, path));
                 }
@@ -474,8 +479,7 @@ fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 walk.import(&path, "*", "", part, reexport);
             }
             "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias"))
-                {
+                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias")) {
                     let (path, alias) = (join(walk.text(path)), walk.text(alias));
                     used(walk, &path, alias, part, reexport);
                 }

@@ -368,9 +368,7 @@ impl Resolver<'_> {
                 for name in ["__enter__", "__aenter__"] {
                     if let Some(method @ Val::Method(..)) = self.member(&At::new(0, 0), of, name, Space::Value) {
                         return match self.result(&method, Language::Python) {
-                            Val::Outer(name, args) if &*name == "Future" => {
-                                args.first().cloned().unwrap_or(Val::Unknown)
-                            }
+                            Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
                             value => value,
                         };
                     }

@@ -63,9 +63,7 @@ impl Resolver<'_> {
                 self.module_value(file, facts.text(import.module))
             };
             match target {
-                Some(Val::Place(place))
-                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
-                {
+                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
                     self.exported(place, name, space, Some(file))
                 }
                 // `use Enum::*`
@@ -101,13 +99,9 @@ impl Resolver<'_> {
                     if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
                 };
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => {
-                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
-                    }
+                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
                     Bound::Import(_) => true,
-                    Bound::Value(_) => {
-                        matches!(space, Space::Value | Space::Called) || facts.language == Language::Python
-                    }
+                    Bound::Value(_) => matches!(space, Space::Value | Space::Called) || facts.language == Language::Python,
                     _ => false,
                 });
                 let mut values: Vec<Val> = own
@@ -127,9 +121,7 @@ impl Resolver<'_> {
                     }
                 }
                 if facts.language == Language::Rust && values.len() > 1 {
-                    if space == Space::Type
-                        && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file))
-                    {
+                    if space == Space::Type && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file)) {
                         values.truncate(1);
                     }
                     values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
@@ -156,11 +148,7 @@ impl Resolver<'_> {
             }
             for (number, import) in (0..).zip(&facts.imports) {
                 let seen = import.reexport || inside;
-                let in_range = if place.module.is_some() {
-                    import.from >= range.0 && import.to == range.1
-                } else {
-                    of_file(import.from, import.to)
-                };
+                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
                 if seen && in_range && facts.text(import.name) == "*" {
                     let value = self.from_star(place.file, number, name, space);
                     if value != Val::Unknown {

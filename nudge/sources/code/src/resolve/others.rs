@@ -90,10 +90,9 @@ impl Resolver<'_> {
             return Some(found);
         }
         let end = format!("/{path}");
-        let mut all =
-            self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
-                self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
-            });
+        let mut all = self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
+            self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
+        });
         let first = all.next()?;
         all.next().is_none().then_some(first)
     }

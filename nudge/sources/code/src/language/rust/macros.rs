@@ -150,9 +150,7 @@ impl Binder {
         let kind = token.kind();
         match (self.state, kind) {
             (_, "let") => self.state = Binding::Let,
-            (Binding::Let, "identifier") | (Binding::None, "identifier")
-                if self.params || matches!(self.state, Binding::Let) =>
-            {
+            (Binding::Let, "identifier") | (Binding::None, "identifier") if self.params || matches!(self.state, Binding::Let) => {
                 let name = walk.name_of(token);
                 self.state = Binding::Name(name, start(token), Follows::Open);
             }
@@ -165,9 +163,7 @@ impl Binder {
                 self.bind(walk, name, at, value, (token, to));
             }
             (Binding::Name(name, at, Follows::Value), ";") => self.bind(walk, name, at, chain, (token, to)),
-            (Binding::Name(name, at, Follows::Open), "," | "|" | ";") => {
-                self.bind(walk, name, at, ExprId::NONE, (token, to))
-            }
+            (Binding::Name(name, at, Follows::Open), "," | "|" | ";") => self.bind(walk, name, at, ExprId::NONE, (token, to)),
             _ => {}
         }
         if kind == "|" {
