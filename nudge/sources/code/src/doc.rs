@@ -1,5 +1,96 @@
 //! Documentation: its text, the parameters it lists, what it says that is no longer so.
 
+mod listed;
+
+use crate::facts::{Drift, DriftRule};
+
+/// A parameter of a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Param<'a> {
+    pub name: &'a str,
+    /// As it is written.
+    pub default: Option<&'a str>,
+}
+
+/// What a documentation is held against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Declared<'a> {
+    pub params: &'a [Param<'a>],
+    /// Takes names that the signature does not list: `**kwargs`, a pattern.
+    pub open: bool,
+    /// Says that it gives nothing.
+    pub gives_nothing: bool,
+    /// All of the function.
+    pub body: &'a str,
+}
+
+/// Parameters that callers do not give, so that no documentation need list them.
+const INJECTED: &[&str] = &["self", "cls", "ctx", "context", "request", "mcs", "args", "kwargs", "this"];
+
+/// What a documentation says that its function does not: each rule at most once.
+pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
+    let said = listed::read(doc);
+    let mut out = Vec::new();
+    let mut add = |rule, detail: String| out.push(Drift { rule, detail });
+    let has = |name: &str| declared.params.iter().any(|param| param.name.trim_start_matches('_') == name.trim_start_matches('_'));
+    let gone: Vec<&str> = said.params.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+    if let Some(name) = gone.first()
+        && !declared.open
+    {
+        add(DriftRule::R1, format!("documents the parameter `{name}`, which the signature lacks"));
+    }
+    if !said.params.is_empty() {
+        let listed = |param: &&Param<'_>| said.params.iter().any(|(name, _)| *name == param.name);
+        let missing = declared.params.iter().find(|param| {
+            !listed(param) && !param.name.starts_with('_') && !INJECTED.contains(&param.name)
+        });
+        if let Some(missing) = missing {
+            add(DriftRule::R2, format!("does not document the parameter `{}`", missing.name));
+        }
+    }
+    let other = said.params.iter().find_map(|(name, text)| {
+        let param = declared.params.iter().find(|param| param.name == *name)?;
+        let (is, says) = (literal(param.default?)?, stated_default(text)?);
+        (is != says && is != "None" && is != "null").then(|| (*name, is, says))
+    });
+    if let Some((name, is, says)) = other {
+        add(DriftRule::R3, format!("says that `{name}` defaults to {says}; it is {is}"));
+    }
+    if said.returns && declared.gives_nothing {
+        add(DriftRule::R4, "documents a result, but gives none".into());
+    } else if let Some(error) = said.raises.iter().find(|error| {
+        let last = error.rsplit('.').next().unwrap_or(error);
+        // The documentation itself names it once.
+        declared.body.matches(last).count() <= usize::from(declared.body.contains(doc.lines().next().unwrap_or_default()))
+    }) {
+        add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
+    }
+    out
+}
+
+/// A literal as both sides are compared: without quotes.
+fn literal(text: &str) -> Option<String> {
+    let text = text.trim();
+    let quoted = text.len() >= 2 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
+    let word = matches!(text, "True" | "False" | "None" | "true" | "false" | "null" | "undefined");
+    let number = text.parse::<f64>().is_ok_and(f64::is_finite) && text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    (quoted || word || number).then(|| text.trim_matches(['"', '\'']).to_owned())
+}
+
+/// The value in `defaults to V` and `default: V`, if it is a literal.
+fn stated_default(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let rest = ["defaults to ", "default is ", "default: ", "default = ", "default="]
+        .iter()
+        .find_map(|mark| lower.find(mark).and_then(|at| text.get(at + mark.len()..)))?;
+    let rest = rest.trim_start_matches(['`', '*', ':']);
+    let end = match rest.chars().next()? {
+        quote @ ('"' | '\'') => rest.get(1..)?.find(quote)? + 2,
+        _ => rest.find(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | ')' | ']' | ';' | '*')).unwrap_or(rest.len()),
+    };
+    literal(rest.get(..end)?.trim_end_matches('.'))
+}
+
 /// A text without the indentation that all its lines but the first share.
 pub(crate) fn dedent(text: &str) -> String {
     let indent = text.lines().skip(1).filter(|line| !line.trim().is_empty());
@@ -34,4 +125,58 @@ pub(crate) fn uncomment(comments: &[&str]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules that a documentation breaks, for `def f(a, b=1)`.
+    fn rules(doc: &str) -> Vec<DriftRule> {
+        let params = [Param { name: "a", default: None }, Param { name: "b", default: Some("1") }];
+        let declared = Declared { params: &params, open: false, gives_nothing: true, body: "raise ValueError" };
+        drift(doc, &declared).into_iter().map(|drift| drift.rule).collect()
+    }
+
+    #[test]
+    fn each_form_of_a_list_is_read() {
+        use DriftRule::{R1, R2, R3, R4};
+        for (doc, wanted) in [
+            ("Does it.", vec![]),
+            (":param a: text\n:param int b: text", vec![]),
+            (":param a: text", vec![R2]),
+            (":param a: text\n:param c: text", vec![R1, R2]),
+            ("Args:\n    a: text\n    b (int): text\n        goes on: here\n\nMore: text", vec![]),
+            ("Args:\n    a: text\n    c: text", vec![R1, R2]),
+            ("Parameters\n----------\na : int\n    text\nb : int\n    text", vec![]),
+            ("Parameters\n----------\na : int\n    text\nc : int\n    text", vec![R1, R2]),
+            ("@param {Object<string>} a text\n@param [b=1] text", vec![]),
+            ("@param a text\n@param c.d text", vec![R1, R2]),
+            ("# Arguments\n\n* `a` - text\n* `b` - text", vec![]),
+            ("# Arguments\n\n* `a` - text\n* `c` - text", vec![R1, R2]),
+            (":param a: text\n:param b: text, defaults to 2", vec![R3]),
+            (":param a: text\n:param b: text\n    that goes on (default: 2).", vec![R3]),
+            (":param a: text\n:param b: text, defaults to 1.", vec![]),
+            (":param a: text\n:param b: text, defaults to the width", vec![]),
+            (":returns: text", vec![R4]),
+            ("Returns:\n    text", vec![R4]),
+            (":raises ValueError: text", vec![]),
+            (":raises KeyError: text", vec![R4]),
+            ("Raises:\n    KeyError: text", vec![R4]),
+        ] {
+            assert_eq!(rules(doc), wanted, "{doc}");
+        }
+    }
+
+    #[test]
+    fn what_takes_all_names_lacks_none() {
+        let declared = Declared { params: &[], open: true, gives_nothing: false, body: "" };
+        assert_eq!(drift(":param c: text", &declared), []);
+    }
+
+    #[test]
+    fn comments_lose_their_marks() {
+        assert_eq!(uncomment(&["/// one", "///", "///  two"]), "one\n\n two\n");
+        assert_eq!(uncomment(&["/**\n * one\n * two\n */"]), "\none\ntwo\n\n");
+    }
 }

@@ -359,8 +359,30 @@ impl Index {
 
     /// The tests of a node, at most `limit`.
     pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        let _ = (id, limit);
-        Tests::default()
+        crate::tests_of::tests(self, id, limit)
+    }
+
+    /// The tests and fixtures that ask for a fixture by the name of a parameter.
+    pub(crate) fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
+        let Some(found) = self.node(id) else { return Vec::new() };
+        let name = found.view.name();
+        let resolver = Resolver::new(&self.store);
+        let mut out = Vec::new();
+        for (path, slot) in &self.store.paths {
+            let Some(facts) = self.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else { continue };
+            // What asks for it stands in its file, or below the folder of its `conftest.py`.
+            let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if !path.starts_with(folder) {
+                continue;
+            }
+            for view in facts.nodes().filter(|view| view.params().any(|param| param == name)) {
+                let node = NodeId { file: *slot, node: view.number() };
+                if resolver.fixture_node(node.file, node.node, name) == Some(id) {
+                    out.push(node);
+                }
+            }
+        }
+        out
     }
 
     /// All calls of a file with what they mean.

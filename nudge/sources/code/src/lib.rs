@@ -44,6 +44,7 @@ mod search;
 mod shown;
 mod source;
 mod stamp;
+mod tests_of;
 mod walk;
 
 pub use extract::{EXTRACTOR, Skip, extract};

@@ -258,9 +258,14 @@ impl Live {
         if is_manifest(path) {
             return (hash, Read::Manifest(bytes.clone()));
         }
-        match facts_of(path, bytes) {
-            Ok(facts) => (hash, Read::Facts(Arc::new(facts))),
-            Err(skip) => (hash, Read::Skipped(skip)),
+        // A file that breaks the reader costs itself, and not the thread that reads all others.
+        match std::panic::catch_unwind(|| facts_of(path, bytes)) {
+            Ok(Ok(facts)) => (hash, Read::Facts(Arc::new(facts))),
+            Ok(Err(skip)) => (hash, Read::Skipped(skip)),
+            Err(_) => {
+                self.state.write().last_error = Some(format!("{path} cannot be read by this version; report it"));
+                (hash, Read::Skipped(Skip::TimedOut))
+            }
         }
     }
 

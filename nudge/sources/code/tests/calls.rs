@@ -134,7 +134,7 @@ fn the_tests_of_what_has_changed() {
         code.tell("tests", json!({"path": "tests/test_pay.py"}))["command"],
         "pytest tests/test_pay.py::test_round_up"
     );
-    assert_eq!(code.tell("tests", json!({"id": "Till"}))["note"], "none found by name or call");
+    assert_eq!(code.tell("tests", json!({"id": "order"}))["note"], "none found by name or call");
 }
 
 #[test]

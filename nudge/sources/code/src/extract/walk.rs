@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use tree_sitter::Node as Syntax;
 
+use crate::doc::{Declared, Param};
 use crate::facts::{
     Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE, Name,
     Node, Owner,
@@ -376,6 +377,18 @@ impl<'a> Walk<'a> {
         let from = self.facts.params.len();
         self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
         self.facts.nodes[node as usize].params = (number(from), number(self.facts.params.len()));
+    }
+
+    /// Holds the documentation of a function against what it declares.
+    pub fn check_doc(&mut self, number: u32, params: &[Param<'a>], open: bool, gives_nothing: bool) {
+        let Some(node) = self.facts.nodes.get(number as usize) else { return };
+        let doc = self.names.get(node.doc);
+        if doc.is_empty() {
+            return;
+        }
+        let body = self.src.get(node.span.byte as usize..node.span.end as usize).unwrap_or_default();
+        let found = crate::doc::drift(doc, &Declared { params, open, gives_nothing, body });
+        self.facts.drifts.extend(found.into_iter().map(|drift| (number, drift)));
     }
 
     pub fn set_bases(&mut self, node: u32, bases: impl IntoIterator<Item = ExprId>) {

@@ -286,6 +286,7 @@ fn inside(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     }
     let names = bind::params(walk, node, number);
     walk.set_params(number, names);
+    bind::documented(walk, node, number);
     walk.open(node, Open::Function(number));
 }
 

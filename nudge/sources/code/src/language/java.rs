@@ -2,6 +2,7 @@
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, flag};
 
@@ -215,7 +216,24 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
         walk.bind(*name, start(node), end(node), start(node), Bound::Param(*value, number));
     }
     walk.set_params(number, params.into_iter().map(|(name, _)| name));
+    documented(walk, node, number);
     walk.open(node, Open::Function(number));
+}
+
+/// Holds the documentation against the signature. A parameter of a type is documented as `<T>`.
+fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
+    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let mut cursor = list.walk();
+    let mut params = Vec::new();
+    for param in list.named_children(&mut cursor) {
+        let name = param.child_by_field_name("name").or_else(|| {
+            let mut inner = param.walk();
+            param.named_children(&mut inner).find_map(|child| child.child_by_field_name("name"))
+        });
+        params.extend(name.map(|name| Param { name: walk.text(name), default: None }));
+    }
+    let nothing = node.child_by_field_name("type").is_some_and(|ty| ty.kind() == "void_type");
+    walk.check_doc(number, &params, false, nothing);
 }
 
 fn declared(walk: &mut Walk<'_>, node: Syntax<'_>) -> Vec<(Name, ExprId)> {

@@ -2,6 +2,7 @@
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, flag};
 
@@ -334,7 +335,25 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let names = params(walk, node, number, first);
     walk.set_params(number, names);
+    documented(walk, node, number);
     walk.open(node, Open::Function(number));
+}
+
+/// Holds the docstring against the signature.
+fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
+    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let mut params = Vec::new();
+    let mut open = false;
+    let mut cursor = list.walk();
+    for param in list.named_children(&mut cursor) {
+        let name = param.child_by_field_name("name").or_else(|| param.named_child(0)).unwrap_or(param);
+        let text = walk.text(name);
+        open |= text.starts_with("**");
+        let default = param.child_by_field_name("value").map(|value| walk.text(value));
+        params.push(Param { name: text.trim_start_matches('*'), default });
+    }
+    let returns = node.child_by_field_name("return_type").map_or("", |ty| walk.text(ty));
+    walk.check_doc(number, &params, open, returns == "None");
 }
 
 /// Binds the parameters, and says their names.

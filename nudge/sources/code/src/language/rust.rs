@@ -5,6 +5,7 @@ mod macros;
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 
@@ -286,7 +287,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         walk.facts.nodes[number as usize].flags |= flag::ASYNC;
     }
     walk.gives(number, value, start(node));
-    let mut names = Vec::new();
+    let (mut names, mut listed, mut open) = (Vec::new(), Vec::new(), false);
     if let Some(list) = node.child_by_field_name("parameters") {
         let mut cursor = list.walk();
         for param in list.named_children(&mut cursor) {
@@ -296,12 +297,19 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
             };
             let ty = walk.lower(ty);
             let value = walk.of(ty);
-            if pattern.kind() == "identifier" {
-                names.push(walk.name_of(pattern));
+            let plain = if pattern.kind() == "mut_pattern" { pattern.named_child(1).unwrap_or(pattern) } else { pattern };
+            if plain.kind() == "identifier" {
+                names.push(walk.name_of(plain));
+                let text = walk.text(plain);
+                listed.push(text);
+            } else {
+                open = true;
             }
             bind::pattern(walk, pattern, value, start(node), end(node), start(node));
         }
     }
+    let params: Vec<Param<'_>> = listed.into_iter().map(|name| Param { name, default: None }).collect();
+    walk.check_doc(number, &params, open, false);
     walk.set_params(number, names);
     walk.open(node, Open::Function(number));
 }

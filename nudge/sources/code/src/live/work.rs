@@ -113,9 +113,9 @@ impl Worker {
         let live = &self.live;
         let opened = Cache::open(&live.caches, &live.root).and_then(|mut cache| {
             cache.load(&live.root, |rows| {
-                let mut state = live.state.write();
+                // Each for itself: whoever asks meanwhile does not wait for all.
                 for (path, entry) in rows {
-                    take_row(&mut state, &path, entry);
+                    take_row(&mut live.state.write(), &path, entry);
                 }
                 !is_over()
             })?;

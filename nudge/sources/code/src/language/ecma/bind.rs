@@ -2,6 +2,7 @@
 
 use tree_sitter::Node as Syntax;
 
+use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 
@@ -61,6 +62,21 @@ pub(super) fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<
         }
     }
     names
+}
+
+/// Holds the documentation against the signature.
+pub(super) fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
+    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let (mut params, mut open) = (Vec::new(), false);
+    let mut cursor = list.walk();
+    for param in list.named_children(&mut cursor) {
+        let left = param.child_by_field_name("pattern").or_else(|| param.child_by_field_name("left")).unwrap_or(param);
+        open |= left.kind() != "identifier";
+        let default = param.child_by_field_name("value").or_else(|| param.child_by_field_name("right"));
+        params.push(Param { name: walk.text(left), default: default.map(|value| walk.text(value)) });
+    }
+    let returns = node.child_by_field_name("return_type").map_or("", |ty| walk.text(ty));
+    walk.check_doc(number, &params, open, matches!(returns.trim_start_matches(':').trim(), "void" | "undefined"));
 }
 
 /// `constructor(private x: X)` makes a field.

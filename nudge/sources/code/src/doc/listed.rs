@@ -1,0 +1,166 @@
+//! What a documentation lists: parameters, results, errors, in the usual forms.
+
+/// What a documentation says in a form of its own.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Listed<'a> {
+    /// Parameters with what is said of them.
+    pub params: Vec<(&'a str, String)>,
+    pub returns: bool,
+    pub raises: Vec<&'a str>,
+}
+
+/// Which part of a documentation a line is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    None,
+    Params,
+    Returns,
+    Raises,
+}
+
+/// Reads `:param x:`, `@param x`, `Args:` of Google, `Parameters` underlined of numpy, `# Arguments` of Rust.
+pub(super) fn read(doc: &str) -> Listed<'_> {
+    let mut out = Listed::default();
+    let lines: Vec<&str> = doc.lines().collect();
+    let (mut section, mut indent, mut entry) = (Section::None, 0, None);
+    for (number, line) in lines.iter().enumerate() {
+        let text = line.trim();
+        let depth = line.len() - line.trim_start().len();
+        if let Some(field) = text.strip_prefix([':', '@', '\\']) {
+            if tag(field, text, &mut out) {
+                section = Section::None;
+                continue;
+            }
+        }
+        if let Some(next) = heading(text, lines.get(number + 1).copied().unwrap_or_default()) {
+            (section, indent, entry) = (next, depth, None);
+            out.returns |= next == Section::Returns;
+            continue;
+        }
+        if section == Section::None {
+            describe(&mut out, text);
+            continue;
+        }
+        if text.is_empty() || text.chars().all(|c| c == '-') {
+            continue;
+        }
+        // Another heading, or text that is no longer indented.
+        let bullet = text.strip_prefix(['*', '-']).map(str::trim_start);
+        if depth < indent || depth == indent && bullet.is_none() && !numpy(text) {
+            section = Section::None;
+            continue;
+        }
+        if entry.is_some_and(|entry| depth > entry) {
+            describe(&mut out, text);
+            continue;
+        }
+        entry = Some(depth);
+        match (section, name(bullet.unwrap_or(text))) {
+            (Section::Params, Some(name)) => out.params.push((name, text.to_owned())),
+            (Section::Raises, Some(name)) => out.raises.push(name),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A line that goes on about the last parameter.
+fn describe(out: &mut Listed<'_>, text: &str) {
+    if let Some((_, said)) = out.params.last_mut()
+        && !text.is_empty()
+        && said.len() < 400
+    {
+        said.push(' ');
+        said.push_str(text);
+    }
+}
+
+/// `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`
+fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
+    let word = field.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let rest = field.get(word.len()..).unwrap_or_default().trim_start();
+    match word {
+        "param" | "parameter" | "arg" | "argument" | "keyword" => {
+            let name = if text.starts_with(':') {
+                rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
+            } else {
+                untyped(rest).split_whitespace().next()
+            };
+            let name = name.map(|name| name.trim_start_matches(['*', '[', '\\']));
+            let name = name.and_then(|name| name.split(['.', '=', ']', ',', ':', '[']).next());
+            if let Some(name) = name.filter(|name| is_name(name)) {
+                out.params.push((name, text.to_owned()));
+            }
+            true
+        }
+        "return" | "returns" => {
+            out.returns = true;
+            true
+        }
+        "raises" | "raise" | "throws" | "exception" => {
+            let name = untyped(rest).split([':', ' ']).next().unwrap_or_default();
+            let braced = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
+            out.raises.extend(Some(braced.unwrap_or(name)).filter(|name| is_path(name)));
+            true
+        }
+        "type" | "rtype" | "see" | "since" | "deprecated" | "example" | "template" => true,
+        _ => false,
+    }
+}
+
+/// What follows a type in braces.
+fn untyped(text: &str) -> &str {
+    if !text.starts_with('{') {
+        return text;
+    }
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return text.get(at + 1..).unwrap_or_default().trim_start();
+        }
+    }
+    ""
+}
+
+fn heading(text: &str, next: &str) -> Option<Section> {
+    let underlined = next.trim().len() > 2 && next.trim().bytes().all(|b| b == b'-');
+    let plain = text.trim_start_matches('#').trim();
+    let marked = text.starts_with('#') || underlined || text.ends_with(':');
+    match plain.trim_end_matches(':') {
+        "Args" | "Arguments" | "Parameters" | "Params" | "Keyword Args" if marked => Some(Section::Params),
+        "Returns" | "Return" if marked => Some(Section::Returns),
+        "Raises" | "Throws" if marked => Some(Section::Raises),
+        _ if underlined || text.starts_with('#') => Some(Section::None),
+        _ => None,
+    }
+}
+
+/// `x : int` and `x` as numpy lists them.
+fn numpy(text: &str) -> bool {
+    text.split_once(" : ").map_or_else(|| is_name(text), |(name, _)| name.split(',').all(|name| is_name(name.trim())))
+}
+
+/// The name at the head of an entry: `x: text`, `x (int): text`, `` `x` - text ``.
+fn name(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches(['`', '*', '\\']);
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = rest.trim_start_matches('`').trim_start();
+    let follows = rest.is_empty() || rest.starts_with([':', '(', '-', '–', '—', ',']);
+    (follows && is_path(name)).then_some(name)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|c| c == '_' || c == '$' || c.is_alphanumeric())
+        && !text.starts_with(|c: char| c.is_numeric())
+}
+
+fn is_path(text: &str) -> bool {
+    text.split('.').all(is_name)
+}

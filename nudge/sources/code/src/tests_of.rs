@@ -1,0 +1,79 @@
+//! Which tests a node has: those that call it, those that reach it, and the file that is named after its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::extract::is_test_path;
+use crate::facts::flag;
+use crate::index::{Index, NodeId, TestHow, TestLink, Tests, stem};
+
+/// Over how many calls a test may be from what it tests.
+const DEPTH_MAX: u8 = 3;
+/// Callers of one node that are followed, and nodes in all: what everything uses says nothing of its tests.
+const CALLERS_MAX: usize = 50;
+const REACHED_MAX: usize = 400;
+
+/// The tests of a node by its certain callers.
+pub(crate) fn tests(index: &Index, id: NodeId, limit: usize) -> Tests {
+    let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
+    let mut links: Vec<TestLink> = Vec::new();
+    let mut edge = vec![id];
+    for depth in 1..=DEPTH_MAX {
+        let mut next: Vec<NodeId> = Vec::new();
+        for node in edge {
+            for caller in callers(index, node) {
+                if depths.len() >= REACHED_MAX || depths.contains_key(&caller) {
+                    continue;
+                }
+                depths.insert(caller, depth);
+                if is_test(index, caller) {
+                    let how = if depth == 1 { TestHow::Calls } else { TestHow::Reaches };
+                    links.push(TestLink { test: caller, how, depth });
+                } else {
+                    next.push(caller);
+                }
+            }
+        }
+        edge = next;
+    }
+    let place = |link: &TestLink| index.node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
+    links.sort_by_cached_key(|link| (link.depth, place(link)));
+    let omitted = links.len().saturating_sub(limit);
+    links.truncate(limit);
+    Tests { links, named: named(index, id), omitted }
+}
+
+/// Nodes that call a node, or ask for it as a fixture.
+fn callers(index: &Index, id: NodeId) -> Vec<NodeId> {
+    let mut out: Vec<NodeId> =
+        index.callers(id, CALLERS_MAX, false).edges.into_iter().filter_map(|caller| caller.from).collect();
+    let fixture = index.node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
+    if fixture {
+        out.extend(index.asking_for(id));
+    }
+    out
+}
+
+fn is_test(index: &Index, id: NodeId) -> bool {
+    index.node(id).is_some_and(|found| found.view.is_test() && found.view.kind() != crate::Kind::Class)
+}
+
+/// Test files named after the file of a node: `test_app.py`, `app_test.go`, `app.test.ts`, `AppTest.java` for `app`.
+fn named(index: &Index, id: NodeId) -> Vec<Arc<str>> {
+    let Some(found) = index.node(id) else { return Vec::new() };
+    let own = stem(found.path).to_ascii_lowercase();
+    if own.is_empty() || is_test_path(found.path) {
+        return Vec::new();
+    }
+    let language = found.facts.language;
+    let fits = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+        let stem = file.split('.').next().unwrap_or(&file);
+        let bare = stem.strip_prefix("test_").or_else(|| stem.strip_suffix("_test"));
+        let bare = bare.or_else(|| stem.strip_suffix("_spec")).or_else(|| stem.strip_suffix("tests"));
+        let bare = bare.or_else(|| stem.strip_suffix("test")).unwrap_or(stem);
+        bare == own
+    };
+    let files = index.files().filter(|(path, facts)| facts.language.speaks(language) && is_test_path(path) && fits(path));
+    files.map(|(path, _)| path.clone()).take(5).collect()
+}
