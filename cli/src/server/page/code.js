@@ -5,11 +5,6 @@ import {callGraph} from '/web/graph.js'
 import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
 
-const RULES = {
-  R1: 'its doc names a parameter that it does not have', R2: 'its doc leaves out a parameter',
-  R3: 'its doc says another default', R4: 'its doc says what it does not return or raise',
-}
-
 const shown = {
   /** The answer of nudge.code.status; null where no project is. */
   status: null,
@@ -153,7 +148,7 @@ const toList = () => button('‹ List', back, {class: 'quiet back', 'data-focus'
 const fresh = how => (how === false ? el('p', {class: 'notice'}, 'It has changed since it was read, and is too large to be read again at once.') : null)
 
 function node({node: {id, kind, line: at, end_line: end, signature, doc, complexity, bases, drift, fresh: how, test}, callers, omitted, unresolved_same_name: unresolved, callees, tests}) {
-  const wrong = (drift ?? []).map(({rule, detail: what}) => el('p', {class: 'problem'}, `${RULES[rule] ?? rule}: `, text(what)))
+  const wrong = (drift ?? []).map(({detail: what}) => el('p', {class: 'problem'}, 'Its doc ', text(what)))
   return [
     toList(),
     el('h2', {}, text(nameOf(id))),
