@@ -81,6 +81,8 @@ pub enum Step {
     Call(Box<Call>),
     /// The clock moves.
     Advance(Advance),
+    /// A file in the folder is written, or goes.
+    Write(Write),
     /// A fresh store with the same configuration; the clock starts again at its first instant.
     Restart(Restart),
 }
@@ -91,6 +93,16 @@ pub enum Step {
 pub struct Advance {
     /// By how many milliseconds.
     pub advance_ms: u64,
+}
+
+/// Writes a file in the folder of the case.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// Its path in the folder.
+    pub write: String,
+    /// All that it says; absent: the file goes.
+    pub text: Option<String>,
 }
 
 /// Starts again with a fresh store.

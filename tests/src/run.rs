@@ -1,9 +1,12 @@
 //! Runs one case against one driver.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::value::RawValue;
 
 use crate::drivers::Driver;
-use crate::format::{Call, Case, Step};
+use crate::format::{Call, Case, Step, Write};
 use crate::json::{Json, shorten, text_at};
 use crate::matcher::{error_matches, matches};
 use crate::resolve::{Saved, resolve};
@@ -26,11 +29,21 @@ pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
         let done = match step {
             Step::Call(call) => run_call(driver, call, &mut saved),
             Step::Advance(step) => driver.advance(step.advance_ms),
+            Step::Write(step) => write(folder.as_ref().map(tempfile::TempDir::path), step),
             Step::Restart(_) => start(driver),
         };
         done.map_err(|e| format!("step {} of {}: {e}\n  why: {}", i + 1, case.steps.len(), case.why))?;
     }
     Ok(())
+}
+
+fn write(folder: Option<&Path>, step: &Write) -> Result<(), String> {
+    let file = folder.ok_or("a case that writes files says what it `needs`")?.join(&step.write);
+    let done = match &step.text {
+        Some(text) => file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text)),
+        None => fs::remove_file(&file),
+    };
+    done.map_err(|error| error.to_string())
 }
 
 fn run_call(driver: &mut dyn Driver, call: &Call, saved: &mut Saved) -> Result<(), String> {

@@ -1,10 +1,10 @@
 // All of `tests/vectors`, each case by `callJson` and, in a second store, by the typed methods; both must
 // answer alike.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 
 import { Context, NudgeError, Store, connect, errorCodes } from '../index.mjs'
@@ -134,6 +134,13 @@ class SessionRun {
     this.saved = new Map([['folder', folder]])
   }
 
+  write({ write, text }) {
+    const file = join(this.saved.get('folder'), write)
+    mkdirSync(dirname(file), { recursive: true })
+    if (text === undefined) rmSync(file)
+    else writeFileSync(file, text)
+  }
+
   advance(ms) {
     this.store.call('nudge.test_advance', { ms })
   }
@@ -172,6 +179,7 @@ function play(run, steps) {
   for (const step of steps) {
     if (step.restart) run.restart()
     else if (step.advance_ms !== undefined) run.advance(step.advance_ms)
+    else if (step.write !== undefined) run.write(step)
     else run.call(step)
   }
 }

@@ -220,6 +220,10 @@ class SessionCase(Case):
         """Time passes once."""
         if "advance_ms" in step:
             self.session.call("nudge.test_advance", {"ms": step["advance_ms"]})
+        elif "write" in step:
+            file = Path(self.saved["folder"], step["write"])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(step["text"]) if "text" in step else file.unlink()
         else:
             super().step(step)
 

@@ -148,7 +148,7 @@ const toList = () => button('‹ List', back, {class: 'quiet back', 'data-focus'
 const fresh = how => (how === false ? el('p', {class: 'notice'}, 'It has changed since it was read, and is too large to be read again at once.') : null)
 
 function node({node: {id, kind, line: at, end_line: end, signature, doc, complexity, bases, drift, fresh: how, test}, callers, omitted, unresolved_same_name: unresolved, callees, tests}) {
-  const wrong = (drift ?? []).map(({detail: what}) => el('p', {class: 'problem'}, 'Its doc ', text(what)))
+  const wrong = (drift ?? []).map(({detail: what}) => el('p', {class: 'problem'}, text(`Its doc ${what}.`)))
   return [
     toList(),
     el('h2', {}, text(nameOf(id))),

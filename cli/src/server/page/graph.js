@@ -3,11 +3,11 @@
 import {visible} from '/web/dom.js'
 
 const SVG = 'http://www.w3.org/2000/svg'
-const ROW = 26
+const ROW = 30
 const WIDTH = 760
 const COLUMN = 200
 /** Letters of a name that fit. */
-const MOST = 28
+const MOST = 24
 
 function svg(name, attributes = {}, ...children) {
   const out = document.createElementNS(SVG, name)
@@ -27,7 +27,7 @@ function cut(name) {
 
 /** A name in the graph; one with `act` is a link. */
 function label(x, y, name, title, act) {
-  const words = svg('text', {x: COLUMN / 2, y: 15, 'text-anchor': 'middle'})
+  const words = svg('text', {x: COLUMN / 2, y: 18, 'text-anchor': 'middle'})
   words.textContent = cut(name)
   const whole = svg('title')
   whole.textContent = visible(title)
