@@ -25,6 +25,7 @@ mod tests_of;
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};
 pub use index::{
-    Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests, is_manifest,
+    Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests,
+    is_manifest,
 };
 pub use language::Language;
