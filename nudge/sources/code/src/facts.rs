@@ -382,7 +382,8 @@ impl FileFacts {
         let own = self.names.find(name);
         let default = self.names.find("default");
         let mut out: Vec<Name> = own.into_iter().collect();
-        let renamed = self.imports.iter().filter(|i| i.name != i.alias && (Some(i.name) == own || Some(i.name) == default));
+        let renamed =
+            self.imports.iter().filter(|i| i.name != i.alias && (Some(i.name) == own || Some(i.name) == default));
         out.extend(renamed.map(|import| import.alias).filter(|alias| !alias.is_none()));
         out
     }
