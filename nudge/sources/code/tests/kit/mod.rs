@@ -131,6 +131,7 @@ impl Asked {
     }
 
     /// The same, of what cannot be refused.
+    #[allow(clippy::needless_pass_by_value, reason = "it is made where it is given")]
     pub fn tell(&self, verb: &str, params: Value) -> Value {
         self.ask(verb, params.clone()).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }
