@@ -100,10 +100,10 @@ fn json(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
 fn lcov(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
     let file = LCOV.iter().find_map(|name| newer(root, name, path, MAX_BYTES))?;
     let text = foreign::read_text(&file, Links::Refused, MAX_BYTES).ok()?;
-    let (mut ran, mut test, mut is_ours) = (Ran::default(), "", false);
+    let (mut ran, mut by, mut is_ours) = (Ran::default(), "", false);
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("TN:") {
-            test = name.trim();
+            by = name.trim();
         } else if let Some(file) = line.strip_prefix("SF:") {
             is_ours = is_same(root, file.trim(), path);
         } else if let Some((line, count)) =
@@ -111,7 +111,7 @@ fn lcov(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
         {
             let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
             if line.parse().is_ok_and(holds) {
-                ran.note(test, has_run);
+                ran.note(by, has_run);
             }
         }
     }

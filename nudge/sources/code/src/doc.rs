@@ -32,7 +32,9 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     let said = listed::read(doc);
     let mut out = Vec::new();
     let mut add = |rule, detail: String| out.push(Drift { rule, detail });
-    let has = |name: &str| declared.params.iter().any(|param| param.name.trim_start_matches('_') == name.trim_start_matches('_'));
+    let has = |name: &str| {
+        declared.params.iter().any(|param| param.name.trim_start_matches('_') == name.trim_start_matches('_'))
+    };
     let gone: Vec<&str> = said.params.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
     if let Some(name) = gone.first()
         && !declared.open
@@ -41,9 +43,10 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     }
     if !said.params.is_empty() {
         let listed = |param: &&Param<'_>| said.params.iter().any(|(name, _)| *name == param.name);
-        let missing = declared.params.iter().find(|param| {
-            !listed(param) && !param.name.starts_with('_') && !INJECTED.contains(&param.name)
-        });
+        let missing = declared
+            .params
+            .iter()
+            .find(|param| !listed(param) && !param.name.starts_with('_') && !INJECTED.contains(&param.name));
         if let Some(missing) = missing {
             add(DriftRule::R2, format!("does not document the parameter `{}`", missing.name));
         }
@@ -51,7 +54,7 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     let other = said.params.iter().find_map(|(name, text)| {
         let param = declared.params.iter().find(|param| param.name == *name)?;
         let (is, says) = (literal(param.default?)?, stated_default(text)?);
-        (is != says && is != "None" && is != "null").then(|| (*name, is, says))
+        (is != says && is != "None" && is != "null").then_some((*name, is, says))
     });
     if let Some((name, is, says)) = other {
         add(DriftRule::R3, format!("says that `{name}` defaults to {says}; it is {is}"));
@@ -61,7 +64,8 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     } else if let Some(error) = said.raises.iter().find(|error| {
         let last = error.rsplit('.').next().unwrap_or(error);
         // The documentation itself names it once.
-        declared.body.matches(last).count() <= usize::from(declared.body.contains(doc.lines().next().unwrap_or_default()))
+        declared.body.matches(last).count()
+            <= usize::from(declared.body.contains(doc.lines().next().unwrap_or_default()))
     }) {
         add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
     }
@@ -73,7 +77,8 @@ fn literal(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = text.len() >= 2 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
     let word = matches!(text, "True" | "False" | "None" | "true" | "false" | "null" | "undefined");
-    let number = text.parse::<f64>().is_ok_and(f64::is_finite) && text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let number =
+        text.parse::<f64>().is_ok_and(f64::is_finite) && text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     (quoted || word || number).then(|| text.trim_matches(['"', '\'']).to_owned())
 }
 
@@ -86,7 +91,9 @@ fn stated_default(text: &str) -> Option<String> {
     let rest = rest.trim_start_matches(['`', '*', ':']);
     let end = match rest.chars().next()? {
         quote @ ('"' | '\'') => rest.get(1..)?.find(quote)? + 2,
-        _ => rest.find(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | ')' | ']' | ';' | '*')).unwrap_or(rest.len()),
+        _ => rest
+            .find(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | ')' | ']' | ';' | '*'))
+            .unwrap_or(rest.len()),
     };
     literal(rest.get(..end)?.trim_end_matches('.'))
 }

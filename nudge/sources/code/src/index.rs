@@ -369,7 +369,9 @@ impl Index {
         let resolver = Resolver::new(&self.store);
         let mut out = Vec::new();
         for (path, slot) in &self.store.paths {
-            let Some(facts) = self.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else { continue };
+            let Some(facts) = self.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {
+                continue;
+            };
             // What asks for it stands in its file, or below the folder of its `conftest.py`.
             let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             if !path.starts_with(folder) {

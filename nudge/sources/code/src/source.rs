@@ -164,7 +164,7 @@ impl Code {
         drop(roots);
         if self.is_alone {
             let mut worker = Worker::new(Arc::clone(&live));
-            worker.finish(&StopFlag::default());
+            worker.finish();
             self.finished.lock().push(worker);
         } else {
             self.work_on();

@@ -36,7 +36,8 @@ pub(crate) fn tests(index: &Index, id: NodeId, limit: usize) -> Tests {
         }
         edge = next;
     }
-    let place = |link: &TestLink| index.node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
+    let place =
+        |link: &TestLink| index.node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
     links.sort_by_cached_key(|link| (link.depth, place(link)));
     let omitted = links.len().saturating_sub(limit);
     links.truncate(limit);
@@ -74,6 +75,7 @@ fn named(index: &Index, id: NodeId) -> Vec<Arc<str>> {
         let bare = bare.or_else(|| stem.strip_suffix("test")).unwrap_or(stem);
         bare == own
     };
-    let files = index.files().filter(|(path, facts)| facts.language.speaks(language) && is_test_path(path) && fits(path));
+    let files =
+        index.files().filter(|(path, facts)| facts.language.speaks(language) && is_test_path(path) && fits(path));
     files.map(|(path, _)| path.clone()).take(5).collect()
 }

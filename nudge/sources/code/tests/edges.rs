@@ -45,7 +45,8 @@ fn index(case: &Case<'_>) -> Index {
         if is_manifest(path) {
             index.put_manifest(path, content.as_bytes());
         } else {
-            let facts = extract(path, content.as_bytes()).unwrap_or_else(|skip| panic!("{}: {path}: {skip}", case.title));
+            let facts =
+                extract(path, content.as_bytes()).unwrap_or_else(|skip| panic!("{}: {path}: {skip}", case.title));
             index.put(path, Arc::new(facts));
         }
     }
@@ -60,7 +61,8 @@ fn check(file: &str, text: &str) {
         let index = index(&case);
         assert!(!case.wanted.is_empty(), "{file}: {}: nothing is asked", case.title);
         for (path, line, wanted) in &case.wanted {
-            let (name, target) = wanted.split_once(" -> ").unwrap_or_else(|| panic!("{file}: {}: {wanted}", case.title));
+            let (name, target) =
+                wanted.split_once(" -> ").unwrap_or_else(|| panic!("{file}: {}: {wanted}", case.title));
             let said: Vec<String> = index
                 .sites(path)
                 .into_iter()

@@ -107,7 +107,8 @@ fn what_goes_round_ends() {
 
 #[test]
 fn names_hold_nothing_that_a_terminal_would_obey() {
-    let facts = read("test_a.test.js", b"it('\x1b[31mred\\n\nline', () => {});\nit(`a\nb`, () => {});").expect("a file");
+    let facts =
+        read("test_a.test.js", b"it('\x1b[31mred\\n\nline', () => {});\nit(`a\nb`, () => {});").expect("a file");
     for view in facts.nodes() {
         assert!(!view.name().contains(char::is_control), "{:?}", view.name());
     }

@@ -141,7 +141,7 @@ fn fresh_is_what_stood_there_during_the_call() {
                 continue;
             }
             let signature = told["node"]["signature"].as_str().unwrap();
-            let said: usize = signature.split("x").nth(1).unwrap().split(')').next().unwrap().parse().unwrap();
+            let said: usize = signature.split('x').nth(1).unwrap().split(')').next().unwrap().parse().unwrap();
             assert!((least..=most).contains(&said), "{said} was told, {least} to {most} stood there");
             fresh += 1;
         }

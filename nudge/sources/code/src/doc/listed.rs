@@ -26,11 +26,11 @@ pub(super) fn read(doc: &str) -> Listed<'_> {
     for (number, line) in lines.iter().enumerate() {
         let text = line.trim();
         let depth = line.len() - line.trim_start().len();
-        if let Some(field) = text.strip_prefix([':', '@', '\\']) {
-            if tag(field, text, &mut out) {
-                section = Section::None;
-                continue;
-            }
+        if let Some(field) = text.strip_prefix([':', '@', '\\'])
+            && tag(field, text, &mut out)
+        {
+            section = Section::None;
+            continue;
         }
         if let Some(next) = heading(text, lines.get(number + 1).copied().unwrap_or_default()) {
             (section, indent, entry) = (next, depth, None);

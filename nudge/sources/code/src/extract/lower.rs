@@ -23,7 +23,7 @@ enum Step {
     Apply(ExprId),
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     /// A child by field, the first named child for `""`.
     pub fn child<'t>(&self, node: Syntax<'t>, field: &str) -> Option<Syntax<'t>> {
         if field.is_empty() {
@@ -190,14 +190,7 @@ impl<'a> Walk<'a> {
             let name = match self.grammar.row(at).shape {
                 Some(Shape::Name) => Some(at),
                 Some(Shape::Member(_, name) | Shape::Static(_, name)) => self.child(at, name),
-                Some(Shape::Pass(of)) => match self.child(at, of) {
-                    Some(child) => {
-                        at = child;
-                        continue;
-                    }
-                    None => None,
-                },
-                Some(Shape::Apply(of, _)) => match self.child(at, of) {
+                Some(Shape::Pass(of) | Shape::Apply(of, _)) => match self.child(at, of) {
                     Some(child) => {
                         at = child;
                         continue;

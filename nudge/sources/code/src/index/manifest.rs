@@ -61,7 +61,9 @@ impl Cargo {
     pub fn renamed(&self, name: &str) -> Option<&str> {
         [&self.dependencies, &self.dev_dependencies, &self.build_dependencies].into_iter().flatten().find_map(
             |(alias, dependency)| match dependency {
-                Dependency::Full { package: Some(package) } if alias.replace('-', "_") == name => Some(package.as_str()),
+                Dependency::Full { package: Some(package) } if alias.replace('-', "_") == name => {
+                    Some(package.as_str())
+                }
                 _ => None,
             },
         )

@@ -111,7 +111,11 @@ fn name_in(node: Syntax<'_>) -> Option<Syntax<'_>> {
     let mut at = node;
     for _ in 0..16 {
         match at.kind() {
-            "identifier" | "field_identifier" | "type_identifier" | "qualified_identifier" | "destructor_name"
+            "identifier"
+            | "field_identifier"
+            | "type_identifier"
+            | "qualified_identifier"
+            | "destructor_name"
             | "operator_name" => return Some(at),
             _ => at = at.child_by_field_name("declarator").or_else(|| at.named_child(0))?,
         }

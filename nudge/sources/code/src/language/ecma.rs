@@ -2,6 +2,7 @@
 
 mod bind;
 mod modules;
+mod shapes;
 
 use tree_sitter::Node as Syntax;
 
@@ -13,7 +14,7 @@ use super::{Shape, Spec, Visit};
 pub(super) const JAVASCRIPT: Spec = Spec {
     parser: || tree_sitter_javascript::LANGUAGE.into(),
     visits: VISITS,
-    shapes: SHAPES,
+    shapes: shapes::SHAPES,
     branches: BRANCHES,
     comments: COMMENTS,
 };
@@ -75,161 +76,6 @@ const VISITS: &[(&str, Visit)] = &[
     ("export_statement", modules::export),
 ];
 
-const SHAPES: &[(&str, Shape)] = &[
-    ("identifier", Shape::Name),
-    ("type_identifier", Shape::Name),
-    ("property_identifier", Shape::Name),
-    ("private_property_identifier", Shape::Name),
-    ("shorthand_property_identifier", Shape::Name),
-    ("member_expression", Shape::Member("object", "property")),
-    ("nested_identifier", Shape::Member("object", "property")),
-    ("nested_type_identifier", Shape::Member("module", "name")),
-    ("subscript_expression", Shape::Item("object")),
-    ("call_expression", Shape::Call("function")),
-    ("new_expression", Shape::Of("constructor")),
-    ("await_expression", Shape::Inner("")),
-    ("parenthesized_expression", Shape::Pass("")),
-    ("non_null_expression", Shape::Pass("")),
-    ("instantiation_expression", Shape::Pass("")),
-    ("as_expression", Shape::Own(cast)),
-    ("satisfies_expression", Shape::Pass("")),
-    ("ternary_expression", Shape::Either("consequence", "alternative")),
-    ("binary_expression", Shape::Own(binary)),
-    ("assignment_expression", Shape::Pass("right")),
-    ("arrow_function", Shape::Own(function_value)),
-    ("function_expression", Shape::Own(function_value)),
-    ("object", Shape::Own(object_value)),
-    ("class", Shape::Own(object_value)),
-    ("this", Shape::This),
-    ("this_type", Shape::This),
-    ("super", Shape::Super),
-    ("null", Shape::Null),
-    ("undefined", Shape::Null),
-    ("string", Shape::Literal("String")),
-    ("template_string", Shape::Literal("String")),
-    ("number", Shape::Literal("Number")),
-    ("true", Shape::Literal("Boolean")),
-    ("false", Shape::Literal("Boolean")),
-    ("array", Shape::Literal("Array")),
-    ("regex", Shape::Literal("RegExp")),
-    ("type_annotation", Shape::Pass("")),
-    ("parenthesized_type", Shape::Pass("")),
-    ("readonly_type", Shape::Pass("")),
-    ("constraint", Shape::Pass("")),
-    ("default_type", Shape::Pass("")),
-    ("generic_type", Shape::Apply("name", "type_arguments")),
-    ("union_type", Shape::Own(union)),
-    ("intersection_type", Shape::Own(intersection)),
-    ("array_type", Shape::Tuple("Array")),
-    ("tuple_type", Shape::Tuple("tuple")),
-    ("predefined_type", Shape::Own(predefined)),
-    ("literal_type", Shape::Own(literal_type)),
-    ("template_literal_type", Shape::Literal("String")),
-    ("lookup_type", Shape::Own(lookup)),
-    ("type_query", Shape::Own(typeof_)),
-    ("function_type", Shape::Own(function_type)),
-    ("object_type", Shape::Own(object_value)),
-    ("type_predicate", Shape::Literal("Boolean")),
-];
-
-fn cast<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(value), Some(ty)) = (node.named_child(0), node.named_child(1)) else {
-        // `x as const`
-        return walk.lower_field(node, "");
-    };
-    // `as any` says less than the value does, but it says that the value is not to be trusted.
-    let _ = value;
-    let ty = walk.lower(ty);
-    walk.of(ty)
-}
-
-fn binary<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    match node.child_by_field_name("operator").map_or("", |operator| walk.text(operator)) {
-        "||" | "??" => {
-            let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
-            walk.either(left, right)
-        }
-        "&&" => walk.lower_field(node, "right"),
-        "===" | "!==" | "==" | "!=" | "<" | ">" | "<=" | ">=" | "instanceof" | "in" => walk.literal("Boolean"),
-        _ => walk.literal("Number"),
-    }
-}
-
-/// A function without a name: what it gives, if it is one expression or says it.
-fn function_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let given = match (node.child_by_field_name("return_type"), node.child_by_field_name("body")) {
-        (Some(ty), _) => {
-            let ty = walk.lower(ty);
-            walk.of(ty)
-        }
-        (None, Some(body)) if body.kind() != "statement_block" => walk.lower(body),
-        _ => ExprId::NONE,
-    };
-    walk.expr(Expr::Function(given))
-}
-
-fn function_type<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let ty = walk.lower_field(node, "return_type");
-    let given = walk.of(ty);
-    walk.expr(Expr::Function(given))
-}
-
-/// An object, class or type without a name is known if it was given one.
-fn object_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let _ = (walk, node);
-    ExprId::NONE
-}
-
-fn union<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(left), Some(right)) = (node.named_child(0), node.named_child(1)) else {
-        return walk.lower_field(node, "");
-    };
-    let (left, right) = (walk.lower(left), walk.lower(right));
-    walk.either(left, right)
-}
-
-/// Each part gives members.
-fn intersection<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    walk.lower_all(node)
-}
-
-fn predefined<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    match walk.text(node) {
-        "any" | "unknown" | "object" => ExprId::NONE,
-        "string" => walk.literal("String"),
-        "number" => walk.literal("Number"),
-        "boolean" => walk.literal("Boolean"),
-        "void" | "undefined" | "never" => walk.expr(Expr::Null),
-        text => walk.literal(text),
-    }
-}
-
-fn literal_type<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    match node.named_child(0) {
-        Some(child) => walk.lower(child),
-        None => walk.expr(Expr::Null),
-    }
-}
-
-/// `T["x"]`
-fn lookup<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(of), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
-    let key = walk.text(key).trim_matches(['"', '\'']);
-    let of = walk.lower(of);
-    if of.is_none() || key.is_empty() || key.len() > 100 {
-        return ExprId::NONE;
-    }
-    let name = walk.names.name(key);
-    let of = walk.expr(Expr::Of(of));
-    let member = walk.expr(Expr::Member(of, name));
-    walk.expr(Expr::TypeOf(member))
-}
-
-fn typeof_<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let value = walk.lower_field(node, "");
-    if value.is_none() { value } else { walk.expr(Expr::TypeOf(value)) }
-}
-
 fn doc(walk: &mut Walk<'_>, row: usize) -> Option<String> {
     let mut comments = walk.comments_before(row);
     // What is no JSDoc is about the code, not about its use.
@@ -247,7 +93,14 @@ fn type_scope(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Function(NO_NODE));
 }
 
-fn note<'t>(walk: &mut Walk<'_>, name: Name, whole: Syntax<'t>, inner: Syntax<'t>, kind: Kind, bare: bool) -> Option<u32> {
+fn note<'t>(
+    walk: &mut Walk<'_>,
+    name: Name,
+    whole: Syntax<'t>,
+    inner: Syntax<'t>,
+    kind: Kind,
+    bare: bool,
+) -> Option<u32> {
     if name.is_none() {
         return None;
     }
@@ -302,17 +155,16 @@ fn anonymous(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (number, kind) = match walk.named.remove(&node.id()) {
-        Some(number) => (number, Kind::Class),
-        None => {
-            let kind = if node.kind() == "interface_declaration" { Kind::Trait } else { Kind::Class };
-            let name = node.child_by_field_name("name").map_or(Name::NONE, |name| walk.name_of(name));
-            let Some(number) = note(walk, name, node, node, kind, node.kind() != "class") else {
-                walk.open(node, Open::Function(NO_NODE));
-                return;
-            };
-            (number, kind)
-        }
+    let (number, kind) = if let Some(number) = walk.named.remove(&node.id()) {
+        (number, Kind::Class)
+    } else {
+        let kind = if node.kind() == "interface_declaration" { Kind::Trait } else { Kind::Class };
+        let name = node.child_by_field_name("name").map_or(Name::NONE, |name| walk.name_of(name));
+        let Some(number) = note(walk, name, node, node, kind, node.kind() != "class") else {
+            walk.open(node, Open::Function(NO_NODE));
+            return;
+        };
+        (number, kind)
     };
     let mut bases = Vec::new();
     let mut cursor = node.walk();
@@ -350,7 +202,9 @@ fn heritage(walk: &mut Walk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
 }
 
 fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(value)) = (node.child_by_field_name("name"), node.child_by_field_name("value")) else { return };
+    let (Some(name), Some(value)) = (node.child_by_field_name("name"), node.child_by_field_name("value")) else {
+        return;
+    };
     let name = walk.name_of(name);
     let Some(number) = note(walk, name, node, node, Kind::Type, true) else { return };
     if value.kind() == "object_type" {
@@ -507,20 +361,14 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if !matches!(title.kind(), "string" | "template_string") {
         return;
     }
-    let text: String = walk.text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
+    let text: String =
+        walk.text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
     let name = walk.names.made(text.trim());
     if text.trim().is_empty() {
         return;
     }
-    let draft = Draft {
-        kind: Kind::Function,
-        name,
-        whole: node,
-        body: Some(body),
-        flags: flag::TEST,
-        doc: None,
-        bare: false,
-    };
+    let draft =
+        Draft { kind: Kind::Function, name, whole: node, body: Some(body), flags: flag::TEST, doc: None, bare: false };
     let number = walk.node(&draft);
     walk.named.insert(body.id(), number);
 }

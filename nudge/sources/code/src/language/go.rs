@@ -75,9 +75,10 @@ const SHAPES: &[(&str, Shape)] = &[
 const DOCS: &[&str] = &["//", "/*"];
 
 /// The results of a function: one, or as many as it has.
-fn results<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn results(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let mut cursor = node.walk();
-    let types: Vec<ExprId> = node.named_children(&mut cursor).take(6).map(|one| walk.lower_field(one, "type")).collect();
+    let types: Vec<ExprId> =
+        node.named_children(&mut cursor).take(6).map(|one| walk.lower_field(one, "type")).collect();
     let args = walk.args(&types);
     let of = walk.literal("()");
     walk.expr(Expr::Apply(of, args))
@@ -95,7 +96,8 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     // The folder's name, or what comes before its version.
     let mut parts = path.rsplit('/');
     let last = parts.next().unwrap_or(path);
-    let version = last.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+    let version =
+        last.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
     let last = if version { parts.next().unwrap_or(last) } else { last };
     let alias = node.child_by_field_name("name").map_or(last, |name| walk.text(name));
     match alias {
@@ -108,10 +110,12 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(name) = node.child_by_field_name("name") else { return };
     let text = walk.text(name);
-    let test = walk.path.ends_with("_test.go")
+    let is_test = walk.path.ends_with("_test.go")
         && ["Test", "Benchmark", "Fuzz", "Example"].iter().any(|start| text.starts_with(start));
-    let flags = if test { flag::TEST } else { 0 };
-    let Some(number) = note(walk, node, name, Kind::Function, (text != "init" && text != "_", flags), DOCS) else { return };
+    let flags = if is_test { flag::TEST } else { 0 };
+    let Some(number) = note(walk, node, name, Kind::Function, (text != "init" && text != "_", flags), DOCS) else {
+        return;
+    };
     inside(walk, node, number);
 }
 
@@ -243,7 +247,7 @@ fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let value = super::common::typed(walk, node.child_by_field_name("type"), None);
     let values = node.child_by_field_name("value").map(|list| walk.lower_all(list));
     let mut cursor = node.walk();
-    for (name, place) in node.children_by_field_name("name", &mut cursor).filter(|name| name.is_named()).zip(0..) {
+    for (name, place) in node.children_by_field_name("name", &mut cursor).filter(tree_sitter::Node::is_named).zip(0..) {
         let value = match values {
             Some(values) if value.is_none() => nth(walk, values, place),
             _ => value,
@@ -269,7 +273,9 @@ fn nth(walk: &Walk<'_>, list: ExprId, place: usize) -> ExprId {
 
 /// `a, err := f()`
 fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
     let one = right.named_child_count() == 1 && left.named_child_count() > 1;
     let values = walk.lower_all(right);
     let frame = walk.frame();
@@ -287,7 +293,9 @@ fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn range(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
     let value = walk.lower(right);
     let mut cursor = left.walk();
     for (name, place) in left.named_children(&mut cursor).zip(0..) {

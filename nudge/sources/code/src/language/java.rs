@@ -81,14 +81,14 @@ const SHAPES: &[(&str, Shape)] = &[
 
 const DOCS: &[&str] = &["/**"];
 
-fn scoped<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn scoped(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(of), Some(name)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
     let of = walk.lower(of);
     let name = walk.name_of(name);
     if of.is_none() { of } else { walk.expr(Expr::Member(of, name)) }
 }
 
-fn generic<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn generic(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let of = walk.lower_field(node, "");
     let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
     if of.is_none() { of } else { walk.expr(Expr::Apply(of, args)) }
@@ -104,15 +104,14 @@ fn package(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let text = walk.text(node).trim_start_matches("import").trim().trim_end_matches(';').trim();
     let (fixed, path) = text.strip_prefix("static ").map_or((false, text), |path| (true, path.trim()));
-    match path.strip_suffix(".*") {
-        Some(module) => walk.import(module, "*", "", node, false),
-        None => {
-            let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
-            if fixed {
-                walk.import(module, name, name, node, false);
-            } else {
-                walk.import(path, "", name, node, false);
-            }
+    if let Some(module) = path.strip_suffix(".*") {
+        walk.import(module, "*", "", node, false);
+    } else {
+        let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
+        if fixed {
+            walk.import(module, name, name, node, false);
+        } else {
+            walk.import(path, "", name, node, false);
         }
     }
 }
@@ -204,9 +203,9 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     }
     let marks = modifiers(walk, node);
-    let test = ["@Test", "@ParameterizedTest", "@RepeatedTest"].iter().any(|mark| {
-        marks.split_whitespace().any(|word| word.split('(').next() == Some(mark))
-    });
+    let test = ["@Test", "@ParameterizedTest", "@RepeatedTest"]
+        .iter()
+        .any(|mark| marks.split_whitespace().any(|word| word.split('(').next() == Some(mark)));
     let flags = if test { flag::TEST } else { 0 } | if marks.contains("static") { flag::STATIC } else { 0 };
     let Some(number) = note(walk, node, name, Kind::Method, (false, flags), DOCS) else { return };
     super::common::gives(walk, node, number, "type");

@@ -1,5 +1,7 @@
 //! Python.
 
+mod bind;
+
 use tree_sitter::Node as Syntax;
 
 use crate::doc::Param;
@@ -32,24 +34,24 @@ const VISITS: &[(&str, Visit)] = &[
     ("decorated_definition", decorated),
     ("function_definition", function),
     ("class_definition", class),
-    ("assignment", assignment),
-    ("named_expression", walrus),
-    ("type_alias_statement", type_alias),
+    ("assignment", bind::assignment),
+    ("named_expression", bind::walrus),
+    ("type_alias_statement", bind::type_alias),
     ("import_statement", import),
     ("import_from_statement", import),
     ("call", call),
     ("decorator", decorator),
-    ("for_statement", loop_),
-    ("for_in_clause", comprehension),
+    ("for_statement", bind::loop_),
+    ("for_in_clause", bind::comprehension),
     ("list_comprehension", block),
     ("set_comprehension", block),
     ("dictionary_comprehension", block),
     ("generator_expression", block),
     ("lambda", lambda),
-    ("with_item", with_item),
-    ("except_clause", except),
-    ("if_statement", narrowed),
-    ("case_pattern", case_pattern),
+    ("with_item", bind::with_item),
+    ("except_clause", bind::except),
+    ("if_statement", bind::narrowed),
+    ("case_pattern", bind::case_pattern),
     ("return_statement", returned),
     ("yield", yielded),
 ];
@@ -89,7 +91,7 @@ const SHAPES: &[(&str, Shape)] = &[
 ];
 
 /// Calls that are not what they seem: `super()`, and `cast(T, x)`, which is a `T`.
-fn call_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn call_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(function) = node.child_by_field_name("function") else { return ExprId::NONE };
     if function.kind() == "identifier" {
         match walk.text(function) {
@@ -103,7 +105,7 @@ fn call_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
         }
     }
     if function.kind() == "attribute"
-        && walk.text(function).ends_with(".cast")
+        && function.child_by_field_name("attribute").is_some_and(|name| walk.text(name) == "cast")
         && let Some(ty) = node.child_by_field_name("arguments").and_then(|args| args.named_child(0))
     {
         let ty = annotation(walk, ty);
@@ -112,7 +114,7 @@ fn call_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     ExprId::NONE
 }
 
-fn generic<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn generic(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(of) = node.named_child(0) else { return ExprId::NONE };
     let of = walk.lower(of);
     let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
@@ -121,7 +123,7 @@ fn generic<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 
 /// `x[..]`: as a type it is applied, as a value something is taken from it. Which of them is known only where it is
 /// used, so that both are the same here.
-fn subscript<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn subscript(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let of = walk.lower_field(node, "value");
     if of.is_none() {
         return of;
@@ -133,7 +135,7 @@ fn subscript<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     walk.expr(Expr::Apply(of, args))
 }
 
-fn union<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn union(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if node.kind() == "binary_operator"
         && node.child_by_field_name("operator").is_none_or(|operator| walk.text(operator) != "|")
     {
@@ -144,20 +146,20 @@ fn union<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     walk.either(left, right)
 }
 
-fn conditional<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn conditional(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(left), Some(right)) = (node.named_child(0), node.named_child(2)) else { return ExprId::NONE };
     let (left, right) = (walk.lower(left), walk.lower(right));
     walk.either(left, right)
 }
 
-fn or<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn or(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let and = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "and");
     let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
     if and { right } else { walk.either(left, right) }
 }
 
 /// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
-fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn string(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let text = walk.text(node).trim_matches(['"', '\'']);
     let types = |text: &str| text.split(['|', '.']).all(|part| is_name(part.trim()));
     if text.len() > 100 || !text.contains(char::is_uppercase) || !types(text) {
@@ -182,84 +184,17 @@ fn string<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 pub(crate) const QUOTED: u32 = u32::MAX;
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c == '_' || c.is_alphanumeric()) && !text.starts_with(|c: char| c.is_numeric())
+    !text.is_empty()
+        && text.chars().all(|c| c == '_' || c.is_alphanumeric())
+        && !text.starts_with(|c: char| c.is_numeric())
 }
 
-fn annotation<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn annotation(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower(node)
 }
 
 fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Block);
-}
-
-/// Where a name that is bound here can be seen: in all of the function.
-fn scope(walk: &Walk<'_>) -> (u32, u32) {
-    let owner = walk.owner();
-    (owner.from, owner.to)
-}
-
-/// The end of the block around a statement: up to it, nothing else was meant.
-fn sure(node: Syntax<'_>) -> u32 {
-    let mut at = node;
-    for _ in 0..4 {
-        let Some(parent) = at.parent() else { break };
-        if matches!(parent.kind(), "block" | "module") {
-            return end(parent);
-        }
-        at = parent;
-    }
-    end(node)
-}
-
-fn bind<'a>(walk: &mut Walk<'a>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
-    let name = walk.name_of(name);
-    let (from, to) = scope(walk);
-    walk.bind_until(name, from, to, start(statement), sure(statement), Bound::Value(value));
-}
-
-/// Binds what stands left of a value; names within it to its parts.
-fn bind_all<'a>(walk: &mut Walk<'a>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
-    let mut todo = vec![(left, value)];
-    let mut steps = 0;
-    while let Some((left, value)) = todo.pop() {
-        steps += 1;
-        if steps > 200 {
-            return;
-        }
-        match left.kind() {
-            "identifier" => bind(walk, left, value, statement),
-            "pattern_list" | "tuple_pattern" | "list_pattern" => {
-                let mut cursor = left.walk();
-                for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
-                    todo.push((child, part));
-                }
-            }
-            "list_splat_pattern" | "as_pattern_target" | "parenthesized_expression" => {
-                if let Some(child) = left.named_child(0) {
-                    let value = if left.kind() == "list_splat_pattern" { ExprId::NONE } else { value };
-                    todo.push((child, value));
-                }
-            }
-            "attribute" => attribute(walk, left, value, statement),
-            _ => {}
-        }
-    }
-}
-
-/// `self.x = ..` in a method.
-fn attribute<'a>(walk: &mut Walk<'a>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
-    let (Some(object), Some(name)) = (left.child_by_field_name("object"), left.child_by_field_name("attribute")) else {
-        return;
-    };
-    if !matches!(walk.text(object), "self" | "cls") {
-        return;
-    }
-    if let Some(Open::Class(class)) = walk.class_around() {
-        let name = walk.name_of(name);
-        walk.field(class, name, value, start(statement));
-    }
 }
 
 fn decorated(walk: &mut Walk<'_>, node: Syntax<'_>) {
@@ -357,7 +292,7 @@ fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
 }
 
 /// Binds the parameters, and says their names.
-fn params<'a>(walk: &mut Walk<'a>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<Name> {
+fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<Name> {
     let Some(list) = node.child_by_field_name("parameters") else { return Vec::new() };
     let (from, to) = (start(node), end(node));
     let mut names = Vec::new();
@@ -393,7 +328,7 @@ fn params<'a>(walk: &mut Walk<'a>, node: Syntax<'_>, number: u32, first: ExprId)
     names
 }
 
-fn doc<'a>(walk: &Walk<'a>, body: Syntax<'_>) -> Option<String> {
+fn doc(walk: &Walk<'_>, body: Syntax<'_>) -> Option<String> {
     let first = walk.child(body, "")?;
     let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
     if string.kind() != "string" {
@@ -435,49 +370,6 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Class(number));
 }
 
-fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = node.child_by_field_name("left") else { return };
-    let right = node.child_by_field_name("right");
-    let value = if let Some(ty) = node.child_by_field_name("type") {
-        let ty = annotation(walk, ty);
-        walk.of(ty)
-    } else if let Some(right) = right {
-        if right.kind() == "expression_list" {
-            let args = walk.lower_all(right);
-            let of = walk.literal("tuple");
-            walk.expr(Expr::Apply(of, args))
-        } else {
-            walk.lower(right)
-        }
-    } else {
-        return;
-    };
-    if let Open::Class(class) = walk.owner().what {
-        if left.kind() == "identifier" {
-            let name = walk.name_of(left);
-            walk.field(class, name, value, start(node));
-        }
-        return;
-    }
-    bind_all(walk, left, value, node);
-}
-
-fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let value = walk.lower_field(node, "value");
-    if let Some(name) = node.child_by_field_name("name") {
-        bind(walk, name, value, node);
-    }
-}
-
-fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let (Some(name), Some(value)) = (node.named_child(0), node.named_child(1)) {
-        let value = walk.lower(value);
-        if let Some(name) = name.named_child(0) {
-            bind(walk, name, value, node);
-        }
-    }
-}
-
 fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let module = node.child_by_field_name("module_name").map(|module| walk.text(module));
     let mut cursor = node.walk();
@@ -517,89 +409,9 @@ fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
-    let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
-    bind_all(walk, left, value, node);
-}
-
-fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
-    let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
-    let (from, to) = (walk.frame().from, walk.frame().to);
-    let mut todo = vec![(left, value)];
-    for _ in 0..100 {
-        let Some((left, value)) = todo.pop() else { return };
-        if left.kind() == "identifier" {
-            let name = walk.name_of(left);
-            walk.bind(name, from, to, start(node), Bound::Value(value));
-        } else {
-            let mut cursor = left.walk();
-            for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
-                todo.push((child, part));
-            }
-        }
-    }
-}
-
 fn lambda(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Function(NO_NODE));
     params(walk, node, NO_NODE, ExprId::NONE);
-}
-
-fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(pattern) = node.child_by_field_name("value").filter(|value| value.kind() == "as_pattern") else { return };
-    let (Some(value), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
-    let value = walk.lower(value);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Enter(value)) };
-    // Seen in all of the function, certain in the body of the statement and after it.
-    bind_all(walk, alias, value, node);
-}
-
-fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let mut cursor = node.walk();
-    let Some(pattern) = node.named_children(&mut cursor).find(|child| child.kind() == "as_pattern") else { return };
-    let (Some(ty), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
-    let ty = walk.lower(ty);
-    let value = walk.of(ty);
-    if let Some(name) = alias.named_child(0) {
-        let name = walk.name_of(name);
-        walk.bind(name, start(node), end(node), start(node), Bound::Value(value));
-    }
-}
-
-/// `if isinstance(x, T)`: in what follows, `x` is a `T`.
-fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) = (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
-    else {
-        return;
-    };
-    if condition.kind() != "call"
-        || condition.child_by_field_name("function").is_none_or(|function| walk.text(function) != "isinstance")
-    {
-        return;
-    }
-    let Some(args) = condition.child_by_field_name("arguments") else { return };
-    if let (Some(name), Some(ty)) = (args.named_child(0), args.named_child(1))
-        && name.kind() == "identifier"
-        && ty.kind() != "tuple"
-    {
-        let ty = walk.lower(ty);
-        let value = walk.of(ty);
-        let name = walk.name_of(name);
-        walk.bind(name, start(body), end(body), start(body), Bound::Value(value));
-    }
-}
-
-/// What a pattern binds is not followed.
-fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(name) = node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
-    {
-        bind(walk, name, ExprId::NONE, node);
-    }
 }
 
 fn returned(walk: &mut Walk<'_>, node: Syntax<'_>) {

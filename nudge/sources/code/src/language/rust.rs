@@ -2,6 +2,7 @@
 
 mod bind;
 mod macros;
+mod uses;
 
 use tree_sitter::Node as Syntax;
 
@@ -35,8 +36,8 @@ const VISITS: &[(&str, Visit)] = &[
     ("macro_definition", macros::definition),
     ("macro_invocation", macros::invocation),
     ("token_tree", macros::tokens),
-    ("use_declaration", use_),
-    ("extern_crate_declaration", extern_crate),
+    ("use_declaration", uses::use_),
+    ("extern_crate_declaration", uses::extern_crate),
     ("field_declaration", field),
     ("const_item", constant),
     ("static_item", constant),
@@ -109,21 +110,21 @@ const SHAPES: &[(&str, Shape)] = &[
 ];
 
 /// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
-fn unary<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }
 
-fn primitive<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn primitive(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let text = walk.text(node);
     walk.literal(text)
 }
 
 /// Each of the bounds may give a method.
-fn bounded<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn bounded(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
 
-fn closure_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn closure_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let given = if let Some(ty) = node.child_by_field_name("return_type") {
         let ty = walk.lower(ty);
         walk.of(ty)
@@ -134,7 +135,7 @@ fn closure_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 }
 
 /// What a block gives: its last expression.
-fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn last(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
     let last = count.checked_sub(1).and_then(|at| node.named_child(u32::try_from(at).unwrap_or(u32::MAX)));
     match last {
@@ -144,15 +145,16 @@ fn last<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-fn if_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
-    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative")) else {
+fn if_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
+    else {
         return ExprId::NONE;
     };
     let (yes, no) = (walk.lower(yes), walk.lower(no));
     walk.either(yes, no)
 }
 
-fn match_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn match_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(body) = node.child_by_field_name("body") else { return ExprId::NONE };
     let mut out = ExprId::NONE;
     let mut cursor = body.walk();
@@ -167,7 +169,7 @@ fn match_value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
     if takes_out(walk, body) { inner_of_match(walk, node) } else { out }
 }
 
-fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+fn inner_of_match(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "value");
     if value.is_none() { value } else { walk.expr(Expr::Inner(value)) }
 }
@@ -176,7 +178,8 @@ fn inner_of_match<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
-        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value")) else {
+        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value"))
+        else {
             return false;
         };
         let (pattern, value) = (walk.text(pattern), walk.text(value));
@@ -297,7 +300,8 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
             };
             let ty = walk.lower(ty);
             let value = walk.of(ty);
-            let plain = if pattern.kind() == "mut_pattern" { pattern.named_child(1).unwrap_or(pattern) } else { pattern };
+            let plain =
+                if pattern.kind() == "mut_pattern" { pattern.named_child(1).unwrap_or(pattern) } else { pattern };
             if plain.kind() == "identifier" {
                 names.push(walk.name_of(plain));
                 let text = walk.text(plain);
@@ -438,69 +442,6 @@ fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(function) = node.child_by_field_name("function") else { return };
     walk.call_of(function, false);
     bind::hints(walk, node, function);
-}
-
-fn extern_crate(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.marks.clear();
-    let Some(name) = node.child_by_field_name("name") else { return };
-    let name = walk.text(name);
-    let alias = node.child_by_field_name("alias").map_or(name, |alias| walk.text(alias));
-    walk.import(&format!("::{name}"), "", alias, node, false);
-}
-
-fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.marks.clear();
-    let Some(argument) = node.child_by_field_name("argument") else { return };
-    let reexport = node.named_child(0).is_some_and(|first| first.kind() == "visibility_modifier");
-    let mut todo = vec![(argument, String::new())];
-    let mut steps = 0;
-    while let Some((part, before)) = todo.pop() {
-        steps += 1;
-        if steps > 2_000 || before.len() > 500 {
-            return;
-        }
-        let join = |path: &str| {
-            let path: String = path.split_whitespace().collect();
-            if before.is_empty() { path } else { format!("{before}::{path}") }
-        };
-        match part.kind() {
-            "scoped_use_list" => {
-                let path = part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
-                if let Some(list) = part.child_by_field_name("list") {
-                    todo.push((list, path));
-                }
-            }
-            "use_list" => {
-                let mut cursor = part.walk();
-                todo.extend(part.named_children(&mut cursor).map(|child| (child, before.clone())));
-            }
-            "use_wildcard" => {
-                let path = part.named_child(0).map_or_else(|| before.clone(), |path| join(walk.text(path)));
-                walk.import(&path, "*", "", part, reexport);
-            }
-            "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias")) {
-                    let (path, alias) = (join(walk.text(path)), walk.text(alias));
-                    used(walk, &path, alias, part, reexport);
-                }
-            }
-            "identifier" | "scoped_identifier" | "self" | "crate" | "super" => {
-                let path = join(walk.text(part));
-                let path = path.strip_suffix("::self").unwrap_or(&path);
-                let alias = path.rsplit("::").next().unwrap_or_default().to_owned();
-                used(walk, path, &alias, part, reexport);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn used(walk: &mut Walk<'_>, path: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
-    let path = path.strip_suffix("::self").unwrap_or(path);
-    match path.rsplit_once("::") {
-        Some((module, name)) if !module.is_empty() => walk.import(module, name, alias, at, reexport),
-        _ => walk.import(path, "", alias, at, reexport),
-    }
 }
 
 /// A name that a pattern binds: in lower case, or it is a constant.

@@ -22,6 +22,8 @@ const POLL: Duration = Duration::from_secs(2);
 const POLL_COST: u32 = 100;
 /// Between two looks at everything for what folders do, as a multiple of what one costs.
 const WALK_COST: u32 = 10;
+/// How long a process that answers one call reads what it has not read yet.
+const AT_ONCE: Duration = Duration::from_secs(10);
 /// How often git is looked at while it is at work, and after how long its lock was left behind.
 const GIT_WAIT: Duration = Duration::from_millis(50);
 const GIT_LOCK_OLD: Duration = Duration::from_mins(1);
@@ -74,9 +76,10 @@ impl Worker {
         if is_done { self.rest() } else { Duration::ZERO }
     }
 
-    /// Does all that there is to do, for a process that answers one call.
-    pub fn finish(&mut self, stop: &StopFlag) {
-        let is_over = || stop.is_set();
+    /// Does all that there is to do, for a process that answers one call; what takes too long is left to the next.
+    pub fn finish(&mut self) {
+        let until = Instant::now() + AT_ONCE;
+        let is_over = || Instant::now() >= until;
         self.is_begun = true;
         self.load(&is_over);
         self.look_at_everything(&is_over, false);

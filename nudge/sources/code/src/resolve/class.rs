@@ -77,7 +77,7 @@ impl Resolver<'_> {
                 };
                 match node.kind {
                     Kind::Method | Kind::Function if node.flags & flag::PROPERTY != 0 => {
-                        self.returned(id, Some(Rc::new(base.clone())))
+                        self.returned(id, Some(&Rc::new(base.clone())))
                     }
                     Kind::Method | Kind::Function => Val::Method(id, Rc::new(base.clone())),
                     _ => self.definition(id),
@@ -199,7 +199,8 @@ impl Resolver<'_> {
             })
         };
         let class = around(facts, at.byte, holds);
-        let block = (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
+        let block =
+            (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
         let start = class.and_then(|class| facts.nodes.get(class as usize)).map(|node| node.span.byte);
         match block {
             Some(block) if start.is_none_or(|start| start < block.from) => {
@@ -242,7 +243,9 @@ impl Resolver<'_> {
             let mut folder = here.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             loop {
                 let path = if folder.is_empty() { "conftest.py".to_owned() } else { format!("{folder}/conftest.py") };
-                if let Some(found) = self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name)) {
+                if let Some(found) =
+                    self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name))
+                {
                     return Some(found);
                 }
                 if folder.is_empty() {

@@ -31,20 +31,21 @@ impl Resolver<'_> {
             Expr::Name(name) => self.named(at, facts, name, space),
             Expr::Member(of, name) | Expr::Static(of, name) => {
                 let path = matches!(expr, Expr::Static(..));
-                let base = self.eval(at, of, if path { Space::Type } else { self.base_space(facts, of, space) });
+                let base = self.eval(at, of, if path { Space::Type } else { base_space(facts, of, space) });
                 self.member(at, &base, facts.text(name), space).unwrap_or(Val::Unknown)
             }
             Expr::Call(of) => {
                 let callee = self.eval(at, of, Space::Called);
                 self.result(&callee, facts.language)
             }
-            Expr::Of(ty) => match facts.exprs.get(ty) {
-                Some(Expr::TypeOf(value)) => self.eval(at, value, Space::Value),
-                _ => {
+            Expr::Of(ty) => {
+                if let Some(Expr::TypeOf(value)) = facts.exprs.get(ty) {
+                    self.eval(at, value, Space::Value)
+                } else {
                     let ty = self.eval(at, ty, Space::Type);
                     self.instance(&ty)
                 }
-            },
+            }
             Expr::Item(of) => {
                 let of = self.eval(at, of, Space::Value);
                 self.item(&of)
@@ -92,15 +93,6 @@ impl Resolver<'_> {
             Expr::Part(of, QUOTED) if space == Space::Type => self.eval(at, of, space),
             Expr::Part(_, QUOTED) => Val::Outer("str".into(), no_args()),
             Expr::Part(of, number) => self.part(at, of, number),
-        }
-    }
-
-    /// In which space the left side of a dot is.
-    fn base_space(&self, facts: &FileFacts, of: ExprId, space: Space) -> Space {
-        // `ns.Type` in a type begins with a name of the values.
-        match facts.exprs.get(of) {
-            Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == Space::Type => Space::Type,
-            _ => Space::Value,
         }
     }
 
@@ -158,7 +150,7 @@ impl Resolver<'_> {
         if let Some(Val::Of(id, args) | Val::Def(id, args)) = at.this.as_deref()
             && id.file == at.file
             && let Some(node) = facts.nodes.get(id.node as usize)
-            && (node.span.byte == from || self.impl_begins(facts, from))
+            && (node.span.byte == from || impl_begins(facts, from))
             && let Some(arg) = args.get(number as usize)
         {
             return match arg {
@@ -172,10 +164,6 @@ impl Resolver<'_> {
         }
         let inner = At { file: at.file, byte: from, this: None };
         Val::Any(self.args(&inner, facts, bounds, Space::Type))
-    }
-
-    fn impl_begins(&self, facts: &FileFacts, from: u32) -> bool {
-        facts.impls.iter().any(|block| block.from == from)
     }
 
     /// The values of a list of arguments.
@@ -245,8 +233,7 @@ impl Resolver<'_> {
     /// What a name for a type stands for.
     fn alias(&self, id: NodeId, args: &Args) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
-        let gives = facts.gives_of(id.node);
-        let Some(given) = gives.first() else {
+        let Some(given) = facts.gives_of(id.node).first() else {
             // It has members of its own.
             return Val::Of(id, args.clone());
         };
@@ -287,10 +274,10 @@ impl Resolver<'_> {
                 Some(Kind::Type) => self.instance(callee),
                 _ => Val::Unknown,
             },
-            Val::Method(id, this) => self.returned(*id, Some(this.clone())),
+            Val::Method(id, this) => self.returned(*id, Some(this)),
             Val::Of(..) if language == Language::Python => {
                 match self.member(&At::new(0, 0), callee, "__call__", Space::Value) {
-                    Some(Val::Method(id, this)) => self.returned(id, Some(this)),
+                    Some(Val::Method(id, this)) => self.returned(id, Some(&this)),
                     _ => Val::Unknown,
                 }
             }
@@ -308,11 +295,11 @@ impl Resolver<'_> {
     }
 
     /// What a function gives.
-    pub(super) fn returned(&self, id: NodeId, this: Option<Rc<Val>>) -> Val {
+    pub(super) fn returned(&self, id: NodeId, this: Option<&Rc<Val>>) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
-            let at = At { file: id.file, byte: given.at, this: this.clone() };
+            let at = At { file: id.file, byte: given.at, this: this.cloned() };
             self.eval(&at, given.value, Space::Value)
         });
         let annotated = node.flags & flag::ANNOTATED != 0;
@@ -368,7 +355,9 @@ impl Resolver<'_> {
                 for name in ["__enter__", "__aenter__"] {
                     if let Some(method @ Val::Method(..)) = self.member(&At::new(0, 0), of, name, Space::Value) {
                         return match self.result(&method, Language::Python) {
-                            Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
+                            Val::Outer(name, args) if &*name == "Future" => {
+                                args.first().cloned().unwrap_or(Val::Unknown)
+                            }
                             value => value,
                         };
                     }
@@ -397,4 +386,18 @@ pub(super) fn one_of(values: impl IntoIterator<Item = Val>) -> Val {
         }
     }
     found.unwrap_or(if null { Val::Null } else { Val::Unknown })
+}
+
+/// In which space the left side of a dot is.
+fn base_space(facts: &FileFacts, of: ExprId, space: Space) -> Space {
+    // `ns.Type` in a type begins with a name of the values.
+    match facts.exprs.get(of) {
+        Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == Space::Type => Space::Type,
+        _ => Space::Value,
+    }
+}
+
+/// Whether a block of methods begins at a place.
+fn impl_begins(facts: &FileFacts, from: u32) -> bool {
+    facts.impls.iter().any(|block| block.from == from)
 }

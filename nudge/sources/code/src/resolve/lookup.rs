@@ -56,7 +56,7 @@ impl Resolver<'_> {
             let here = import.from <= at.byte && at.byte < import.to;
             let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from < from);
             if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
-                let value = self.from_star(at.file, number, name, space);
+                let value = self.star_of(at.file, number, name, space);
                 if value != Val::Unknown && !self.only_declared(&value) {
                     return value;
                 }
@@ -177,7 +177,9 @@ fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
         Bound::Import(_) => true,
         Bound::TypeParam(..) => space == Space::Type,
         Bound::Value(_) | Bound::Param(..) => matches!(space, Space::Value | Space::Called),
-        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space)),
+        Bound::Node(node) => {
+            facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space))
+        }
     }
 }
 
@@ -200,9 +202,8 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
 /// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
 fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     let only_nodes = all.iter().all(|binding| matches!(binding.bound, Bound::Node(_)));
-    let inside = facts.nodes.iter().any(|node| {
-        node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end
-    });
+    let inside =
+        facts.nodes.iter().any(|node| node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end);
     if only_nodes {
         return last_of_nodes(facts, at, &all, inside);
     }

@@ -50,7 +50,7 @@ impl Resolver<'_> {
     }
 
     /// What a star import gives of a name.
-    pub(super) fn from_star(&self, file: u32, number: u32, name: &str, space: Space) -> Val {
+    pub(super) fn star_of(&self, file: u32, number: u32, name: &str, space: Space) -> Val {
         self.deeper(Val::Unknown, || {
             let Some(facts) = self.store.facts(file) else { return Val::Unknown };
             let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
@@ -63,7 +63,9 @@ impl Resolver<'_> {
                 self.module_value(file, facts.text(import.module))
             };
             match target {
-                Some(Val::Place(place)) if place.file != file || place.module.is_some() || facts.language == Language::Rust => {
+                Some(Val::Place(place))
+                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
+                {
                     self.exported(place, name, space, Some(file))
                 }
                 // `use Enum::*`
@@ -99,9 +101,13 @@ impl Resolver<'_> {
                     if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
                 };
                 let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space)),
+                    Bound::Node(node) => {
+                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
+                    }
                     Bound::Import(_) => true,
-                    Bound::Value(_) => matches!(space, Space::Value | Space::Called) || facts.language == Language::Python,
+                    Bound::Value(_) => {
+                        matches!(space, Space::Value | Space::Called) || facts.language == Language::Python
+                    }
                     _ => false,
                 });
                 let mut values: Vec<Val> = own
@@ -121,7 +127,9 @@ impl Resolver<'_> {
                     }
                 }
                 if facts.language == Language::Rust && values.len() > 1 {
-                    if space == Space::Type && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file)) {
+                    if space == Space::Type
+                        && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file))
+                    {
                         values.truncate(1);
                     }
                     values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
@@ -148,9 +156,13 @@ impl Resolver<'_> {
             }
             for (number, import) in (0..).zip(&facts.imports) {
                 let seen = import.reexport || inside;
-                let in_range = if place.module.is_some() { import.from >= range.0 && import.to == range.1 } else { of_file(import.from, import.to) };
+                let in_range = if place.module.is_some() {
+                    import.from >= range.0 && import.to == range.1
+                } else {
+                    of_file(import.from, import.to)
+                };
                 if seen && in_range && facts.text(import.name) == "*" {
-                    let value = self.from_star(place.file, number, name, space);
+                    let value = self.star_of(place.file, number, name, space);
                     if value != Val::Unknown {
                         return value;
                     }

@@ -19,7 +19,10 @@ impl Resolver<'_> {
             let Some(noted) = other.facts.nodes.get(node as usize) else { continue };
             let top = noted.owner == crate::facts::Owner::File && noted.kind != Kind::Method;
             let near = match language {
-                Language::Go => folder_of(&other.path) == folder && other.facts.package == other.facts.package,
+                Language::Go => {
+                    folder_of(&other.path) == folder
+                        && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                }
                 Language::Java => folder_of(&other.path) == folder,
                 _ => false,
             };
@@ -90,9 +93,10 @@ impl Resolver<'_> {
             return Some(found);
         }
         let end = format!("/{path}");
-        let mut all = self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
-            self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
-        });
+        let mut all =
+            self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
+                self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
+            });
         let first = all.next()?;
         all.next().is_none().then_some(first)
     }

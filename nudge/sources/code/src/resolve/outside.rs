@@ -19,9 +19,9 @@ pub(super) enum Through {
 
 pub(super) fn transparent(name: &str) -> Through {
     match name {
-        "Box" | "Arc" | "Rc" | "Ref" | "RefMut" | "MutexGuard" | "RwLockReadGuard" | "RwLockWriteGuard" | "Cow" | "Pin"
-        | "ManuallyDrop" | "Optional" | "Annotated" | "ClassVar" | "Final" | "Required" | "NotRequired" | "Readonly"
-        | "Partial" | "NonNullable" | "NoInfer" | "LazyLock" | "Lazy" | "TypeGuard" => Through::First,
+        "Box" | "Arc" | "Rc" | "Ref" | "RefMut" | "MutexGuard" | "RwLockReadGuard" | "RwLockWriteGuard" | "Cow"
+        | "Pin" | "ManuallyDrop" | "Optional" | "Annotated" | "ClassVar" | "Final" | "Required" | "NotRequired"
+        | "Readonly" | "Partial" | "NonNullable" | "NoInfer" | "LazyLock" | "Lazy" | "TypeGuard" => Through::First,
         "type" | "Type" => Through::TypeItself,
         "Union" => Through::One,
         _ => Through::No,
@@ -31,36 +31,42 @@ pub(super) fn transparent(name: &str) -> Through {
 /// Names that stand for something from outside without an import.
 pub(super) fn known(language: Language, name: &str) -> bool {
     match language {
-        Language::Rust => matches!(
-            name,
-            "Option" | "Result" | "Vec" | "Box" | "String" | "Some" | "Ok" | "Err" | "None" | "Iterator" | "IntoIterator"
-                | "Fn" | "FnMut" | "FnOnce" | "Drop" | "Clone" | "Copy" | "Send" | "Sync" | "Default" | "From" | "Into"
-                | "ToString" | "AsRef" | "std" | "core" | "alloc"
-        ) || name.starts_with(|c: char| c.is_lowercase()) && matches!(name, "str" | "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" | "bool" | "char"),
-        Language::Python => matches!(
-            name,
-            "list" | "dict" | "set" | "tuple" | "frozenset" | "str" | "bytes" | "int" | "float" | "bool" | "type" | "object"
-                | "open" | "iter" | "len" | "range" | "zip" | "enumerate" | "sorted" | "reversed" | "map" | "filter"
-                | "Exception" | "BaseException" | "ValueError" | "TypeError" | "KeyError" | "RuntimeError" | "bytearray"
-                | "memoryview" | "getattr" | "isinstance" | "print" | "repr" | "property" | "OSError" | "LookupError"
-        ),
-        _ if language.is_ecma() => matches!(
-            name,
-            "Array" | "Map" | "Set" | "Promise" | "Object" | "String" | "Number" | "Boolean" | "Date" | "Error" | "RegExp"
-                | "WeakMap" | "WeakSet" | "Record" | "ReadonlyArray" | "Iterable" | "Readonly" | "Partial" | "NonNullable"
-                | "Required" | "JSON" | "Math" | "console" | "Symbol" | "Function" | "Uint8Array" | "URL" | "TypeError"
-                | "AsyncIterable" | "IterableIterator" | "ReadonlyMap" | "ReadonlySet" | "NoInfer" | "globalThis"
-        ),
-        _ => false,
+        Language::Rust => RUST.contains(&name),
+        Language::Python => PYTHON.contains(&name),
+        _ => language.is_ecma() && ECMA.contains(&name),
     }
 }
+
+#[rustfmt::skip]
+const RUST: &[&str] = &[
+    "AsRef", "Box", "Clone", "Copy", "Default", "Drop", "Err", "Fn", "FnMut", "FnOnce", "From", "Into", "IntoIterator",
+    "Iterator", "None", "Ok", "Option", "Result", "Send", "Some", "String", "Sync", "ToString", "Vec", "alloc", "bool",
+    "char", "core", "i32", "i64", "std", "str", "u16", "u32", "u64", "u8", "usize",
+];
+
+#[rustfmt::skip]
+const PYTHON: &[&str] = &[
+    "BaseException", "Exception", "KeyError", "LookupError", "OSError", "RuntimeError", "TypeError", "ValueError", "bool",
+    "bytearray", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "int", "isinstance", "iter",
+    "len", "list", "map", "memoryview", "object", "open", "print", "property", "range", "repr", "reversed", "set",
+    "sorted", "str", "tuple", "type", "zip",
+];
+
+#[rustfmt::skip]
+const ECMA: &[&str] = &[
+    "Array", "AsyncIterable", "Boolean", "Date", "Error", "Function", "Iterable", "IterableIterator", "JSON", "Map", "Math",
+    "NoInfer", "NonNullable", "Number", "Object", "Partial", "Promise", "ReadonlyArray", "ReadonlyMap", "ReadonlySet",
+    "Readonly", "Record", "RegExp", "Required", "Set", "String", "Symbol", "TypeError", "URL", "Uint8Array", "WeakMap",
+    "WeakSet", "console", "globalThis",
+];
 
 /// What is in a value that has to be opened: a result, a promise.
 pub(super) fn inner(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
-            "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll" | "LockResult"
-            | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable" | "ContextManager" => {
+            "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
+            | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
+            | "ContextManager" => {
                 // A coroutine names what it gives last, all others first.
                 let at = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
                 args.get(at).map_or_else(|| Val::Outer("?".into(), Rc::from([])), as_value)
@@ -76,8 +82,8 @@ pub(super) fn item(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
             "tuple" | "()" | "?" => Val::Outer("?".into(), Rc::from([])),
-            "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "HashMap" | "BTreeMap" | "Map" | "Record"
-            | "OrderedDict" => args.get(1).map_or(Val::Unknown, as_value),
+            "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "HashMap" | "BTreeMap" | "Map"
+            | "Record" | "OrderedDict" => args.get(1).map_or(Val::Unknown, as_value),
             _ => args.first().map_or(Val::Outer("?".into(), Rc::from([])), as_value),
         },
         _ => Val::Unknown,
@@ -102,32 +108,38 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
     let first = || args.first().cloned();
     match language {
         Language::Rust => match name {
-            "unwrap" | "expect" | "unwrap_or" | "unwrap_or_default" | "unwrap_or_else" | "into_inner" | "get_or_insert_with"
-            | "unwrap_unchecked" => given(first()?),
-            "ok" | "next" | "first" | "last" | "get" | "get_mut" | "pop" | "nth" | "find" | "first_mut" | "last_mut" | "peek"
-            | "next_back" | "pop_front" | "pop_back" | "front" | "back" | "min_by_key" | "max_by_key" | "remove" | "err_never"
+            "unwrap" | "expect" | "unwrap_or" | "unwrap_or_default" | "unwrap_or_else" | "into_inner" | "borrow"
+            | "borrow_mut" | "load" | "get_ref" | "deref" => given(&first()?),
+            "ok" | "next" | "first" | "last" | "get" | "get_mut" | "pop" | "nth" | "find" | "first_mut"
+            | "last_mut" | "peek" | "next_back" | "pop_front" | "pop_back" | "front" | "back" | "min_by_key"
+            | "max_by_key" | "remove"
                 if of != "HashMap" && of != "BTreeMap" =>
             {
                 keep("Option")
             }
             "get" | "get_mut" | "remove" => Some(Val::OuterType("Option".into(), Rc::from([args.get(1)?.clone()]))),
-            "lock" | "read" | "write" | "try_lock" | "get_mut_or" => keep("LockResult"),
-            "borrow" | "borrow_mut" | "load" | "get_ref" | "deref" => given(first()?),
+            "lock" | "read" | "write" | "try_lock" => keep("LockResult"),
             "map_err" | "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "clone" | "cloned" | "copied" | "ok_or"
-            | "ok_or_else" | "iter" | "iter_mut" | "into_iter" | "rev" | "skip" | "take" | "filter" | "peekable" | "by_ref"
-            | "or_else" | "or" | "drain" | "skip_while" | "take_while" | "chain" | "to_vec" | "as_slice" | "fuse" | "step_by"
-            | "inspect" | "context" | "with_context" | "windows" | "to_owned" | "collect" => keep(of),
+            | "ok_or_else" | "iter" | "iter_mut" | "into_iter" | "rev" | "skip" | "take" | "filter" | "peekable"
+            | "by_ref" | "or_else" | "or" | "drain" | "skip_while" | "take_while" | "chain" | "to_vec" | "as_slice"
+            | "fuse" | "step_by" | "inspect" | "context" | "with_context" | "windows" | "to_owned" | "collect" => {
+                keep(of)
+            }
             _ => None,
         },
         Language::Python => match name {
-            "get" | "pop" | "setdefault" | "popleft" | "__getitem__" => given(item(&Val::Outer(of.into(), args.clone()))),
+            "get" | "pop" | "setdefault" | "popleft" | "__getitem__" => {
+                given(&item(&Val::Outer(of.into(), args.clone())))
+            }
             "values" => Some(Val::OuterType("list".into(), Rc::from([args.get(1)?.clone()]))),
             "keys" | "copy" => keep(of),
             _ => None,
         },
         _ if language.is_ecma() => match name {
-            "find" | "pop" | "shift" | "at" | "get" => given(item(&Val::Outer(of.into(), args.clone()))),
-            "filter" | "slice" | "concat" | "reverse" | "sort" | "catch" | "finally" | "values" | "toSorted" => keep(of),
+            "find" | "pop" | "shift" | "at" | "get" => given(&item(&Val::Outer(of.into(), args.clone()))),
+            "filter" | "slice" | "concat" | "reverse" | "sort" | "catch" | "finally" | "values" | "toSorted" => {
+                keep(of)
+            }
             _ => None,
         },
         _ => None,
@@ -135,8 +147,8 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
 }
 
 /// A function that gives a value: calling the type is a value of it.
-fn given(value: Val) -> Option<Val> {
-    match as_value(&value) {
+fn given(value: &Val) -> Option<Val> {
+    match as_value(value) {
         Val::Of(id, args) => Some(Val::Giving(Rc::new(Val::Of(id, args)))),
         Val::Unknown => None,
         other => Some(Val::Giving(Rc::new(other))),

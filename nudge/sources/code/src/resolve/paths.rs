@@ -82,7 +82,9 @@ impl Resolver<'_> {
     }
 
     fn by_tsconfig(&self, folder: &str, name: &str, module: &str, hops: u32) -> Option<u32> {
-        let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(join(folder, name).as_str()) else { return None };
+        let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(join(folder, name).as_str()) else {
+            return None;
+        };
         for candidate in config.candidates(module) {
             if let Some(found) = normal(folder, &candidate).and_then(|path| self.ecma_file(&path)) {
                 return Some(found);
@@ -91,7 +93,7 @@ impl Resolver<'_> {
         let base = config.extends.as_str().filter(|base| base.starts_with('.') && hops < 4)?;
         let path = normal(folder, base)?;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let name = if name.ends_with(".json") { name.to_owned() } else { format!("{name}.json") };
+        let name = if name.contains('.') { name.to_owned() } else { format!("{name}.json") };
         self.by_tsconfig(folder, &name, module, hops + 1)
     }
 
@@ -126,9 +128,25 @@ impl Resolver<'_> {
         let stem = [".js", ".mjs", ".cjs", ".jsx", ".d.ts", ".d.mts", ".d.cts", ".ts", ".tsx"]
             .iter()
             .find_map(|end| path.strip_suffix(end));
-        let ends = [".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", "/index.ts", "/index.tsx",
-            "/index.mts", "/index.js", "/index.jsx", "/index.d.ts"];
-        let with = |base: &str| ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')));
+        let ends = [
+            ".ts",
+            ".tsx",
+            ".mts",
+            ".cts",
+            ".js",
+            ".jsx",
+            ".mjs",
+            ".cjs",
+            ".d.ts",
+            "/index.ts",
+            "/index.tsx",
+            "/index.mts",
+            "/index.js",
+            "/index.jsx",
+            "/index.d.ts",
+        ];
+        let with =
+            |base: &str| ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')));
         with(path).or_else(|| stem.and_then(with))
     }
 

@@ -3,8 +3,8 @@
 use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
 use crate::index::{Cargo, Manifest, NodeId, last_name};
 
-use super::paths::{folder_of, join, normal};
 use super::class::Asked;
+use super::paths::{folder_of, join, normal};
 use super::{At, Place, Resolver, Space, Val};
 
 /// What a search among blocks of methods finds.
@@ -24,7 +24,9 @@ impl Resolver<'_> {
             let folder = folder_of(&self.store.file(file)?.path);
             return self.store.slot(&normal(folder, path)?).map(Self::place_of);
         }
-        if name.is_empty() && let Some(child) = module.strip_prefix("self::") {
+        if name.is_empty()
+            && let Some(child) = module.strip_prefix("self::")
+        {
             // `mod child;`
             return self.rust_child(self.place_at(file, import.from), child);
         }
@@ -82,7 +84,9 @@ impl Resolver<'_> {
     /// The module inside a file at a place.
     fn place_at(&self, file: u32, byte: u32) -> Place {
         let module = self.store.facts(file).and_then(|facts| {
-            super::lookup::around(facts, byte, |node| facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module))
+            super::lookup::around(facts, byte, |node| {
+                facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module)
+            })
         });
         Place { file, module }
     }
@@ -136,7 +140,8 @@ impl Resolver<'_> {
     fn cargo_of(&self, file: u32) -> Option<(&str, &Cargo)> {
         let mut folder = folder_of(&self.store.file(file)?.path);
         loop {
-            if let Some((path, Manifest::Cargo(cargo))) = self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
+            if let Some((path, Manifest::Cargo(cargo))) =
+                self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
                 && !cargo.package.name.is_empty()
             {
                 return Some((folder_of(path), cargo));
@@ -200,7 +205,8 @@ impl Resolver<'_> {
         }
         // Of a library and a program side by side the one that declares the module.
         if roots.len() > 1 {
-            let first = here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
+            let first =
+                here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
             let module = first.map(|rest| rest.trim_start_matches('/')).and_then(|rest| rest.split(['/', '.']).next());
             if let Some(module) = module {
                 roots.sort_by_key(|root| !self.declares(*root, module));
@@ -212,7 +218,10 @@ impl Resolver<'_> {
     /// Whether a file says `mod name;`.
     fn declares(&self, file: u32, name: &str) -> bool {
         let Some(facts) = self.store.facts(file) else { return false };
-        facts.imports.iter().any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+        facts
+            .imports
+            .iter()
+            .any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
     }
 
     /// Whether a file is a module of another one in its folder.
@@ -279,7 +288,8 @@ impl Resolver<'_> {
         }
         let path: &str = &file.path;
         let folder = if path.ends_with("/mod.rs") { folder_of(folder_of(path)) } else { folder_of(path) };
-        let root = roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
+        let root =
+            roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
         let parent = root.copied().or_else(|| self.store.slot(&format!("{folder}.rs")));
         let parent = parent.or_else(|| self.store.slot(&join(folder, "mod.rs")))?;
         Some(Place { file: parent, module: None })
@@ -342,7 +352,8 @@ impl Resolver<'_> {
         }
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
-                && let Some(super::Member::Node(method)) = self.own_member(tr, &Asked { name, space: Space::Called, of_type: false })
+                && let Some(super::Member::Node(method)) =
+                    self.own_member(tr, &Asked { name, space: Space::Called, of_type: false })
             {
                 if found.is_some_and(|found| found != method) {
                     return Found::Several;

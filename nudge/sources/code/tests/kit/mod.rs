@@ -13,7 +13,7 @@ use nudge_code::SOURCE;
 use nudge_core::clock::SystemClock;
 use nudge_core::embed::NoModels;
 use nudge_core::error::{Error, Result};
-use nudge_core::settings::Values;
+use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -74,23 +74,31 @@ impl Lab {
 
     /// The source with its worker, as in a session.
     pub fn session(&self) -> Session {
-        Session::new(self.open("session", &self.caches()), &self.root())
+        Session::new(self.open("session", &self.caches(), true), &self.root())
     }
 
     /// The source for one call, with its usual cache.
     pub fn alone(&self) -> Asked {
-        Asked { source: self.open("", &self.caches()), root: self.root() }
+        Asked { source: self.open("", &self.caches(), true), root: self.root() }
     }
 
     /// The same with an index that is made anew.
     pub fn cold(&self) -> (TempDir, Asked) {
         let caches = TempDir::new().unwrap();
-        let source = self.open("", caches.path());
+        let source = self.open("", caches.path(), true);
         (caches, Asked { source, root: self.root() })
     }
 
-    fn open(&self, session: &str, caches: &Path) -> Arc<dyn Source> {
+    /// The source, switched off.
+    pub fn off(&self) -> Asked {
+        Asked { source: self.open("", &self.caches(), false), root: self.root() }
+    }
+
+    fn open(&self, session: &str, caches: &Path, is_on: bool) -> Arc<dyn Source> {
         let mut values = Values::default();
+        if !is_on {
+            values.set(&SOURCE.settings[0], Origin::Flag, "--no-code-on", "0".into()).unwrap();
+        }
         SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
         (SOURCE.open)(Host {
             clock: Arc::new(SystemClock),
@@ -123,6 +131,7 @@ impl Asked {
     }
 
     /// The same, of what cannot be refused.
+    #[allow(clippy::needless_pass_by_value, reason = "it is made where it is given")]
     pub fn tell(&self, verb: &str, params: Value) -> Value {
         self.ask(verb, params.clone()).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }

@@ -205,7 +205,8 @@ pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 (None, Some(value)) => walk.lower(value),
                 (None, None) => ExprId::NONE,
             };
-            let top = matches!(walk.owner().what, Open::File | Open::Module(_)) && matches!(frame.what, Open::File | Open::Module(_));
+            let top = matches!(walk.owner().what, Open::File | Open::Module(_))
+                && matches!(frame.what, Open::File | Open::Module(_));
             let callable = matches!(kind, "call_expression" | "new_expression" | "object" | "as_expression")
                 || walk.exprs.get(given).is_some_and(|given| matches!(given, Expr::Of(_)))
                 || (matches!(kind, "identifier" | "member_expression") && !given.is_none());
@@ -257,7 +258,9 @@ fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, nam
 
 /// `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
 pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
     if left.kind() != "member_expression"
         || left.child_by_field_name("object").is_none_or(|object| object.kind() != "this")
     {

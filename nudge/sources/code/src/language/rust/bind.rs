@@ -9,9 +9,30 @@ use super::binds;
 
 /// Methods of the standard library that hand what they hold, one by one, to a closure.
 const HANDS_ITEM: &[&str] = &[
-    "all", "any", "and_then", "filter", "filter_map", "find", "find_map", "flat_map", "for_each", "inspect", "is_some_and",
-    "map", "map_or", "map_or_else", "max_by_key", "min_by_key", "partition", "position", "retain", "skip_while",
-    "sort_by_key", "take_while", "try_for_each", "is_ok_and",
+    "all",
+    "any",
+    "and_then",
+    "filter",
+    "filter_map",
+    "find",
+    "find_map",
+    "flat_map",
+    "for_each",
+    "inspect",
+    "is_some_and",
+    "map",
+    "map_or",
+    "map_or_else",
+    "max_by_key",
+    "min_by_key",
+    "partition",
+    "position",
+    "retain",
+    "skip_while",
+    "sort_by_key",
+    "take_while",
+    "try_for_each",
+    "is_ok_and",
 ];
 
 /// Binds the names of a pattern to the parts of a value.
@@ -24,11 +45,9 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
             return;
         }
         match node.kind() {
-            "identifier" | "shorthand_field_identifier" => {
-                if binds(walk.text(node)) {
-                    let name = walk.name_of(node);
-                    walk.bind(name, from, to, at, Bound::Value(value));
-                }
+            "identifier" | "shorthand_field_identifier" if binds(walk.text(node)) => {
+                let name = walk.name_of(node);
+                walk.bind(name, from, to, at, Bound::Value(value));
             }
             "tuple_struct_pattern" => {
                 let Some(ty) = node.child_by_field_name("type") else { continue };
@@ -70,7 +89,8 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
                     todo.push((child, item));
                 }
             }
-            "match_pattern" | "ref_pattern" | "mut_pattern" | "reference_pattern" | "captured_pattern" | "or_pattern" => {
+            "match_pattern" | "ref_pattern" | "mut_pattern" | "reference_pattern" | "captured_pattern"
+            | "or_pattern" => {
                 let mut cursor = node.walk();
                 let condition = node.child_by_field_name("condition");
                 for child in node.named_children(&mut cursor).filter(|child| Some(*child) != condition) {
@@ -120,7 +140,9 @@ pub(super) fn if_(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 pub(super) fn for_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(body)) = (node.child_by_field_name("pattern"), node.child_by_field_name("body")) else { return };
+    let (Some(left), Some(body)) = (node.child_by_field_name("pattern"), node.child_by_field_name("body")) else {
+        return;
+    };
     let value = walk.lower_field(node, "value");
     let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
     pattern(walk, left, value, start(body), end(body), start(node));

@@ -28,7 +28,7 @@ pub(super) fn invocation(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 /// What a macro gives, for those whose name says it.
-pub(super) fn value<'a>(walk: &mut Walk<'a>, node: Syntax<'_>) -> ExprId {
+pub(super) fn value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let name = node.child_by_field_name("macro").map_or("", |name| walk.text(name));
     match name {
         "format" | "concat" | "stringify" | "env" => walk.literal("str"),
@@ -150,7 +150,7 @@ impl Binder {
         let kind = token.kind();
         match (self.state, kind) {
             (_, "let") => self.state = Binding::Let,
-            (Binding::Let, "identifier") | (Binding::None, "identifier") if self.params || matches!(self.state, Binding::Let) => {
+            (Binding::Let | Binding::None, "identifier") if self.params || matches!(self.state, Binding::Let) => {
                 let name = walk.name_of(token);
                 self.state = Binding::Name(name, start(token), Follows::Open);
             }
@@ -163,7 +163,9 @@ impl Binder {
                 self.bind(walk, name, at, value, (token, to));
             }
             (Binding::Name(name, at, Follows::Value), ";") => self.bind(walk, name, at, chain, (token, to)),
-            (Binding::Name(name, at, Follows::Open), "," | "|" | ";") => self.bind(walk, name, at, ExprId::NONE, (token, to)),
+            (Binding::Name(name, at, Follows::Open), "," | "|" | ";") => {
+                self.bind(walk, name, at, ExprId::NONE, (token, to));
+            }
             _ => {}
         }
         if kind == "|" {

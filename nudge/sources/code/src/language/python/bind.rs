@@ -1,0 +1,206 @@
+//! What names are bound to.
+
+use tree_sitter::Node as Syntax;
+
+use crate::extract::{Open, Walk, end, start};
+use crate::facts::{Bound, Expr, ExprId};
+
+use super::annotation;
+
+/// Where a name that is bound here can be seen: in all of the function.
+fn scope(walk: &Walk<'_>) -> (u32, u32) {
+    let owner = walk.owner();
+    (owner.from, owner.to)
+}
+
+/// The end of the block around a statement: up to it, nothing else was meant.
+fn sure(node: Syntax<'_>) -> u32 {
+    let mut at = node;
+    for _ in 0..4 {
+        let Some(parent) = at.parent() else { break };
+        if matches!(parent.kind(), "block" | "module") {
+            return end(parent);
+        }
+        at = parent;
+    }
+    end(node)
+}
+
+fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let name = walk.name_of(name);
+    let (from, to) = scope(walk);
+    walk.bind_until(name, from, to, start(statement), sure(statement), Bound::Value(value));
+}
+
+/// Binds what stands left of a value; names within it to its parts.
+fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let mut todo = vec![(left, value)];
+    let mut steps = 0;
+    while let Some((left, value)) = todo.pop() {
+        steps += 1;
+        if steps > 200 {
+            return;
+        }
+        match left.kind() {
+            "identifier" => bind(walk, left, value, statement),
+            "pattern_list" | "tuple_pattern" | "list_pattern" => {
+                let mut cursor = left.walk();
+                for (child, number) in left.named_children(&mut cursor).zip(0..) {
+                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                    todo.push((child, part));
+                }
+            }
+            "list_splat_pattern" | "as_pattern_target" | "parenthesized_expression" => {
+                if let Some(child) = left.named_child(0) {
+                    let value = if left.kind() == "list_splat_pattern" { ExprId::NONE } else { value };
+                    todo.push((child, value));
+                }
+            }
+            "attribute" => attribute(walk, left, value, statement),
+            _ => {}
+        }
+    }
+}
+
+/// `self.x = ..` in a method.
+fn attribute(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let (Some(object), Some(name)) = (left.child_by_field_name("object"), left.child_by_field_name("attribute")) else {
+        return;
+    };
+    if !matches!(walk.text(object), "self" | "cls") {
+        return;
+    }
+    if let Some(Open::Class(class)) = walk.class_around() {
+        let name = walk.name_of(name);
+        walk.field(class, name, value, start(statement));
+    }
+}
+
+pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(left) = node.child_by_field_name("left") else { return };
+    let right = node.child_by_field_name("right");
+    let value = if let Some(ty) = node.child_by_field_name("type") {
+        let ty = annotation(walk, ty);
+        walk.of(ty)
+    } else if let Some(right) = right {
+        if right.kind() == "expression_list" {
+            let args = walk.lower_all(right);
+            let of = walk.literal("tuple");
+            walk.expr(Expr::Apply(of, args))
+        } else {
+            walk.lower(right)
+        }
+    } else {
+        return;
+    };
+    if let Open::Class(class) = walk.owner().what {
+        if left.kind() == "identifier" {
+            let name = walk.name_of(left);
+            walk.field(class, name, value, start(node));
+        }
+        return;
+    }
+    bind_all(walk, left, value, node);
+}
+
+pub(super) fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let value = walk.lower_field(node, "value");
+    if let Some(name) = node.child_by_field_name("name") {
+        bind(walk, name, value, node);
+    }
+}
+
+pub(super) fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let (Some(name), Some(value)) = (node.named_child(0), node.named_child(1)) {
+        let value = walk.lower(value);
+        if let Some(name) = name.named_child(0) {
+            bind(walk, name, value, node);
+        }
+    }
+}
+
+pub(super) fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
+    let value = walk.lower(right);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    bind_all(walk, left, value, node);
+}
+
+pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+        return;
+    };
+    let value = walk.lower(right);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    let (from, to) = (walk.frame().from, walk.frame().to);
+    let mut todo = vec![(left, value)];
+    for _ in 0..100 {
+        let Some((left, value)) = todo.pop() else { return };
+        if left.kind() == "identifier" {
+            let name = walk.name_of(left);
+            walk.bind(name, from, to, start(node), Bound::Value(value));
+        } else {
+            let mut cursor = left.walk();
+            for (child, number) in left.named_children(&mut cursor).zip(0..) {
+                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                todo.push((child, part));
+            }
+        }
+    }
+}
+
+pub(super) fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(pattern) = node.child_by_field_name("value").filter(|value| value.kind() == "as_pattern") else { return };
+    let (Some(value), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let value = walk.lower(value);
+    let value = if value.is_none() { value } else { walk.expr(Expr::Enter(value)) };
+    // Seen in all of the function, certain in the body of the statement and after it.
+    bind_all(walk, alias, value, node);
+}
+
+pub(super) fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let mut cursor = node.walk();
+    let Some(pattern) = node.named_children(&mut cursor).find(|child| child.kind() == "as_pattern") else { return };
+    let (Some(ty), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let ty = walk.lower(ty);
+    let value = walk.of(ty);
+    if let Some(name) = alias.named_child(0) {
+        let name = walk.name_of(name);
+        walk.bind(name, start(node), end(node), start(node), Bound::Value(value));
+    }
+}
+
+/// `if isinstance(x, T)`: in what follows, `x` is a `T`.
+pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let (Some(condition), Some(body)) =
+        (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
+    else {
+        return;
+    };
+    if condition.kind() != "call"
+        || condition.child_by_field_name("function").is_none_or(|function| walk.text(function) != "isinstance")
+    {
+        return;
+    }
+    let Some(args) = condition.child_by_field_name("arguments") else { return };
+    if let (Some(name), Some(ty)) = (args.named_child(0), args.named_child(1))
+        && name.kind() == "identifier"
+        && ty.kind() != "tuple"
+    {
+        let ty = walk.lower(ty);
+        let value = walk.of(ty);
+        let name = walk.name_of(name);
+        walk.bind(name, start(body), end(body), start(body), Bound::Value(value));
+    }
+}
+
+/// What a pattern binds is not followed.
+pub(super) fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(name) =
+        node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
+    {
+        bind(walk, name, ExprId::NONE, node);
+    }
+}
