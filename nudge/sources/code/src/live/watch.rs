@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use notify::event::ModifyKind;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use nudge_core::foreign::{self, Links};
 use parking_lot::Mutex;
 
 use crate::live::state::Paths;
@@ -261,10 +262,17 @@ fn said(error: &notify::Error) -> String {
 }
 
 /// Most folders that are watched: others want some, too.
+#[cfg(target_os = "linux")]
 fn budget() -> usize {
-    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok();
+    let limit = foreign::read_text(Path::new("/proc/sys/fs/inotify/max_user_watches"), Links::Refused, 64).ok();
     let limit = limit.and_then(|text| text.trim().parse::<usize>().ok());
     limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))
+}
+
+/// Elsewhere one watch is all that it takes.
+#[cfg(not(target_os = "linux"))]
+fn budget() -> usize {
+    MAX_FOLDERS
 }
 
 /// The kind of a file system that other machines write to.
