@@ -13,7 +13,9 @@ pub fn doctor(report: &Value) -> String {
     line(&mut out, &serde_json::json!({"ok": true, "detail": in_words(binary)}), "binary");
     line(&mut out, &report["session"], "session");
     let data = report["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-    data.iter().for_each(|check| line(&mut out, check, &text(&check["name"])));
+    for check in data {
+        line(&mut out, check, &text(&check["name"]));
+    }
     let own = data.iter().chain([&report["session"]]).filter(|check| check["ok"] == false);
     let (mut failed, mut warned) = (own.count() as u64, 0);
     for client in report["clients"].as_array().into_iter().flatten() {

@@ -171,6 +171,7 @@ pub struct Delete {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Deleted {
     /// Always true: else it is refused.
+    #[allow(clippy::struct_field_names, reason = "the name on the wire")]
     pub deleted: bool,
     /// The record that is gone.
     pub id: i64,

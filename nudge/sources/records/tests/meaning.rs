@@ -100,7 +100,9 @@ impl Embedder for Opposites {
             let mut vector = Subjects.embed(&[text])?.remove(0);
             vector.reverse();
             let sign = if text.len().is_multiple_of(2) { 1.0 } else { -1.0 };
-            vector.iter_mut().for_each(|x| *x *= sign);
+            for x in &mut vector {
+                *x *= sign;
+            }
             vector.insert(0, 0.0);
             Ok(vector)
         };
