@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use nudge_code::{FileFacts, Index, Skip, extract};
 use proptest::prelude::*;
 
+#[cfg(not(feature = "code-all"))]
 const PATHS: &[&str] = &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"];
+#[cfg(feature = "code-all")]
+const PATHS: &[&str] =
+    &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c", "a.cpp", "a.cs", "a.php", "a.rb"];
 
 /// Reads a file and asks all that can be asked of it.
 fn read(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
@@ -134,6 +138,10 @@ fn fixture(path: &str) -> &'static str {
         Some("go") => include_str!("edges/go.txt"),
         Some("java") => include_str!("edges/java.txt"),
         Some("c") => include_str!("edges/c.txt"),
+        Some("cpp") => include_str!("edges/cpp.txt"),
+        Some("cs") => include_str!("edges/c_sharp.txt"),
+        Some("php") => include_str!("edges/php.txt"),
+        Some("rb") => include_str!("edges/ruby.txt"),
         _ => include_str!("edges/typescript.txt"),
     }
 }
