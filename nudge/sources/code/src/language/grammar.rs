@@ -79,9 +79,9 @@ impl Grammar {
         let mut rows = vec![Row::default(); count];
         for (row, id) in rows.iter_mut().zip(0..=u16::MAX) {
             let Some(kind) = parser.node_kind_for_id(id) else { continue };
+            row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
             if parser.node_kind_is_named(id) {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
-                row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
             } else {
