@@ -4,6 +4,7 @@ mod lower;
 pub(crate) mod text;
 mod walk;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -97,8 +98,21 @@ fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
 }
 
 fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
-    let mut parser = Parser::new();
-    parser.set_language(&grammar.parser).map_err(|_| Skip::UnknownLanguage)?;
+    thread_local! {
+        // What a parser has allocated serves the next file.
+        static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
+    }
+    PARSER.with_borrow_mut(|parser| {
+        parser.set_language(&grammar.parser).map_err(|_| Skip::UnknownLanguage)?;
+        let tree = parse_with(parser, src);
+        if tree.is_none() {
+            parser.reset();
+        }
+        tree.ok_or(Skip::TimedOut)
+    })
+}
+
+fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let start = Instant::now();
     let mut late = |_: &ParseState| {
         if start.elapsed() > PARSE_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -106,7 +120,7 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
     let options = ParseOptions::new().progress_callback(&mut late);
     let bytes = src.as_bytes();
     let mut rest = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();
-    parser.parse_with_options(&mut rest, None, Some(options)).ok_or(Skip::TimedOut)
+    parser.parse_with_options(&mut rest, None, Some(options))
 }
 
 /// Whether a path is one of tests.

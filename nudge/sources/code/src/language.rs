@@ -1,12 +1,18 @@
 //! The languages, and a table for each: which syntax means what.
 
 mod c;
+#[cfg(feature = "code-all")]
+mod c_sharp;
 mod common;
 mod ecma;
 mod go;
 mod grammar;
 mod java;
+#[cfg(feature = "code-all")]
+mod php;
 mod python;
+#[cfg(feature = "code-all")]
+mod ruby;
 mod rust;
 
 use std::sync::LazyLock;
@@ -121,7 +127,7 @@ impl Language {
 
     /// Whether a bare name may be a member of the class around it.
     pub(crate) fn implies_this(self) -> bool {
-        matches!(self, Self::Java | Self::Cpp | Self::CSharp)
+        matches!(self, Self::Java | Self::Cpp | Self::CSharp | Self::Ruby)
     }
 
     /// Whether files of both may use each other.

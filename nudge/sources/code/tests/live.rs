@@ -223,3 +223,20 @@ fn secrets_are_not_kept() {
     assert!(!kept.windows(token.len()).any(|bytes| bytes == token.as_bytes()));
     assert!(kept.windows(7).any(|bytes| bytes == b"connect"));
 }
+
+#[test]
+fn a_folder_that_comes_anew_is_watched_anew() {
+    let lab = Lab::new();
+    let text = |at: usize| format!("def f{at}():\n    pass\n");
+    lab.write("pkg/a.py", &text(0));
+    let session = settled(&lab);
+    let is_found = |at: usize| session.tell("search", json!({"query": format!("f{at}")}))["nodes"] != json!([]);
+    for at in 1..6 {
+        // Faster than anybody looks.
+        fs::remove_dir_all(lab.root().join("pkg")).unwrap();
+        lab.write("pkg/a.py", &text(at * 2));
+        until("what came with it", || is_found(at * 2).then_some(()));
+        lab.write("pkg/a.py", &text(at * 2 + 1));
+        until("an edit in it", || is_found(at * 2 + 1).then_some(()));
+    }
+}

@@ -33,7 +33,12 @@ impl Walk<'_> {
             }
             return Some(at);
         }
-        node.child_by_field_name(field)
+        self.get(node, field)
+    }
+
+    /// A child by field.
+    pub fn get<'t>(&self, node: Syntax<'t>, field: &str) -> Option<Syntax<'t>> {
+        node.child_by_field_id(*self.grammar.fields.get(field)?)
     }
 
     pub fn lower_field(&mut self, node: Syntax<'_>, field: &str) -> ExprId {

@@ -26,7 +26,7 @@ pub(super) fn note(
         return None;
     }
     let doc = doc(walk, node, docs);
-    let body = node.child_by_field_name("body");
+    let body = walk.get(node, "body");
     let bodiless = body.is_none() && matches!(kind, Kind::Function | Kind::Method);
     let flags = flags | if bodiless { flag::BODILESS } else { 0 };
     Some(walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare }))
@@ -34,7 +34,7 @@ pub(super) fn note(
 
 /// What a function gives, by the type in a field.
 pub(super) fn gives(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, field: &str) {
-    if let Some(ty) = node.child_by_field_name(field) {
+    if let Some(ty) = walk.get(node, field) {
         let ty = walk.lower(ty);
         let value = walk.of(ty);
         walk.gives(number, value, start(node));
@@ -61,7 +61,7 @@ pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// A call of what is in `function`.
 pub(super) fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(function) = node.child_by_field_name("function") {
+    if let Some(function) = walk.get(node, "function") {
         walk.call_of(function, false);
     }
 }

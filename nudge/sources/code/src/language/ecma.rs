@@ -104,7 +104,7 @@ fn note<'t>(
     if name.is_none() {
         return None;
     }
-    let body = inner.child_by_field_name("body");
+    let body = walk.get(inner, "body");
     let (mut flags, row) = walk.exported(whole);
     if body.is_none() && matches!(kind, Kind::Function | Kind::Method) {
         flags |= flag::BODILESS;
@@ -120,7 +120,7 @@ fn note<'t>(
 }
 
 fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(name) = node.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(node, "name") else { return };
     let name = walk.name_of(name);
     let Some(number) = note(walk, name, node, node, Kind::Function, true) else { return };
     inside(walk, node, number);
@@ -128,12 +128,12 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// What a function gives and takes, and its frame.
 fn inside(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
-    if let Some(ty) = node.child_by_field_name("return_type") {
+    if let Some(ty) = walk.get(node, "return_type") {
         let ty = walk.lower(ty);
         let value = walk.of(ty);
         walk.facts.nodes[number as usize].flags |= flag::ANNOTATED;
         walk.gives(number, value, start(node));
-    } else if let Some(body) = node.child_by_field_name("body").filter(|body| body.kind() != "statement_block") {
+    } else if let Some(body) = walk.get(node, "body").filter(|body| body.kind() != "statement_block") {
         let value = walk.lower(body);
         walk.gives(number, value, start(body));
     }
@@ -159,7 +159,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
         (number, Kind::Class)
     } else {
         let kind = if node.kind() == "interface_declaration" { Kind::Trait } else { Kind::Class };
-        let name = node.child_by_field_name("name").map_or(Name::NONE, |name| walk.name_of(name));
+        let name = walk.get(node, "name").map_or(Name::NONE, |name| walk.name_of(name));
         let Some(number) = note(walk, name, node, node, kind, node.kind() != "class") else {
             walk.open(node, Open::Function(NO_NODE));
             return;
@@ -202,7 +202,7 @@ fn heritage(walk: &mut Walk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
 }
 
 fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(value)) = (node.child_by_field_name("name"), node.child_by_field_name("value")) else {
+    let (Some(name), Some(value)) = (walk.get(node, "name"), walk.get(node, "value")) else {
         return;
     };
     let name = walk.name_of(name);
@@ -223,7 +223,7 @@ fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn namespace(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(name) = node.child_by_field_name("name").filter(|name| name.kind() == "identifier") else {
+    let Some(name) = walk.get(node, "name").filter(|name| name.kind() == "identifier") else {
         walk.open(node, Open::Block);
         return;
     };
@@ -240,7 +240,7 @@ fn object(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn key(walk: &mut Walk<'_>, node: Syntax<'_>, field: &str) -> Name {
-    match node.child_by_field_name(field) {
+    match walk.get(node, field) {
         Some(key) if matches!(key.kind(), "property_identifier" | "private_property_identifier") => walk.name_of(key),
         Some(key) if key.kind() == "string" => {
             let text = walk.text(key).trim_matches(['"', '\'']);
@@ -274,7 +274,7 @@ fn property(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let field = if node.kind() == "field_definition" { "property" } else { "name" };
     let name = key(walk, node, field);
     let Open::Class(owner) = walk.owner().what else { return };
-    let (ty, value) = (node.child_by_field_name("type"), node.child_by_field_name("value"));
+    let (ty, value) = (walk.get(node, "type"), walk.get(node, "value"));
     let function = value.filter(|value| matches!(value.kind(), "arrow_function" | "function_expression"));
     if let Some(value) = function {
         if let Some(number) = note(walk, name, node, value, Kind::Method, false) {
@@ -306,7 +306,7 @@ fn property(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn pair(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Open::Class(owner) = walk.owner().what else { return };
     let name = key(walk, node, "key");
-    let Some(value) = node.child_by_field_name("value") else { return };
+    let Some(value) = walk.get(node, "value") else { return };
     if matches!(value.kind(), "arrow_function" | "function_expression" | "generator_function") {
         if let Some(number) = note(walk, name, node, value, Kind::Method, false) {
             walk.named.insert(value.id(), number);
@@ -330,7 +330,7 @@ fn returned(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(function) = node.child_by_field_name("function") else { return };
+    let Some(function) = walk.get(node, "function") else { return };
     walk.call_of(function, false);
     if function.kind() == "super" {
         let (name, callee) = (walk.names.made("constructor"), walk.expr(Expr::Super));
@@ -349,7 +349,7 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if !matches!(head, "it" | "test") {
         return;
     }
-    let Some(args) = node.child_by_field_name("arguments") else { return };
+    let Some(args) = walk.get(node, "arguments") else { return };
     let (Some(title), Some(body)) = (args.named_child(0), args.named_child(1)) else { return };
     let body = match body.kind() {
         "arrow_function" | "function_expression" => body,
@@ -374,7 +374,7 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
 }
 
 fn new(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(class) = node.child_by_field_name("constructor") {
+    if let Some(class) = walk.get(node, "constructor") {
         walk.call_of(class, false);
     }
 }

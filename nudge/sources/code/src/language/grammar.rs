@@ -1,5 +1,8 @@
 //! A grammar with the tables that say what its syntax means, by number of kind.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 use tree_sitter::{Language as Parser, Node};
 
 use crate::extract::Walk;
@@ -56,6 +59,8 @@ pub(crate) struct Spec {
 pub(crate) struct Grammar {
     pub parser: Parser,
     pub rows: Vec<Row>,
+    /// The numbers of the fields: the parser looks names up one by one.
+    pub fields: HashMap<String, u16, FixedState>,
 }
 
 /// What is known of a kind.
@@ -74,16 +79,19 @@ impl Grammar {
         let mut rows = vec![Row::default(); count];
         for (row, id) in rows.iter_mut().zip(0..=u16::MAX) {
             let Some(kind) = parser.node_kind_for_id(id) else { continue };
+            row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
             if parser.node_kind_is_named(id) {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
-                row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
             }
         }
-        Self { parser, rows }
+        let count = u16::try_from(parser.field_count()).unwrap_or(u16::MAX);
+        let names = (1..=count).filter_map(|id| Some((parser.field_name_for_id(id)?.to_owned(), id)));
+        let fields = names.collect();
+        Self { parser, rows, fields }
     }
 
     pub fn row(&self, node: Node<'_>) -> Row {

@@ -92,12 +92,12 @@ const SHAPES: &[(&str, Shape)] = &[
 
 /// Calls that are not what they seem: `super()`, and `cast(T, x)`, which is a `T`.
 fn call_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let Some(function) = node.child_by_field_name("function") else { return ExprId::NONE };
+    let Some(function) = walk.get(node, "function") else { return ExprId::NONE };
     if function.kind() == "identifier" {
         match walk.text(function) {
             "super" => return walk.expr(Expr::Super),
             "cast" => {
-                let ty = node.child_by_field_name("arguments").and_then(|args| args.named_child(0));
+                let ty = walk.get(node, "arguments").and_then(|args| args.named_child(0));
                 let ty = ty.map_or(ExprId::NONE, |ty| annotation(walk, ty));
                 return walk.of(ty);
             }
@@ -105,8 +105,8 @@ fn call_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
         }
     }
     if function.kind() == "attribute"
-        && function.child_by_field_name("attribute").is_some_and(|name| walk.text(name) == "cast")
-        && let Some(ty) = node.child_by_field_name("arguments").and_then(|args| args.named_child(0))
+        && walk.get(function, "attribute").is_some_and(|name| walk.text(name) == "cast")
+        && let Some(ty) = walk.get(node, "arguments").and_then(|args| args.named_child(0))
     {
         let ty = annotation(walk, ty);
         return walk.of(ty);
@@ -136,8 +136,7 @@ fn subscript(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn union(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    if node.kind() == "binary_operator"
-        && node.child_by_field_name("operator").is_none_or(|operator| walk.text(operator) != "|")
+    if node.kind() == "binary_operator" && walk.get(node, "operator").is_none_or(|operator| walk.text(operator) != "|")
     {
         return ExprId::NONE;
     }
@@ -153,7 +152,7 @@ fn conditional(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn or(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let and = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "and");
+    let and = walk.get(node, "operator").is_some_and(|operator| walk.text(operator) == "and");
     let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
     if and { right } else { walk.either(left, right) }
 }
@@ -229,7 +228,7 @@ fn flags(marks: &[&str]) -> u16 {
 }
 
 fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
+    let (Some(name), Some(body)) = (walk.get(node, "name"), walk.get(node, "body")) else { return };
     let method = matches!(walk.owner().what, Open::Class(_));
     let name = walk.name_of(name);
     if name.is_none() {
@@ -238,7 +237,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let text = walk.names.get(name);
     let text_is_new = text == "__new__";
     let mut flags = flags(&walk.marks);
-    if node.child_by_field_name("return_type").is_some() {
+    if walk.get(node, "return_type").is_some() {
         flags |= flag::ANNOTATED;
     }
     if text.starts_with("test") && flags & flag::FIXTURE == 0 && crate::extract::is_test_path(walk.path) {
@@ -262,7 +261,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         (true, true) => walk.expr(Expr::SelfType),
         (true, false) => walk.expr(Expr::This),
     };
-    let returns = node.child_by_field_name("return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
+    let returns = walk.get(node, "return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
     let number = walk.node(&draft);
     if !returns.is_none() {
         let value = walk.of(returns);
@@ -276,31 +275,31 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// Holds the docstring against the signature.
 fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
-    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let Some(list) = walk.get(node, "parameters") else { return };
     let mut params = Vec::new();
     let mut open = false;
     let mut cursor = list.walk();
     for param in list.named_children(&mut cursor) {
-        let name = param.child_by_field_name("name").or_else(|| param.named_child(0)).unwrap_or(param);
+        let name = walk.get(param, "name").or_else(|| param.named_child(0)).unwrap_or(param);
         let text = walk.text(name);
         open |= text.starts_with("**");
-        let default = param.child_by_field_name("value").map(|value| walk.text(value));
+        let default = walk.get(param, "value").map(|value| walk.text(value));
         params.push(Param { name: text.trim_start_matches('*'), default });
     }
-    let returns = node.child_by_field_name("return_type").map_or("", |ty| walk.text(ty));
+    let returns = walk.get(node, "return_type").map_or("", |ty| walk.text(ty));
     walk.check_doc(number, &params, open, returns == "None");
 }
 
 /// Binds the parameters, and says their names.
 fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<Name> {
-    let Some(list) = node.child_by_field_name("parameters") else { return Vec::new() };
+    let Some(list) = walk.get(node, "parameters") else { return Vec::new() };
     let (from, to) = (start(node), end(node));
     let mut names = Vec::new();
     let mut cursor = list.walk();
     for (param, place) in list.named_children(&mut cursor).zip(0..) {
         let name = match param.kind() {
             "identifier" => Some(param),
-            "default_parameter" | "typed_default_parameter" => param.child_by_field_name("name"),
+            "default_parameter" | "typed_default_parameter" => walk.get(param, "name"),
             "typed_parameter" | "list_splat_pattern" | "dictionary_splat_pattern" => param.named_child(0),
             _ => None,
         };
@@ -314,7 +313,7 @@ fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> 
         let splat = splat.ends_with("splat_pattern");
         let name = walk.name_of(name);
         names.push(name);
-        let ty = param.child_by_field_name("type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
+        let ty = walk.get(param, "type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
         let bound = if place == 0 && !first.is_none() {
             Bound::Value(first)
         } else if splat {
@@ -340,13 +339,13 @@ fn doc(walk: &Walk<'_>, body: Syntax<'_>) -> Option<String> {
 }
 
 fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
+    let (Some(name), Some(body)) = (walk.get(node, "name"), walk.get(node, "body")) else { return };
     let name = walk.name_of(name);
     if name.is_none() {
         return;
     }
     let mut bases = Vec::new();
-    if let Some(list) = node.child_by_field_name("superclasses") {
+    if let Some(list) = walk.get(node, "superclasses") {
         let mut cursor = list.walk();
         for base in list.named_children(&mut cursor).take(16) {
             if base.kind() != "keyword_argument" {
@@ -371,7 +370,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let module = node.child_by_field_name("module_name").map(|module| walk.text(module));
+    let module = walk.get(node, "module_name").map(|module| walk.text(module));
     let mut cursor = node.walk();
     let names: Vec<Syntax<'_>> = node.children_by_field_name("name", &mut cursor).collect();
     if let Some(module) = module {
@@ -381,7 +380,7 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
         }
     }
     for name in names {
-        let (name, alias) = match (name.child_by_field_name("name"), name.child_by_field_name("alias")) {
+        let (name, alias) = match (walk.get(name, "name"), walk.get(name, "alias")) {
             (Some(name), Some(alias)) => (walk.text(name), Some(walk.text(alias))),
             _ => (walk.text(name), None),
         };
@@ -395,7 +394,7 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(function) = node.child_by_field_name("function") {
+    if let Some(function) = walk.get(node, "function") {
         walk.call_of(function, false);
         // `fixture(..)` with a function as value is read where that is defined.
     }

@@ -125,7 +125,7 @@ fn bounded(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn closure_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let given = if let Some(ty) = node.child_by_field_name("return_type") {
+    let given = if let Some(ty) = walk.get(node, "return_type") {
         let ty = walk.lower(ty);
         walk.of(ty)
     } else {
@@ -146,8 +146,7 @@ fn last(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn if_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let (Some(yes), Some(no)) = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
-    else {
+    let (Some(yes), Some(no)) = (walk.get(node, "consequence"), walk.get(node, "alternative")) else {
         return ExprId::NONE;
     };
     let (yes, no) = (walk.lower(yes), walk.lower(no));
@@ -155,7 +154,7 @@ fn if_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn match_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let Some(body) = node.child_by_field_name("body") else { return ExprId::NONE };
+    let Some(body) = walk.get(node, "body") else { return ExprId::NONE };
     let mut out = ExprId::NONE;
     let mut cursor = body.walk();
     for arm in body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(8) {
@@ -178,8 +177,7 @@ fn inner_of_match(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
-        let (Some(pattern), Some(value)) = (arm.child_by_field_name("pattern"), arm.child_by_field_name("value"))
-        else {
+        let (Some(pattern), Some(value)) = (walk.get(arm, "pattern"), walk.get(arm, "value")) else {
             return false;
         };
         let (pattern, value) = (walk.text(pattern), walk.text(value));
@@ -229,12 +227,12 @@ fn doc(walk: &mut Walk<'_>, node: Syntax<'_>) -> Option<String> {
 
 /// Notes a node and the parameters of its type.
 fn note(walk: &mut Walk<'_>, node: Syntax<'_>, kind: Kind, bare: bool) -> Option<u32> {
-    let name = node.child_by_field_name("name")?;
+    let name = walk.get(node, "name")?;
     let name = walk.name_of(name);
     if name.is_none() {
         return None;
     }
-    let body = node.child_by_field_name("body");
+    let body = walk.get(node, "body");
     let mut flags = flags(walk, node);
     if body.is_none() && matches!(kind, Kind::Function | Kind::Method) {
         flags |= flag::BODILESS;
@@ -257,11 +255,11 @@ fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         let mut inner = part.walk();
         for param in part.named_children(&mut inner).filter(|param| param.kind() == kind).take(32) {
-            let Some(name) = param.child_by_field_name(field).filter(|name| name.kind() == "type_identifier") else {
+            let Some(name) = walk.get(param, field).filter(|name| name.kind() == "type_identifier") else {
                 continue;
             };
             let name = walk.name_of(name);
-            let bounds = param.child_by_field_name("bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
+            let bounds = walk.get(param, "bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
             match params.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) if !bounds.is_none() => *known = bounds,
                 Some(_) => {}
@@ -277,7 +275,7 @@ fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let method = matches!(walk.owner().what, Open::Class(_) | Open::Impl(_));
     let Some(number) = note(walk, node, if method { Kind::Method } else { Kind::Function }, !method) else { return };
-    let value = match node.child_by_field_name("return_type") {
+    let value = match walk.get(node, "return_type") {
         Some(ty) => {
             let ty = walk.lower(ty);
             walk.of(ty)
@@ -291,11 +289,10 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     walk.gives(number, value, start(node));
     let (mut names, mut listed, mut open) = (Vec::new(), Vec::new(), false);
-    if let Some(list) = node.child_by_field_name("parameters") {
+    if let Some(list) = walk.get(node, "parameters") {
         let mut cursor = list.walk();
         for param in list.named_children(&mut cursor) {
-            let (Some(pattern), Some(ty)) = (param.child_by_field_name("pattern"), param.child_by_field_name("type"))
-            else {
+            let (Some(pattern), Some(ty)) = (walk.get(param, "pattern"), walk.get(param, "type")) else {
                 continue;
             };
             let ty = walk.lower(ty);
@@ -321,7 +318,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let kind = if node.kind() == "trait_item" { Kind::Trait } else { Kind::Class };
     let Some(number) = note(walk, node, kind, true) else { return };
-    if let Some(bounds) = node.child_by_field_name("bounds") {
+    if let Some(bounds) = walk.get(node, "bounds") {
         let mut cursor = bounds.walk();
         let bases: Vec<ExprId> = bounds.named_children(&mut cursor).map(|bound| walk.lower(bound)).collect();
         walk.set_bases(number, bases);
@@ -332,8 +329,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// The fields of `struct P(A, B)` are `0` and `1`.
 fn tuple_fields(walk: &mut Walk<'_>, node: Syntax<'_>, owner: u32) {
-    let Some(body) = node.child_by_field_name("body").filter(|body| body.kind() == "ordered_field_declaration_list")
-    else {
+    let Some(body) = walk.get(node, "body").filter(|body| body.kind() == "ordered_field_declaration_list") else {
         return;
     };
     let mut cursor = body.walk();
@@ -347,9 +343,9 @@ fn tuple_fields(walk: &mut Walk<'_>, node: Syntax<'_>, owner: u32) {
 }
 
 fn variant(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(body) = node.child_by_field_name("body") else { return };
+    let Some(body) = walk.get(node, "body") else { return };
     let tuple = body.kind() == "ordered_field_declaration_list";
-    let Some(name) = node.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(node, "name") else { return };
     let name = walk.name_of(name);
     if name.is_none() {
         return;
@@ -365,7 +361,7 @@ fn variant(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 fn field(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let (Open::Class(owner), Some(name)) = (walk.owner().what, node.child_by_field_name("name")) else { return };
+    let (Open::Class(owner), Some(name)) = (walk.owner().what, walk.get(node, "name")) else { return };
     let ty = walk.lower_field(node, "type");
     let value = walk.of(ty);
     let name = walk.name_of(name);
@@ -383,7 +379,7 @@ fn impl_(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let path = walk.marks.iter().find_map(|mark| mark.strip_prefix("#[path")).and_then(|mark| mark.split('"').nth(1));
-    if node.child_by_field_name("body").is_some() {
+    if walk.get(node, "body").is_some() {
         if let Some(number) = note(walk, node, Kind::Module, true) {
             walk.open(node, Open::Module(number));
         }
@@ -393,7 +389,7 @@ fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
     // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise. What it passes on
     // are its macros.
-    if let Some(name) = node.child_by_field_name("name") {
+    if let Some(name) = walk.get(node, "name") {
         let name = walk.text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
         walk.import(&module, "", name, node, macros);
@@ -411,8 +407,8 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
 /// A type that those who implement a trait choose.
 fn associated(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let (Some(name), Open::Class(owner)) = (node.child_by_field_name("name"), walk.owner().what) else { return };
-    let bounds = node.child_by_field_name("bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
+    let (Some(name), Open::Class(owner)) = (walk.get(node, "name"), walk.owner().what) else { return };
+    let bounds = walk.get(node, "bounds").map_or(ExprId::NONE, |bounds| walk.lower_all(bounds));
     let value = walk.of(bounds);
     let name = walk.name_of(name);
     walk.field(owner, name, value, start(node));
@@ -420,7 +416,7 @@ fn associated(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 fn constant(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(name) = node.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(node, "name") else { return };
     let ty = walk.lower_field(node, "type");
     let value = walk.of(ty);
     let name = walk.name_of(name);
@@ -439,7 +435,7 @@ fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(function) = node.child_by_field_name("function") else { return };
+    let Some(function) = walk.get(node, "function") else { return };
     walk.call_of(function, false);
     bind::hints(walk, node, function);
 }

@@ -40,6 +40,9 @@ impl Resolver<'_> {
                 Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
                 other => self.member(at, &other, name, space),
             },
+            Val::Def(id, args) if name == "new" && self.language(id.file) == Some(Language::Ruby) => {
+                Some(Val::Giving(Rc::new(Val::Of(*id, args.clone()))))
+            }
             Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
                 Kind::Function | Kind::Method => None,
                 _ => self.of_class(*id, base, name, space),

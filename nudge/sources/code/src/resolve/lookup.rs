@@ -64,7 +64,7 @@ impl Resolver<'_> {
         }
         match facts.language {
             Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
-            Language::Go | Language::Java => self.neighbour(at.file, name),
+            Language::Go | Language::Java | Language::CSharp | Language::Php => self.neighbour(at.file, name),
             _ => Val::Unknown,
         }
     }

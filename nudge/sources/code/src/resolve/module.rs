@@ -54,8 +54,9 @@ impl Resolver<'_> {
         self.deeper(Val::Unknown, || {
             let Some(facts) = self.store.facts(file) else { return Val::Unknown };
             let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
-            if facts.language == Language::Java {
-                return self.java_class(&format!("{}.{name}", facts.text(import.module))).unwrap_or(Val::Unknown);
+            if matches!(facts.language, Language::Java | Language::CSharp) {
+                let path = format!("{}.{name}", facts.text(import.module));
+                return self.class_of_package(facts.language, &path).unwrap_or(Val::Unknown);
             }
             let target = if facts.language == Language::Rust {
                 self.rust_path(file, facts.text(import.module), import.from, Space::Type)
@@ -220,7 +221,7 @@ impl Resolver<'_> {
             Language::Python => self.python_import(file, module),
             language if language.is_ecma() => self.ecma_module(file, module).map(Self::place_of),
             Language::Go => self.go_package(file, module),
-            Language::Java => self.java_class(module),
+            language @ (Language::Java | Language::Php) => self.class_of_package(language, module),
             Language::C | Language::Cpp => self.included(file, module).map(Self::place_of),
             _ => None,
         }

@@ -24,6 +24,9 @@ impl Resolver<'_> {
                         && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
                 }
                 Language::Java => folder_of(&other.path) == folder,
+                Language::CSharp | Language::Php => {
+                    other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                }
                 _ => false,
             };
             if top && near && other.facts.language == language {
@@ -135,12 +138,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// A class of Java by its full name: the file says its package itself.
-    pub(super) fn java_class(&self, path: &str) -> Option<Val> {
+    /// A class by its full name, where files say their package themselves.
+    pub(super) fn class_of_package(&self, language: Language, path: &str) -> Option<Val> {
         let (package, class) = path.rsplit_once('.')?;
         let mut found = self.store.nodes_named(class).into_iter().filter(|(slot, node)| {
             self.store.facts(*slot).is_some_and(|facts| {
-                facts.language == Language::Java
+                facts.language == language
                     && facts.text(facts.package) == package
                     && facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::Owner::File)
             })

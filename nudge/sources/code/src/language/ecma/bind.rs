@@ -12,11 +12,11 @@ const HANDS_ITEM: &[&str] =
 
 /// `<T extends Bound>`
 pub(super) fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(list) = node.child_by_field_name("type_parameters") else { return };
+    let Some(list) = walk.get(node, "type_parameters") else { return };
     let mut cursor = list.walk();
     for (param, number) in list.named_children(&mut cursor).filter(|param| param.kind() == "type_parameter").zip(0..) {
-        let Some(name) = param.child_by_field_name("name") else { continue };
-        let bound = param.child_by_field_name("constraint").map_or(ExprId::NONE, |bound| walk.lower(bound));
+        let Some(name) = walk.get(param, "name") else { continue };
+        let bound = walk.get(param, "constraint").map_or(ExprId::NONE, |bound| walk.lower(bound));
         let bounds = if bound.is_none() { bound } else { walk.args(&[bound]) };
         let name = walk.name_of(name);
         walk.bind(name, start(node), end(node), start(node), Bound::TypeParam(bounds, number));
@@ -27,26 +27,26 @@ pub(super) fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
 pub(super) fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<Name> {
     let (from, to) = (start(node), end(node));
     let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
-    if let Some(single) = node.child_by_field_name("parameter") {
+    if let Some(single) = walk.get(node, "parameter") {
         let name = walk.name_of(single);
         walk.bind(name, from, to, from.saturating_sub(1), Bound::Value(hint));
         return vec![name];
     }
-    let Some(list) = node.child_by_field_name("parameters") else { return Vec::new() };
+    let Some(list) = walk.get(node, "parameters") else { return Vec::new() };
     let mut names = Vec::new();
     let mut cursor = list.walk();
     for (param, place) in list.named_children(&mut cursor).zip(0..) {
         let pattern_ = match param.kind() {
-            "required_parameter" | "optional_parameter" => param.child_by_field_name("pattern"),
+            "required_parameter" | "optional_parameter" => walk.get(param, "pattern"),
             "comment" => None,
             _ => Some(param),
         };
         let Some(left) = pattern_ else { continue };
         let mut value = ExprId::NONE;
-        if let Some(ty) = param.child_by_field_name("type") {
+        if let Some(ty) = walk.get(param, "type") {
             let ty = walk.lower(ty);
             value = walk.of(ty);
-        } else if let Some(default) = param.child_by_field_name("value") {
+        } else if let Some(default) = walk.get(param, "value") {
             value = walk.lower(default);
         } else if place == 0 {
             value = hint;
@@ -66,16 +66,16 @@ pub(super) fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<
 
 /// Holds the documentation against the signature.
 pub(super) fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
-    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let Some(list) = walk.get(node, "parameters") else { return };
     let (mut params, mut open) = (Vec::new(), false);
     let mut cursor = list.walk();
     for param in list.named_children(&mut cursor) {
-        let left = param.child_by_field_name("pattern").or_else(|| param.child_by_field_name("left")).unwrap_or(param);
+        let left = walk.get(param, "pattern").or_else(|| walk.get(param, "left")).unwrap_or(param);
         open |= left.kind() != "identifier";
-        let default = param.child_by_field_name("value").or_else(|| param.child_by_field_name("right"));
+        let default = walk.get(param, "value").or_else(|| walk.get(param, "right"));
         params.push(Param { name: walk.text(left), default: default.map(|value| walk.text(value)) });
     }
-    let returns = node.child_by_field_name("return_type").map_or("", |ty| walk.text(ty));
+    let returns = walk.get(node, "return_type").map_or("", |ty| walk.text(ty));
     walk.check_doc(number, &params, open, matches!(returns.trim_start_matches(':').trim(), "void" | "undefined"));
 }
 
@@ -113,7 +113,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, (fro
             "pair_pattern" => {
                 let key = super::key(walk, node, "key");
                 let value = member(walk, value, key);
-                if let Some(child) = node.child_by_field_name("value") {
+                if let Some(child) = walk.get(node, "value") {
                     todo.push((child, value));
                 }
             }
@@ -125,7 +125,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, (fro
                 }
             }
             "assignment_pattern" | "object_assignment_pattern" => {
-                if let Some(left) = node.child_by_field_name("left") {
+                if let Some(left) = walk.get(node, "left") {
                     todo.push((left, value));
                 }
             }
@@ -149,9 +149,9 @@ fn member(walk: &mut Walk<'_>, value: ExprId, name: Name) -> ExprId {
 
 pub(super) fn for_in(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Block);
-    let Some(left) = node.child_by_field_name("left") else { return };
+    let Some(left) = walk.get(node, "left") else { return };
     let value = walk.lower_field(node, "right");
-    let of = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "of");
+    let of = walk.get(node, "operator").is_some_and(|operator| walk.text(operator) == "of");
     let value = match (of, value.is_none()) {
         (_, true) => value,
         (true, false) => walk.expr(Expr::Item(value)),
@@ -162,7 +162,7 @@ pub(super) fn for_in(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 pub(super) fn catch(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Block);
-    if let Some(left) = node.child_by_field_name("parameter") {
+    if let Some(left) = walk.get(node, "parameter") {
         pattern(walk, left, ExprId::NONE, (start(node), end(node)), start(node));
     }
 }
@@ -170,9 +170,9 @@ pub(super) fn catch(walk: &mut Walk<'_>, node: Syntax<'_>) {
 /// `const x = ..`: a node if it holds a function, a class or an object with members, or what a call of the file's own
 /// top level gave.
 pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = node.child_by_field_name("name") else { return };
-    let value = node.child_by_field_name("value");
-    let ty = node.child_by_field_name("type");
+    let Some(left) = walk.get(node, "name") else { return };
+    let value = walk.get(node, "value");
+    let ty = walk.get(node, "type");
     let frame = walk.frame();
     let hoisted = node.prev_sibling().is_some_and(|before| before.kind() == "var");
     let (from, to) = if hoisted { (walk.owner().from, walk.owner().to) } else { (frame.from, frame.to) };
@@ -248,7 +248,7 @@ fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, nam
     }
     let (flags, row) = walk.exported(node);
     let doc = super::doc(walk, row);
-    let body = if kind == Kind::Constant { Some(value) } else { value.child_by_field_name("body") };
+    let body = if kind == Kind::Constant { Some(value) } else { walk.get(value, "body") };
     let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare: true });
     if walk.text(value).starts_with("async") {
         walk.facts.nodes[number as usize].flags |= flag::ASYNC;
@@ -258,15 +258,13 @@ fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, nam
 
 /// `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
 pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+    let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
-    if left.kind() != "member_expression"
-        || left.child_by_field_name("object").is_none_or(|object| object.kind() != "this")
-    {
+    if left.kind() != "member_expression" || walk.get(left, "object").is_none_or(|object| object.kind() != "this") {
         return;
     }
-    if let (Some(Open::Class(class)), Some(name)) = (walk.class_around(), left.child_by_field_name("property")) {
+    if let (Some(Open::Class(class)), Some(name)) = (walk.class_around(), walk.get(left, "property")) {
         let name = walk.name_of(name);
         let value = walk.lower(right);
         walk.field(class, name, value, start(node));
@@ -278,11 +276,11 @@ pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>)
     if function.kind() != "member_expression" {
         return;
     }
-    let Some(method) = function.child_by_field_name("property") else { return };
+    let Some(method) = walk.get(function, "property") else { return };
     if !HANDS_ITEM.contains(&walk.text(method)) {
         return;
     }
-    let Some(closure) = node.child_by_field_name("arguments").and_then(|args| args.named_child(0)) else { return };
+    let Some(closure) = walk.get(node, "arguments").and_then(|args| args.named_child(0)) else { return };
     if !matches!(closure.kind(), "arrow_function" | "function_expression") {
         return;
     }

@@ -11,11 +11,11 @@ fn unquoted<'a>(walk: &Walk<'a>, node: Syntax<'_>) -> &'a str {
 
 pub(super) fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.skip = true;
-    let Some(source) = node.child_by_field_name("source") else {
+    let Some(source) = walk.get(node, "source") else {
         let mut cursor = node.walk();
         let clause = node.named_children(&mut cursor).find(|child| child.kind() == "import_require_clause");
         if let Some(clause) = clause
-            && let (Some(name), Some(source)) = (clause.named_child(0), clause.child_by_field_name("source"))
+            && let (Some(name), Some(source)) = (clause.named_child(0), walk.get(clause, "source"))
         {
             walk.import(unquoted(walk, source), "", walk.text(name), node, false);
         }
@@ -48,9 +48,9 @@ pub(super) fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 fn specifier_of(walk: &mut Walk<'_>, specifier: Syntax<'_>, module: &str, at: Syntax<'_>, reexport: bool) {
-    let Some(name) = specifier.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(specifier, "name") else { return };
     let name = unquoted(walk, name);
-    let alias = specifier.child_by_field_name("alias").map_or(name, |alias| unquoted(walk, alias));
+    let alias = walk.get(specifier, "alias").map_or(name, |alias| unquoted(walk, alias));
     if reexport {
         passed_on(walk, module, name, alias, at);
     } else {
@@ -70,7 +70,7 @@ pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let default = node.children(&mut cursor).take(3).any(|child| child.kind() == "default");
     let flags = if default { flag::DEFAULT } else { 0 };
     walk.exported = (flags, node.start_position().row, end(node));
-    let source = node.child_by_field_name("source");
+    let source = walk.get(node, "source");
     let module = source.map_or("", |source| unquoted(walk, source));
     let mut cursor = node.walk();
     let mut any = false;
@@ -105,10 +105,10 @@ pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// The module of `require("..")`.
 pub(super) fn required<'a>(walk: &Walk<'a>, value: Syntax<'_>) -> Option<&'a str> {
-    if value.kind() != "call_expression" || walk.text(value.child_by_field_name("function")?) != "require" {
+    if value.kind() != "call_expression" || walk.text(walk.get(value, "function")?) != "require" {
         return None;
     }
-    let source = value.child_by_field_name("arguments")?.named_child(0)?;
+    let source = walk.get(value, "arguments")?.named_child(0)?;
     (source.kind() == "string").then(|| unquoted(walk, source))
 }
 
@@ -122,7 +122,7 @@ pub(super) fn destructured(walk: &mut Walk<'_>, pattern: Syntax<'_>, module: &st
                 walk.import(module, name, name, at, false);
             }
             "pair_pattern" => {
-                if let (Some(key), Some(value)) = (part.child_by_field_name("key"), part.child_by_field_name("value"))
+                if let (Some(key), Some(value)) = (walk.get(part, "key"), walk.get(part, "value"))
                     && value.kind() == "identifier"
                 {
                     walk.import(module, walk.text(key), walk.text(value), at, false);

@@ -76,7 +76,7 @@ fn cast(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn binary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    match node.child_by_field_name("operator").map_or("", |operator| walk.text(operator)) {
+    match walk.get(node, "operator").map_or("", |operator| walk.text(operator)) {
         "||" | "??" => {
             let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
             walk.either(left, right)
@@ -89,7 +89,7 @@ fn binary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 
 /// A function without a name: what it gives, if it is one expression or says it.
 fn function_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let given = match (node.child_by_field_name("return_type"), node.child_by_field_name("body")) {
+    let given = match (walk.get(node, "return_type"), walk.get(node, "body")) {
         (Some(ty), _) => {
             let ty = walk.lower(ty);
             walk.of(ty)

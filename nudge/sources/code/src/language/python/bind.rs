@@ -64,7 +64,7 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
 
 /// `self.x = ..` in a method.
 fn attribute(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
-    let (Some(object), Some(name)) = (left.child_by_field_name("object"), left.child_by_field_name("attribute")) else {
+    let (Some(object), Some(name)) = (walk.get(left, "object"), walk.get(left, "attribute")) else {
         return;
     };
     if !matches!(walk.text(object), "self" | "cls") {
@@ -77,9 +77,9 @@ fn attribute(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Sy
 }
 
 pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = node.child_by_field_name("left") else { return };
-    let right = node.child_by_field_name("right");
-    let value = if let Some(ty) = node.child_by_field_name("type") {
+    let Some(left) = walk.get(node, "left") else { return };
+    let right = walk.get(node, "right");
+    let value = if let Some(ty) = walk.get(node, "type") {
         let ty = annotation(walk, ty);
         walk.of(ty)
     } else if let Some(right) = right {
@@ -105,7 +105,7 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 pub(super) fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let value = walk.lower_field(node, "value");
-    if let Some(name) = node.child_by_field_name("name") {
+    if let Some(name) = walk.get(node, "name") {
         bind(walk, name, value, node);
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 pub(super) fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+    let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
     let value = walk.lower(right);
@@ -129,7 +129,7 @@ pub(super) fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+    let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
     let value = walk.lower(right);
@@ -152,8 +152,8 @@ pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 pub(super) fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(pattern) = node.child_by_field_name("value").filter(|value| value.kind() == "as_pattern") else { return };
-    let (Some(value), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let Some(pattern) = walk.get(node, "value").filter(|value| value.kind() == "as_pattern") else { return };
+    let (Some(value), Some(alias)) = (pattern.named_child(0), walk.get(pattern, "alias")) else { return };
     let value = walk.lower(value);
     let value = if value.is_none() { value } else { walk.expr(Expr::Enter(value)) };
     // Seen in all of the function, certain in the body of the statement and after it.
@@ -163,7 +163,7 @@ pub(super) fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
 pub(super) fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let Some(pattern) = node.named_children(&mut cursor).find(|child| child.kind() == "as_pattern") else { return };
-    let (Some(ty), Some(alias)) = (pattern.named_child(0), pattern.child_by_field_name("alias")) else { return };
+    let (Some(ty), Some(alias)) = (pattern.named_child(0), walk.get(pattern, "alias")) else { return };
     let ty = walk.lower(ty);
     let value = walk.of(ty);
     if let Some(name) = alias.named_child(0) {
@@ -174,17 +174,15 @@ pub(super) fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// `if isinstance(x, T)`: in what follows, `x` is a `T`.
 pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) =
-        (node.child_by_field_name("condition"), node.child_by_field_name("consequence"))
-    else {
+    let (Some(condition), Some(body)) = (walk.get(node, "condition"), walk.get(node, "consequence")) else {
         return;
     };
     if condition.kind() != "call"
-        || condition.child_by_field_name("function").is_none_or(|function| walk.text(function) != "isinstance")
+        || walk.get(condition, "function").is_none_or(|function| walk.text(function) != "isinstance")
     {
         return;
     }
-    let Some(args) = condition.child_by_field_name("arguments") else { return };
+    let Some(args) = walk.get(condition, "arguments") else { return };
     if let (Some(name), Some(ty)) = (args.named_child(0), args.named_child(1))
         && name.kind() == "identifier"
         && ty.kind() != "tuple"

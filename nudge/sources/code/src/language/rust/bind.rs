@@ -50,7 +50,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
                 walk.bind(name, from, to, at, Bound::Value(value));
             }
             "tuple_struct_pattern" => {
-                let Some(ty) = node.child_by_field_name("type") else { continue };
+                let Some(ty) = walk.get(node, "type") else { continue };
                 let path = walk.text(ty);
                 let last = path.rsplit("::").next().unwrap_or(path);
                 let whole = walk.lower(ty);
@@ -69,10 +69,10 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
                 let whole = walk.of(ty);
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor).filter(|child| child.kind() == "field_pattern") {
-                    let Some(name) = child.child_by_field_name("name") else { continue };
+                    let Some(name) = walk.get(child, "name") else { continue };
                     let field = walk.name_of(name);
                     let part = if whole.is_none() { whole } else { walk.expr(Expr::Member(whole, field)) };
-                    todo.push((child.child_by_field_name("pattern").unwrap_or(name), part));
+                    todo.push((walk.get(child, "pattern").unwrap_or(name), part));
                 }
             }
             "tuple_pattern" => {
@@ -92,7 +92,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
             "match_pattern" | "ref_pattern" | "mut_pattern" | "reference_pattern" | "captured_pattern"
             | "or_pattern" => {
                 let mut cursor = node.walk();
-                let condition = node.child_by_field_name("condition");
+                let condition = walk.get(node, "condition");
                 for child in node.named_children(&mut cursor).filter(|child| Some(*child) != condition) {
                     todo.push((child, value));
                 }
@@ -108,14 +108,14 @@ fn part(walk: &mut Walk<'_>, value: ExprId, number: u32) -> ExprId {
 
 pub(super) fn let_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(left) = node.child_by_field_name("pattern") else { return };
+    let Some(left) = walk.get(node, "pattern") else { return };
     let value = typed_or_value(walk, node);
     let to = walk.frame().to;
     pattern(walk, left, value, end(node), to, start(node));
 }
 
 fn typed_or_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    match node.child_by_field_name("type") {
+    match walk.get(node, "type") {
         // `let x: Vec<_> = ..` says less than nothing where it leaves open what is asked for.
         Some(ty) => {
             let ty = walk.lower(ty);
@@ -127,20 +127,20 @@ fn typed_or_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
 
 /// `if let` and `while let`: names are seen where the condition holds.
 pub(super) fn condition(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = node.child_by_field_name("pattern") else { return };
+    let Some(left) = walk.get(node, "pattern") else { return };
     let value = walk.lower_field(node, "value");
     let to = walk.frame().to;
     pattern(walk, left, value, end(node), to, start(node));
 }
 
 pub(super) fn if_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let body = node.child_by_field_name("consequence").or_else(|| node.child_by_field_name("body"));
+    let body = walk.get(node, "consequence").or_else(|| walk.get(node, "body"));
     let to = body.map_or(end(node), end);
     walk.open_at(Open::Block, start(node), to, ExprId::NONE);
 }
 
 pub(super) fn for_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(body)) = (node.child_by_field_name("pattern"), node.child_by_field_name("body")) else {
+    let (Some(left), Some(body)) = (walk.get(node, "pattern"), walk.get(node, "body")) else {
         return;
     };
     let value = walk.lower_field(node, "value");
@@ -157,7 +157,7 @@ pub(super) fn arm(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
     let subject = walk.frame().subject;
     walk.open(node, Open::Block);
-    if let Some(left) = node.child_by_field_name("pattern") {
+    if let Some(left) = walk.get(node, "pattern") {
         pattern(walk, left, subject, start(node), end(node), start(node));
     }
 }
@@ -166,10 +166,10 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
     let at = start(node);
     walk.open(node, Open::Function(NO_NODE));
-    let Some(list) = node.child_by_field_name("parameters") else { return };
+    let Some(list) = walk.get(node, "parameters") else { return };
     let mut cursor = list.walk();
     for (param, place) in list.named_children(&mut cursor).zip(0..) {
-        let (left, value) = match (param.child_by_field_name("pattern"), param.child_by_field_name("type")) {
+        let (left, value) = match (walk.get(param, "pattern"), walk.get(param, "type")) {
             (Some(left), Some(ty)) if param.kind() == "parameter" => {
                 let ty = walk.lower(ty);
                 (left, walk.of(ty))
@@ -182,13 +182,13 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// A closure that is handed to `map`, `filter`, ... takes what the receiver holds.
 pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
-    let Some(args) = node.child_by_field_name("arguments") else { return };
+    let Some(args) = walk.get(node, "arguments") else { return };
     let mut cursor = args.walk();
     let Some(closure) = args.named_children(&mut cursor).find(|arg| arg.kind() == "closure_expression") else { return };
     if function.kind() != "field_expression" {
         return;
     }
-    let Some(method) = function.child_by_field_name("field") else { return };
+    let Some(method) = walk.get(function, "field") else { return };
     if !HANDS_ITEM.contains(&walk.text(method)) {
         return;
     }

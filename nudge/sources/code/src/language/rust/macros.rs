@@ -8,7 +8,7 @@ use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 pub(super) fn definition(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.skip = true;
     let exported = walk.marks.iter().any(|mark| mark.contains("macro_export"));
-    let Some(name) = node.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(node, "name") else { return };
     let name = walk.name_of(name);
     if name.is_none() {
         return;
@@ -22,14 +22,14 @@ pub(super) fn definition(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 pub(super) fn invocation(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(macro_) = node.child_by_field_name("macro") {
+    if let Some(macro_) = walk.get(node, "macro") {
         walk.call_of(macro_, true);
     }
 }
 
 /// What a macro gives, for those whose name says it.
 pub(super) fn value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let name = node.child_by_field_name("macro").map_or("", |name| walk.text(name));
+    let name = walk.get(node, "macro").map_or("", |name| walk.text(name));
     match name {
         "format" | "concat" | "stringify" | "env" => walk.literal("str"),
         "vec" => walk.literal("Vec"),

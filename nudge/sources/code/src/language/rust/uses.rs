@@ -6,15 +6,15 @@ use crate::extract::Walk;
 
 pub(super) fn extern_crate(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(name) = node.child_by_field_name("name") else { return };
+    let Some(name) = walk.get(node, "name") else { return };
     let name = walk.text(name);
-    let alias = node.child_by_field_name("alias").map_or(name, |alias| walk.text(alias));
+    let alias = walk.get(node, "alias").map_or(name, |alias| walk.text(alias));
     walk.import(&format!("::{name}"), "", alias, node, false);
 }
 
 pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(argument) = node.child_by_field_name("argument") else { return };
+    let Some(argument) = walk.get(node, "argument") else { return };
     let reexport = node.named_child(0).is_some_and(|first| first.kind() == "visibility_modifier");
     let mut todo = vec![(argument, String::new())];
     let mut steps = 0;
@@ -29,9 +29,8 @@ pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         match part.kind() {
             "scoped_use_list" => {
-                let path =
-                    part.child_by_field_name("path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
-                if let Some(list) = part.child_by_field_name("list") {
+                let path = walk.get(part, "path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
+                if let Some(list) = walk.get(part, "list") {
                     todo.push((list, path));
                 }
             }
@@ -44,8 +43,7 @@ pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 walk.import(&path, "*", "", part, reexport);
             }
             "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (part.child_by_field_name("path"), part.child_by_field_name("alias"))
-                {
+                if let (Some(path), Some(alias)) = (walk.get(part, "path"), walk.get(part, "alias")) {
                     let (path, alias) = (join(walk.text(path)), walk.text(alias));
                     used(walk, &path, alias, part, reexport);
                 }
