@@ -207,6 +207,7 @@ impl Live {
 
     /// Reads a file now, and puts what it says; says whether that is something else than before.
     fn take(&self, path: &str) -> io::Result<bool> {
+        let is_again = self.state().files.contains_key(path);
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
             Ok(content) => content,
@@ -220,7 +221,7 @@ impl Live {
             Read::Same => self.state().files.get(path).and_then(|known| known.skip),
             Read::Facts(_) | Read::Manifest(_) => None,
         };
-        let known = Known { stamp: content.stamp, read_ns: content.read_ns, order, hash, skip };
+        let known = Known { stamp: content.stamp, read_ns: content.read_ns, order, is_again, hash, skip };
         let kept = match &read {
             Read::Facts(facts) => Some(Ok(Arc::clone(facts))),
             Read::Skipped(skip) => Some(Err(*skip)),

@@ -93,9 +93,9 @@ fn callers_say_how_and_what_is_not_known() {
     assert_eq!((few.edges.len(), few.omitted), (1, 3));
     let m = one(&index, "src/pkg/core.py:C.m#2");
     assert_eq!(index.callers(m, 10, false).edges[0].how, How::Typed);
-    let callees = index.callees(f, false);
-    assert_eq!(callees.len(), 1);
-    assert_eq!(index.id_of(callees[0].to), "node:src/pkg/core.py:g");
+    let called = index.callees(f, false);
+    assert_eq!(called.len(), 1);
+    assert_eq!(index.id_of(called[0].to), "node:src/pkg/core.py:g");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Known {
     pub read_ns: i64,
     /// Which of all reads it was: what an earlier one saw never replaces what a later one did.
     pub order: u64,
+    /// Whether it was known when that read began.
+    pub is_again: bool,
     /// The hash of its bytes.
     pub hash: Hash,
     /// Why it has no facts; `None` for one that has, and for a manifest.
@@ -99,6 +101,10 @@ impl State {
         if self.files.get(path).is_some_and(|now| is_late(now.order))
             || self.gone.get(path).is_some_and(|at| is_late(*at))
         {
+            return false;
+        }
+        // Somebody looked once more at what was removed meanwhile: what comes anew is read anew.
+        if known.is_again && !self.files.contains_key(path) {
             return false;
         }
         self.gone.remove(path);

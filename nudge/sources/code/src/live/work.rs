@@ -199,6 +199,12 @@ impl Worker {
         state.is_truncated = walked.is_truncated;
         let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
         for path in gone {
+            // It may have come after the walk was there; or it was only looked at once more meanwhile.
+            let is_later = state.files.get(&path).is_some_and(|known| known.order > order);
+            if is_later && walk::finds(&self.live.root, &path) {
+                continue;
+            }
+            let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
             if state.remove(&path, order) {
                 self.live.unkept.lock().push((path, None));
             }
@@ -288,6 +294,6 @@ fn take_row(state: &mut State, path: &str, entry: Entry) {
     }
     let Entry { stamp, read_ns, hash, read } = entry;
     let skip = read.as_ref().err().copied();
-    let known = Known { stamp, read_ns, order: 0, hash, skip };
+    let known = Known { stamp, read_ns, order: 0, is_again: false, hash, skip };
     state.put(path, known, read.map_or_else(Read::Skipped, Read::Facts));
 }
