@@ -3,6 +3,7 @@
 mod manifest;
 mod store;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::resolve::Resolver;
 
 pub(crate) use manifest::{Cargo, Manifest};
 pub(crate) use store::{Store, last_name, of_file, stem};
+
+/// Calls of one name that are looked at.
+const SITES_MAX: usize = 4_000;
 
 /// A node of an index. Valid until its file is put or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +82,7 @@ pub struct Callers {
     pub edges: Vec<Caller>,
     /// How many more there are than were asked for.
     pub omitted: usize,
-    /// How many more calls have its name and no certain target.
+    /// How many more calls have its name and no certain target, or were too many to look at.
     pub unresolved_same_name: usize,
 }
 
@@ -274,11 +278,23 @@ impl Index {
 
     /// Who calls a node: at most `limit`, with those that are only likely if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
+        let mut budget = SITES_MAX;
+        self.callers_within(&Resolver::new(&self.store), id, limit, likely, &mut budget)
+    }
+
+    /// The same with what has been found out already, and for so many calls more.
+    pub(crate) fn callers_within(
+        &self,
+        resolver: &Resolver<'_>,
+        id: NodeId,
+        limit: usize,
+        likely: bool,
+        budget: &mut usize,
+    ) -> Callers {
         let Some(found) = self.node(id) else { return Callers::default() };
         let name = found.view.name();
-        let resolver = Resolver::new(&self.store);
         let mut out = Callers::default();
-        for slot in self.store.using(name).into_iter().chain(self.default_users(id)).collect::<BTreeSet<u32>>() {
+        for slot in self.callers_files(id, found.path, name) {
             let Some(file) = self.store.file(slot) else { continue };
             if !file.facts.language.speaks(found.facts.language) {
                 continue;
@@ -286,6 +302,11 @@ impl Index {
             let aliases = file.facts.names_for(name);
             for call in file.facts.calls.iter().filter(|call| aliases.contains(&call.name)) {
                 let same = file.facts.text(call.name) == name;
+                if *budget == 0 {
+                    out.unresolved_same_name += usize::from(same);
+                    continue;
+                }
+                *budget -= 1;
                 let how = match resolver.call(slot, call) {
                     Some((to, how)) if to == id => Some(how),
                     Some(_) => continue,
@@ -304,6 +325,19 @@ impl Index {
         out.omitted = out.edges.len().saturating_sub(limit);
         out.edges.truncate(limit);
         out
+    }
+
+    /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
+    fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
+        let files: BTreeSet<u32> = self.store.using(name).into_iter().chain(self.default_users(id)).collect();
+        let mut files: Vec<u32> = files.into_iter().collect();
+        files.sort_by_cached_key(|slot| {
+            let other = self.store.file(*slot).map(|file| file.path.clone());
+            let shared =
+                other.as_deref().map_or(0, |other| other.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count());
+            (Reverse(shared), other)
+        });
+        files
     }
 
     /// Files that may import a node as the default export of its file.
@@ -359,14 +393,13 @@ impl Index {
 
     /// The tests of a node, at most `limit`.
     pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        crate::tests_of::tests(self, id, limit)
+        crate::tests_of::tests(self, &Resolver::new(&self.store), id, limit)
     }
 
     /// The tests and fixtures that ask for a fixture by the name of a parameter.
-    pub(crate) fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
+    pub(crate) fn asking_for(&self, resolver: &Resolver<'_>, id: NodeId) -> Vec<NodeId> {
         let Some(found) = self.node(id) else { return Vec::new() };
         let name = found.view.name();
-        let resolver = Resolver::new(&self.store);
         let mut out = Vec::new();
         for (path, slot) in &self.store.paths {
             let Some(facts) = self.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {

@@ -6,22 +6,26 @@ use std::sync::Arc;
 use crate::extract::is_test_path;
 use crate::facts::flag;
 use crate::index::{Index, NodeId, TestHow, TestLink, Tests, stem};
+use crate::resolve::Resolver;
 
 /// Over how many calls a test may be from what it tests.
 const DEPTH_MAX: u8 = 3;
 /// Callers of one node that are followed, and nodes in all: what everything uses says nothing of its tests.
 const CALLERS_MAX: usize = 50;
 const REACHED_MAX: usize = 400;
+/// Calls that are looked at in all.
+const SITES_MAX: usize = 8_000;
 
 /// The tests of a node by its certain callers.
-pub(crate) fn tests(index: &Index, id: NodeId, limit: usize) -> Tests {
+pub(crate) fn tests(index: &Index, resolver: &Resolver<'_>, id: NodeId, limit: usize) -> Tests {
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
     let mut links: Vec<TestLink> = Vec::new();
     let mut edge = vec![id];
+    let mut budget = SITES_MAX;
     for depth in 1..=DEPTH_MAX {
         let mut next: Vec<NodeId> = Vec::new();
         for node in edge {
-            for caller in callers(index, node) {
+            for caller in callers(index, resolver, node, &mut budget) {
                 if depths.len() >= REACHED_MAX || depths.contains_key(&caller) {
                     continue;
                 }
@@ -45,12 +49,16 @@ pub(crate) fn tests(index: &Index, id: NodeId, limit: usize) -> Tests {
 }
 
 /// Nodes that call a node, or ask for it as a fixture.
-fn callers(index: &Index, id: NodeId) -> Vec<NodeId> {
-    let mut out: Vec<NodeId> =
-        index.callers(id, CALLERS_MAX, false).edges.into_iter().filter_map(|caller| caller.from).collect();
+fn callers(index: &Index, resolver: &Resolver<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
+    let mut out: Vec<NodeId> = index
+        .callers_within(resolver, id, CALLERS_MAX, false, budget)
+        .edges
+        .into_iter()
+        .filter_map(|caller| caller.from)
+        .collect();
     let fixture = index.node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
     if fixture {
-        out.extend(index.asking_for(id));
+        out.extend(index.asking_for(resolver, id));
     }
     out
 }

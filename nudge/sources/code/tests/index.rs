@@ -93,9 +93,9 @@ fn callers_say_how_and_what_is_not_known() {
     assert_eq!((few.edges.len(), few.omitted), (1, 3));
     let m = one(&index, "src/pkg/core.py:C.m#2");
     assert_eq!(index.callers(m, 10, false).edges[0].how, How::Typed);
-    let called = index.callees(f, false);
-    assert_eq!(called.len(), 1);
-    assert_eq!(index.id_of(called[0].to), "node:src/pkg/core.py:g");
+    let calls = index.callees(f, false);
+    assert_eq!(calls.len(), 1);
+    assert_eq!(index.id_of(calls[0].to), "node:src/pkg/core.py:g");
 }
 
 #[test]
@@ -153,6 +153,20 @@ fn facts_of_a_node() {
     let node = view.node();
     assert_eq!((node.span.line, node.span.end_line, node.complexity), (3, 8, 3));
     assert_eq!(usize::try_from(node.span.byte).ok(), text.find("@deco"), "with its decorators");
+}
+
+#[test]
+fn signatures_are_whole() {
+    for (path, text, wanted) in [
+        ("a.rs", "fn f() -> Option<u8> { None }", "fn f() -> Option<u8>"),
+        ("a.ts", "const f = (a: number): Array<number> => [a];", "f = (a: number): Array<number>"),
+        ("a.ts", "export function g<T>(x: T): T {\n  return x;\n}", "function g<T>(x: T): T"),
+        ("a.py", "class C(\n    A,\n): pass", "class C( A, )"),
+        ("a.go", "package a\nfunc f(x int) (int, error) { return x, nil }", "func f(x int) (int, error)"),
+    ] {
+        let facts = extract(path, text.as_bytes()).expect(path);
+        assert_eq!(facts.node(0).expect(text).signature(), wanted);
+    }
 }
 
 proptest! {

@@ -5,7 +5,8 @@ const DOC_MAX: usize = 2_000;
 
 /// A declaration on one line.
 pub(crate) fn signature(text: &str) -> String {
-    let text = text.trim_end().trim_end_matches(['{', ':', '=', '>']).trim_end();
+    let text = text.trim_end().trim_end_matches(['{', ':']).trim_end();
+    let text = text.strip_suffix("=>").or_else(|| text.strip_suffix('=')).unwrap_or(text).trim_end();
     let mut out = String::with_capacity(text.len().min(SIGNATURE_MAX));
     for word in text.split_whitespace() {
         if !out.is_empty() {

@@ -1,7 +1,7 @@
 //! The only one of its name nearby: an edge that is likely, and never called certain.
 
-use crate::facts::{Call, Expr, Kind};
-use crate::index::NodeId;
+use crate::facts::{Call, Expr, FileFacts, Kind, Owner};
+use crate::index::{NodeId, last_name};
 use crate::language::Language;
 
 use super::Resolver;
@@ -22,7 +22,19 @@ impl Resolver<'_> {
                 && self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Method)
         });
         let (slot, node) = all.next()?;
-        (all.next().is_none() && self.near(file, slot)).then_some(NodeId { file: slot, node })
+        let named = self.named_like_its_class(facts, call, slot, node);
+        (all.next().is_none() && named && self.near(file, slot)).then_some(NodeId { file: slot, node })
+    }
+
+    /// Whether what is asked is called like the class: `response.json()` for `Response.json`.
+    fn named_like_its_class(&self, facts: &FileFacts, call: &Call, slot: u32, node: u32) -> bool {
+        let Some(Expr::Member(of, _)) = facts.exprs.get(call.callee) else { return false };
+        let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts(slot)) else { return false };
+        let Owner::Node(class) = super::lookup::owner(theirs, node) else { return false };
+        let class = theirs.nodes.get(class as usize).map_or("", |class| theirs.text(class.name));
+        let plain = |name: &str| name.replace('_', "").to_lowercase();
+        let (asked, class) = (plain(facts.text(asked)), plain(class));
+        asked.len() > 2 && class.ends_with(&asked)
     }
 
     /// Whether a file imports another, over at most one in between.
@@ -37,100 +49,17 @@ impl Resolver<'_> {
 
 /// Names that the standard library uses, so that being the only one here proves nothing.
 fn usual(name: &str) -> bool {
-    const USUAL: &[&str] = &[
-        "add",
-        "all",
-        "any",
-        "append",
-        "apply",
-        "args",
-        "bind",
-        "build",
-        "call",
-        "cast",
-        "clear",
-        "close",
-        "collect",
-        "copy",
-        "count",
-        "debug",
-        "decode",
-        "delete",
-        "encode",
-        "end",
-        "endswith",
-        "error",
-        "exec",
-        "exists",
-        "extend",
-        "filter",
-        "find",
-        "finish",
-        "first",
-        "flush",
-        "format",
-        "get",
-        "group",
-        "index",
-        "info",
-        "insert",
-        "items",
-        "iter",
-        "join",
-        "keys",
-        "last",
-        "load",
-        "lock",
-        "log",
-        "lower",
-        "main",
-        "map",
-        "match",
-        "max",
-        "min",
-        "mkdir",
-        "name",
-        "next",
-        "now",
-        "open",
-        "output",
-        "parent",
-        "parse",
-        "path",
-        "pop",
-        "push",
-        "read",
-        "recv",
-        "register",
-        "remove",
-        "replace",
-        "reverse",
-        "run",
-        "search",
-        "seek",
-        "send",
-        "set",
-        "setdefault",
-        "size",
-        "sort",
-        "split",
-        "splitlines",
-        "start",
-        "startswith",
-        "status",
-        "store",
-        "strip",
-        "sub",
-        "sum",
-        "test",
-        "update",
-        "upper",
-        "values",
-        "wait",
-        "warn",
-        "with",
-        "write",
-        "zip",
-    ];
     USUAL.binary_search(&name).is_ok()
 }
+
+#[rustfmt::skip]
+const USUAL: &[&str] = &[
+    "add", "all", "any", "append", "apply", "args", "bind", "build", "call", "cast", "clear", "close", "collect",
+    "copy", "count", "debug", "decode", "delete", "encode", "end", "endswith", "error", "exec", "exists", "extend",
+    "filter", "find", "finish", "first", "flush", "format", "get", "group", "index", "info", "insert", "items",
+    "iter", "join", "keys", "last", "load", "lock", "log", "lower", "main", "map", "match", "max", "min", "mkdir",
+    "name", "next", "now", "open", "output", "parent", "parse", "path", "pop", "push", "read", "recv", "register",
+    "remove", "replace", "reverse", "run", "search", "seek", "send", "set", "setdefault", "size", "sort", "split",
+    "splitlines", "start", "startswith", "status", "store", "strip", "sub", "sum", "test", "update", "upper",
+    "values", "wait", "warn", "with", "write", "zip",
+];

@@ -1,6 +1,6 @@
 //! Modules: what an import means, and what a file shows to those that import it.
 
-use crate::facts::{Bound, Import};
+use crate::facts::{Binding, Bound, FileFacts, Import};
 use crate::index::{NodeId, of_file};
 use crate::language::Language;
 
@@ -88,89 +88,72 @@ impl Resolver<'_> {
     }
 
     fn find_export(&self, place: Place, name: &str, space: Space, inside: bool) -> Val {
-        {
-            let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
-            let range = match place.module {
-                Some(module) => match facts.nodes.get(module as usize) {
-                    Some(node) => (node.span.byte, node.span.end),
-                    None => return Val::Unknown,
-                },
-                None => (0, u32::MAX),
-            };
-            if let Some(id) = facts.names.find(name) {
-                let here = |from: u32, to: u32| {
-                    if place.module.is_some() { from >= range.0 && to == range.1 } else { of_file(from, to) }
-                };
-                let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to)).filter(|b| match b.bound {
-                    Bound::Node(node) => {
-                        facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space))
-                    }
-                    Bound::Import(_) => true,
-                    Bound::Value(_) => {
-                        matches!(space, Space::Value | Space::Called) || facts.language == Language::Python
-                    }
-                    _ => false,
-                });
-                let mut values: Vec<Val> = own
-                    .filter_map(|b| match b.bound {
-                        Bound::Node(node) => Some(self.definition(NodeId { file: place.file, node })),
-                        // A name that a file imports from itself, or from where it is asked for, goes round.
-                        Bound::Import(number) => Some(self.imported(place.file, number, space)),
-                        Bound::Value(value) => Some(self.eval(&At::new(place.file, b.at), value, Space::Value)),
-                        _ => None,
-                    })
-                    .collect();
-                if facts.language.is_ecma() || facts.language == Language::Python {
-                    // Overloads, and functions that are defined again.
-                    if values.len() > 1 && values.iter().all(|value| matches!(value, Val::Def(..))) {
-                        let kept = if facts.language == Language::Python { values.len() - 1 } else { 0 };
-                        return values.swap_remove(kept);
-                    }
-                }
-                if facts.language == Language::Rust && values.len() > 1 {
-                    if space == Space::Type
-                        && values.iter().all(|value| matches!(value, Val::Def(id, _) if id.file == place.file))
-                    {
-                        values.truncate(1);
-                    }
-                    values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
-                }
-                if !values.is_empty() {
-                    let value = one_of(values);
-                    if value != Val::Unknown || facts.language != Language::Rust {
-                        return value;
-                    }
-                }
-                if let Some(value) = self.default_export(place.file, name) {
-                    return value;
-                }
-                for (number, import) in (0..).zip(&facts.imports) {
-                    if import.alias == id && import.reexport && here(import.from, import.to) {
-                        let value = self.imported_export(place.file, number, import, space);
-                        if value != Val::Unknown {
-                            return value;
-                        }
-                    }
-                }
-            } else if let Some(value) = self.default_export(place.file, name) {
+        let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
+        let range = match place.module.map(|module| facts.nodes.get(module as usize)) {
+            Some(Some(node)) => Some((node.span.byte, node.span.end)),
+            Some(None) => return Val::Unknown,
+            None => None,
+        };
+        // What is seen in all of the module, and no further in.
+        let here = |from: u32, to: u32| match range {
+            Some((start, end)) => from >= start && to == end,
+            None => of_file(from, to),
+        };
+        let id = facts.names.find(name);
+        if let Some(id) = id {
+            let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to));
+            let value = self.own_export(place.file, facts, own, space);
+            if let Some(value) = value {
                 return value;
             }
-            for (number, import) in (0..).zip(&facts.imports) {
-                let seen = import.reexport || inside;
-                let in_range = if place.module.is_some() {
-                    import.from >= range.0 && import.to == range.1
-                } else {
-                    of_file(import.from, import.to)
-                };
-                if seen && in_range && facts.text(import.name) == "*" {
-                    let value = self.star_of(place.file, number, name, space);
-                    if value != Val::Unknown {
-                        return value;
-                    }
-                }
-            }
-            self.submodule_of(place, name).unwrap_or(Val::Unknown)
         }
+        if let Some(value) = self.default_export(place.file, name) {
+            return value;
+        }
+        let passed = (0..).zip(&facts.imports).filter(|(_, import)| here(import.from, import.to));
+        let named = passed.clone().filter(|(_, import)| import.reexport && Some(import.alias) == id);
+        let stars = passed.filter(|(_, import)| (import.reexport || inside) && facts.text(import.name) == "*");
+        named
+            .map(|(number, import)| self.imported_export(place.file, number, import, space))
+            .chain(stars.map(|(number, _)| self.star_of(place.file, number, name, space)))
+            .find(|value| *value != Val::Unknown)
+            .or_else(|| self.submodule_of(place, name))
+            .unwrap_or(Val::Unknown)
+    }
+
+    /// What a module itself binds a name to, if it does.
+    fn own_export<'b>(
+        &self,
+        file: u32,
+        facts: &FileFacts,
+        bindings: impl Iterator<Item = &'b Binding>,
+        space: Space,
+    ) -> Option<Val> {
+        let (rust, python) = (facts.language == Language::Rust, facts.language == Language::Python);
+        let fits = |node: u32| facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space));
+        let mut values: Vec<Val> = bindings
+            .filter_map(|b| match b.bound {
+                Bound::Node(node) if python || fits(node) => Some(self.definition(NodeId { file, node })),
+                Bound::Import(number) => Some(self.imported(file, number, space)),
+                Bound::Value(value) if python || matches!(space, Space::Value | Space::Called) => {
+                    Some(self.eval(&At::new(file, b.at), value, Space::Value))
+                }
+                _ => None,
+            })
+            .collect();
+        let defined = values.iter().all(|value| matches!(value, Val::Def(id, _) if !rust || id.file == file));
+        if values.len() > 1 && defined && (!rust || space == Space::Type) {
+            // Overloads, functions that are defined again, twins for different builds.
+            let kept = if python { values.len() - 1 } else { 0 };
+            return Some(values.swap_remove(kept));
+        }
+        if rust && values.len() > 1 {
+            values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
+        }
+        if values.is_empty() {
+            return None;
+        }
+        Some(one_of(values)).filter(|value| *value != Val::Unknown || !rust)
     }
 
     /// What `export { a as b }` means: of this file if it names no other.
