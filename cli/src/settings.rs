@@ -84,6 +84,13 @@ static OWN: &[Setting] = &[
         about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
     },
     Setting {
+        name: "cache_dir",
+        kind: Kind::Text,
+        default: "",
+        flag: Flag::None,
+        about: "Folder in which sources keep what can be made again (default: nudge in the system's folder for caches)",
+    },
+    Setting {
         name: "model",
         kind: Kind::Text,
         default: "",
@@ -177,13 +184,20 @@ pub fn state_dir() -> Option<PathBuf> {
 
 /// The folder in which sources keep files.
 pub fn data_dir(values: &Values) -> DataDir {
-    let given = values.text("data_dir");
+    folder(values.text("data_dir"), || Some(etcetera::choose_base_strategy().ok()?.data_dir()))
+}
+
+/// The folder in which sources keep what can be made again.
+pub fn cache_dir(values: &Values) -> DataDir {
+    folder(values.text("cache_dir"), || Some(etcetera::choose_base_strategy().ok()?.cache_dir()))
+}
+
+fn folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDir {
     if !given.is_empty() {
         return DataDir::new(given);
     }
     // Where the system has no such folder, the one that its sessions use has to do.
-    let base = etcetera::choose_base_strategy().map(|base| base.data_dir());
-    DataDir::new(base.unwrap_or_else(|_| std::env::temp_dir()).join("nudge"))
+    DataDir::new(base().unwrap_or_else(std::env::temp_dir).join("nudge"))
 }
 
 fn layered(

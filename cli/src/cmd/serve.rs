@@ -60,6 +60,7 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         journal: values.is_on("journal"),
         keep: values.is_on("keep"),
         data: settings::data_dir(&values),
+        cache: settings::cache_dir(&values),
         values: Arc::new(values.clone()),
     };
     // Allowed hosts are checked at the start, even when they are needed only after a promotion.

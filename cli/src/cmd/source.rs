@@ -104,6 +104,7 @@ pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source
     (source.open)(Host {
         clock: Arc::new(SystemClock),
         session: SessionIdentity { id: String::new(), created_at: 0 },
+        cache: settings::cache_dir(values),
         fence: Arc::new(NoSession),
         journal: Arc::new(NoSession),
         records: Box::new(std::iter::empty()),

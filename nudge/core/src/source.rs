@@ -197,6 +197,8 @@ pub struct Host<'a> {
     pub session: SessionIdentity,
     /// The folder for its files.
     pub data: DataDir,
+    /// The folder for files that anybody may remove at any time, as what is in them can be made again.
+    pub cache: DataDir,
     /// Keeps this process from acknowledging what the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
     /// The journal, for a source whose state lives as long as the session.

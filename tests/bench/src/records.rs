@@ -237,6 +237,7 @@ impl Desk {
             clock: Arc::new(SystemClock),
             session: SessionIdentity { id: String::new(), created_at: 0 },
             data: DataDir::new(self.folder().join("nudge")),
+            cache: DataDir::new(self.folder().join("cache")),
             fence: Arc::new(Alone),
             journal: Arc::new(Alone),
             records: Box::new(std::iter::empty()),

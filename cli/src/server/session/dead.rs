@@ -43,6 +43,7 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         journal: Arc::new(SessionJournal::new(lock.watch(dir), None)),
         changes: Arc::clone(&keeper) as _,
         data: settings.data.clone(),
+        cache: settings.cache.clone(),
         models: Arc::new(NoModels),
         settings: values(settings, &keeper),
         given_up: &|| false,

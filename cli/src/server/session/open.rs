@@ -31,6 +31,8 @@ pub struct Lent<'a> {
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
+    /// The folder for what can be made again.
+    pub cache: DataDir,
     /// The model, if there is one.
     pub models: Arc<dyn Models>,
     /// The values of the settings.
@@ -66,6 +68,7 @@ impl OpenSources {
                 clock: Arc::clone(&lent.clock),
                 session: lent.session.clone(),
                 data: lent.data.clone(),
+                cache: lent.cache.clone(),
                 fence: Arc::clone(&lent.journal) as _,
                 journal: Arc::new(journal),
                 records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),

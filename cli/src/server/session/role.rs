@@ -53,6 +53,8 @@ pub struct ServeSettings {
     pub values: Arc<Values>,
     /// The directory in which sources keep files.
     pub data: DataDir,
+    /// The folder for what they can make again.
+    pub cache: DataDir,
     /// True when changes are journalled.
     pub journal: bool,
     /// True when a new session keeps its hints for next time.
@@ -220,6 +222,7 @@ fn take_over(
         journal: Arc::clone(&journal),
         changes: Arc::new(keeper::Both(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
+        cache: settings.cache.clone(),
         models: sources::models(&settings.values, &settings.data, Arc::clone(&clock) as _),
         settings: values(settings, &keeper),
         given_up: &given_up,

@@ -170,6 +170,7 @@ fn open(folder: &Path, models: Arc<dyn Models>) -> Arc<dyn Source> {
         clock: Arc::new(SystemClock),
         session: SessionIdentity { id: String::new(), created_at: 0 },
         data: DataDir::new(folder.join("nudge")),
+        cache: DataDir::new(folder.join("cache")),
         fence: Arc::new(Alone),
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),

@@ -95,6 +95,7 @@ fn open(folder: &tempfile::TempDir, setting: &str) -> Arc<dyn Source> {
         clock: Arc::new(ManualClock::new(1_767_225_600_000)),
         session: SessionIdentity { id: String::new(), created_at: 0 },
         data: DataDir::new(folder.path().join("nudge")),
+        cache: DataDir::new(folder.path().join("cache")),
         fence: Arc::new(Alone),
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),

@@ -166,6 +166,7 @@ impl Desk {
             clock: Arc::new(SystemClock),
             session: SessionIdentity { id: String::new(), created_at: 0 },
             data: DataDir::new(folder.path().join("nudge")),
+            cache: DataDir::new(folder.path().join("cache")),
             fence: Arc::new(Alone),
             journal: Arc::new(Alone),
             records: Box::new(std::iter::empty()),

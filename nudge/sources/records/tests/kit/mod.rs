@@ -145,6 +145,7 @@ fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: &Arc<dyn M
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         session: SessionIdentity { id: String::new(), created_at: 0 },
         data: DataDir::new(folder.path().join("nudge")),
+        cache: DataDir::new(folder.path().join("cache")),
         fence: Arc::new(Alone),
         journal: Arc::new(Alone),
         records: Box::new(std::iter::empty()),
