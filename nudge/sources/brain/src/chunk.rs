@@ -35,7 +35,10 @@ pub fn tokens(text: &str) -> usize {
     let (mut count, mut run) = (0, 0_usize);
     for byte in text.bytes() {
         match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | 0x80..0xe0 => run += 1,
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => run += 1,
+            // The first byte of a letter of two; what follows a first byte is nothing more.
+            0xc0..0xe0 => run += 2,
+            0x80..0xc0 => {}
             _ => {
                 count += run.div_ceil(LETTERS) + usize::from(!byte.is_ascii_whitespace());
                 run = 0;
@@ -105,19 +108,17 @@ fn pieces<'a>(outline: &'a Outline, sizes: &[usize]) -> Vec<Piece<'a>> {
 }
 
 impl<'a> Piece<'a> {
-    /// Whether the next one is joined with it: a heading that has no text with what stands under it; else one of few
-    /// tokens with a sibling or its parent.
+    /// Whether the next one is joined with it: what follows headings without text; else one of few tokens with a sibling
+    /// or its parent.
     fn takes(&self, next: &Self) -> bool {
-        let is_short = self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS;
+        let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
         let is_near = parent(next.path).is_some_and(|own| own == self.path || parent(self.path) == Some(own));
-        let is_under = next.path.starts_with(self.path);
-        self.tokens + next.tokens <= MAX_TOKENS && ((self.is_bare && is_under) || (is_short && is_near))
+        self.tokens + next.tokens <= MAX_TOKENS && (self.is_bare || (is_short && is_near))
     }
 
     fn join(&mut self, next: Self) {
-        let is_under = self.is_bare && next.path.starts_with(self.path);
-        if is_under {
+        if self.is_bare {
             (self.path, self.level) = (next.path, next.level);
         } else {
             let common = self.path.iter().zip(next.path).take_while(|(a, b)| a == b).count();
@@ -177,14 +178,15 @@ fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: us
         used += size;
         from = Some(block.range.start);
     }
-    let last = blocks.last().filter(|last| from.is_none() && last.form == Form::Prose)?;
-    from.or_else(|| {
-        let begin = last.range.start.max(after + 1);
-        let prose = text.get(begin..last.range.end)?;
-        let sentences = prose.match_indices([' ', '\n']).map(|(at, _)| at);
-        let begins = sentences.filter(|at| prose[..*at].ends_with(['.', '!', '?', ':', '。'])).map(|at| at + 1);
-        begins.filter(|at| tokens(&prose[*at..]) <= room).min().map(|at| begin + at)
-    })
+    if from.is_some() {
+        return from;
+    }
+    let last = blocks.last().filter(|last| last.form == Form::Prose)?;
+    let begin = last.range.start.max(after + 1);
+    let prose = text.get(begin..last.range.end)?;
+    let ends = prose.match_indices([' ', '\n']).filter(|(at, _)| prose[..*at].ends_with(['.', '!', '?', ':', '。']));
+    let mut begins = ends.map(|(at, _)| at + 1);
+    begins.find(|at| tokens(&prose[*at..]) <= room).map(|at| begin + at)
 }
 
 /// The parts of a block that is too large, cut at ends of lines, within a line after a sentence, a word, or anywhere.
@@ -233,3 +235,7 @@ fn fitting(text: &str) -> usize {
     // Whatever the text is, a part has something.
     fits.max(text.chars().next().map_or(0, char::len_utf8))
 }
+
+#[cfg(test)]
+#[path = "chunk_tests.rs"]
+mod tests;

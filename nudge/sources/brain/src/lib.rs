@@ -8,8 +8,13 @@
 //! |---|---|
 //! | `front`, `splice` | frontmatter: reading it, changing one field of it |
 //! | `outline`, `chunk` | what a text is made of; the pieces that are found |
+//! | `unit`, `config` | what a file says of itself, and `brain.yaml` of all |
+//! | `folder` | which files are units; reading and writing them |
 
 pub mod chunk;
+mod config;
+mod folder;
 pub mod front;
 pub mod outline;
 pub mod splice;
+mod unit;
