@@ -32,7 +32,7 @@ pub struct Folder {
 }
 
 /// By what a file that may have changed is told from one that has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Stamp {
     pub size: i64,
     /// Nanoseconds; -1 where it is unsure, which equals nothing that is looked up.
