@@ -70,8 +70,7 @@ pub struct FoundUnit {
     pub score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<String>,
+    pub updated_at: String,
     pub sections: Vec<Section>,
     /// Why it was found, in words.
     pub why: String,
@@ -111,7 +110,7 @@ pub struct UnitRow {
     pub kind: Option<String>,
     pub domain: String,
     pub confidence: Option<f64>,
-    pub updated_at: Option<String>,
+    pub updated_at: String,
 }
 
 impl UnitRow {
@@ -120,7 +119,7 @@ impl UnitRow {
         let sql =
             "SELECT uid, path, title, summary, kind, domain, confidence, modified, mtime_ns FROM unit WHERE id = ?1";
         Ok(c.prepare_cached(sql)?.query_row([unit], |row| {
-            let changed = row.get::<_, i64>(8).map(|ns| (ns >= 0).then(|| rfc3339::text(ns / 1_000_000)))?;
+            let changed = rfc3339::text(row.get::<_, i64>(8)? / 1_000_000);
             Ok(Self {
                 id: row.get(0)?,
                 path: row.get(1)?,
@@ -129,7 +128,7 @@ impl UnitRow {
                 kind: row.get(4)?,
                 domain: row.get(5)?,
                 confidence: row.get(6)?,
-                updated_at: row.get::<_, Option<String>>(7)?.or(changed),
+                updated_at: row.get::<_, Option<String>>(7)?.unwrap_or(changed),
             })
         })?)
     }

@@ -35,8 +35,8 @@ pub struct Folder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Stamp {
     pub size: i64,
-    /// Nanoseconds; -1 where it is unsure, which equals nothing that is looked up.
     pub mtime_ns: i64,
+    /// -1 where the stamp is unsure, which equals nothing that is looked up.
     pub inode: i64,
 }
 
@@ -222,7 +222,7 @@ impl Stamp {
     pub fn sure(self, now: SystemTime) -> Self {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let modified = Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or_default());
-        if modified + UNSURE < now { self } else { Self { mtime_ns: -1, ..self } }
+        if modified + UNSURE < now { self } else { Self { inode: -1, ..self } }
     }
 }
 

@@ -69,7 +69,7 @@ impl Index {
         }
         let root = self.folder.path().to_string_lossy();
         self.db.write(|tx| {
-            tx.execute("UPDATE unit SET mtime_ns = -1, hash = zeroblob(32)", [])?;
+            tx.execute("UPDATE unit SET inode = -1, hash = zeroblob(32)", [])?;
             rows::set_note(tx, "root", &root)?;
             rows::set_note(tx, "chunks", &version)
         })

@@ -249,7 +249,7 @@ impl Brains {
 
 /// What the index knows to be wrong.
 fn problems(index: &Index) -> Result<Vec<Problem>> {
-    let sql = "SELECT path, 'frontmatter', value FROM unit, json_each(unit.problems)
+    let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
         UNION ALL SELECT path, 'skipped', why FROM skipped
         UNION ALL SELECT u.path, 'duplicate id', 'the id `' || u.own_id || '` is that of ' || o.path FROM unit u
           JOIN unit o ON o.uid = u.own_id AND o.id <> u.id WHERE u.own_id IS NOT NULL AND u.uid <> u.own_id
