@@ -222,3 +222,7 @@ impl Work {
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
     }
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;
