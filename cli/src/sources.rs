@@ -11,7 +11,8 @@ use nudge_core::source::{DataDir, Resources, SourceSpec};
 /// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
 /// before there were others: its records, methods, settings and words on the command line bear no name, and a server
 /// does not start without it.
-static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_signals::SOURCE, &nudge_records::SOURCE];
+static SOURCES: &[&SourceSpec] =
+    &[&nudge::SOURCE, &nudge_signals::SOURCE, &nudge_records::SOURCE, &nudge_brain::SOURCE];
 
 /// The folder of the models that were added, in that of the sources' files.
 #[cfg(feature = "model")]

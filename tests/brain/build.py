@@ -2,7 +2,9 @@
 """Makes an evaluation set of texts that nobody here wrote: the manuals of five Debian packages as units, and the
 questions of their FAQs. A question is the heading of its answer, so that heading is left out of the unit.
 
-    build.py FOLDER    # reads FOLDER/text, writes FOLDER/brain/**.md and FOLDER/questions.jsonl
+    build.py FOLDER [COUNT]    # reads FOLDER/text, writes FOLDER/brain/**.md and FOLDER/questions.jsonl
+
+With COUNT, of the other units only so many are kept that there are as many in all: vectors take their time.
 """
 
 import hashlib
@@ -155,6 +157,15 @@ def sqlite(made, folder):
                 made.add("sqlite", page_title(text), title, plain(found.group(2)))
 
 
+def chosen(made, count):
+    """The answers, what they are linked with, and of the others every so many."""
+    answers = [question["unit"] for question in made.questions]
+    kept = set(answers).union(*(made.units[number]["links"] for number in answers))
+    others = [number for number in range(len(made.units)) if number not in kept]
+    missing = max(0, count - len(kept))
+    return kept | {others[at * len(others) // missing] for at in range(missing)}
+
+
 def main():
     target = Path(sys.argv[1])
     docs = target / "text/usr/share/doc"
@@ -164,9 +175,13 @@ def main():
     debian(made, docs / "debian/FAQ", docs / "debian-policy/policy.html/_sources")
     sqlite(made, docs / "sqlite3")
     paths = [unit["path"] for unit in made.units]
-    links = 0
     for number, unit in enumerate(made.units):
-        unit["links"] = sorted({paths[labels[name]] for name in unit["links"] if labels.get(name, number) != number})
+        unit["links"] = sorted({labels[name] for name in unit["links"] if labels.get(name, number) != number})
+    kept = chosen(made, int(sys.argv[2])) if len(sys.argv) > 2 else set(range(len(made.units)))
+    links = 0
+    for number in sorted(kept):
+        unit = made.units[number]
+        unit["links"] = [paths[other] for other in unit["links"] if other in kept]
         links += len(unit["links"])
         related = "".join(f"- {{id: {other}, type: see_also}}\n" for other in unit["links"])
         head = f"---\nrelated:\n{related}---\n" if related else ""
@@ -180,7 +195,7 @@ def main():
             held_out = hashlib.sha256(question["query"].encode()).digest()[0] % 2 == 0
             row = question | {"wanted": unit["path"], "linked": unit["links"], "held_out": held_out}
             out.write(json.dumps(row) + "\n")
-    print(f"{len(made.units)} units, {links} relations, {len(made.questions)} questions")
+    print(f"{len(kept)} units, {links} relations, {len(made.questions)} questions")
 
 
 main()

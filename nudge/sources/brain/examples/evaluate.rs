@@ -75,7 +75,9 @@ fn open(set: &Path, fusion: &str, models: Arc<dyn Models>) -> Arc<dyn Source> {
         let setting = settings.iter().find(|setting| setting.name == name).unwrap();
         values.set(setting, Origin::Flag, name, text.to_owned()).unwrap();
     }
-    settings.iter().for_each(|setting| values.or_default(setting));
+    for setting in settings {
+        values.or_default(setting);
+    }
     (SOURCE.open)(Host {
         clock: Arc::new(SystemClock),
         session: SessionIdentity { id: String::new(), created_at: 0 },

@@ -100,7 +100,7 @@ fn pieces<'a>(outline: &'a Outline, sizes: &[usize]) -> Vec<Piece<'a>> {
         };
         at = end;
         match pieces.last_mut() {
-            Some(last) if last.takes(&piece) => last.join(piece),
+            Some(last) if last.takes(&piece) => last.join(&piece),
             _ => pieces.push(piece),
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Piece<'a> {
         self.tokens + next.tokens <= MAX_TOKENS && (self.is_bare || (is_short && is_near))
     }
 
-    fn join(&mut self, next: Self) {
+    fn join(&mut self, next: &Self) {
         if self.is_bare {
             (self.path, self.level) = (next.path, next.level);
         } else {

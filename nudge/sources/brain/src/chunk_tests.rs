@@ -74,7 +74,7 @@ fn block() -> impl Strategy<Value = String> {
         (1_usize..120, "[a-z]{1,8}")
             .prop_map(|(count, cell)| format!("| a | b |\n|---|---|\n{}", format!("| {cell} | 1 |\n").repeat(count))),
         proptest::collection::vec(line, 1..30)
-            .prop_map(|items| items.iter().map(|item| format!("- x{item}\n")).collect()),
+            .prop_map(|items| items.iter().flat_map(|item| ["- x", item, "\n"]).collect()),
         proptest::collection::vec(line, 1..5).prop_map(|lines| lines.join("\n")),
         (1_usize..4000).prop_map(|count| "x".repeat(count)),
     ]

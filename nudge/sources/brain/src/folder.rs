@@ -1,5 +1,6 @@
 //! The folder of a brain: which of its files are units, reading them, and the two ways of writing one.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +14,7 @@ use nudge_core::text::is_hidden;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::Config;
+use crate::unit::without_ending;
 
 /// Most files of a brain.
 pub const MAX_FILES: usize = 100_000;
@@ -48,6 +50,14 @@ pub type Hash = [u8; 32];
 pub struct Read {
     pub text: String,
     pub hash: Hash,
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
 }
 
 /// What a walk found.
@@ -237,7 +247,11 @@ fn is_unit(path: &str) -> bool {
     let lower = file.to_ascii_lowercase();
     let is_copy =
         COPIES.iter().any(|copy| lower.contains(copy)) || lower.ends_with("~.md") || lower.ends_with(".tmp.md");
-    lower.len() > 3 && lower.ends_with(".md") && !file.starts_with('.') && !is_copy && path.split('/').all(is_of_brain)
+    without_ending(file).len() + 3 == file.len()
+        && file.len() > 3
+        && !file.starts_with('.')
+        && !is_copy
+        && path.split('/').all(is_of_brain)
 }
 
 /// Writes a text into a new file beside another, with the mode of that.
@@ -355,7 +369,7 @@ mod tests {
         let (place, folder) = folder();
         fs::write(place.path().join("a.md"), [0xff]).unwrap();
         assert_eq!(folder.read("a.md").unwrap_err().kind(), io::ErrorKind::InvalidData);
-        fs::write(place.path().join("a.md"), vec![b'x'; (MAX_BYTES + 1) as usize]).unwrap();
+        fs::write(place.path().join("a.md"), "x".repeat((1 << 20) + 1)).unwrap();
         assert_eq!(folder.read("a.md").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let stamp = folder.look("a.md").unwrap();
         let now = SystemTime::now();

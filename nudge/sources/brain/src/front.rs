@@ -133,11 +133,11 @@ pub fn plain(value: &Value) -> Option<String> {
 /// Lines of the form `name: value`, and the lists below a name.
 fn by_lines(text: &str) -> Map<String, Value> {
     let mut fields = Map::new();
-    let mut last = None;
+    let mut above = None;
     for line in text.lines() {
         let unquoted = |value: &str| Value::from(value.trim().trim_matches(['"', '\'']));
         if let Some(item) = line.trim_start().strip_prefix("- ") {
-            if let Some(list) = last.as_ref().and_then(|name: &String| fields.get_mut(name)) {
+            if let Some(list) = above.as_ref().and_then(|name: &String| fields.get_mut(name)) {
                 match list {
                     Value::Array(list) => list.push(unquoted(item)),
                     Value::Null => *list = Value::Array(vec![unquoted(item)]),
@@ -152,7 +152,7 @@ fn by_lines(text: &str) -> Map<String, Value> {
         let value = if value.trim().is_empty() { Value::Null } else { unquoted(value) };
         // Of two with one name the first counts.
         fields.entry(name.clone()).or_insert(value);
-        last = Some(name);
+        above = Some(name);
     }
     fields
 }

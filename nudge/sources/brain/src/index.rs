@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::chunk;
 use crate::config::Config;
-use crate::folder::{Folder, Hash, Read, Stamp};
+use crate::folder::{Folder, Hash, Read, Stamp, hex};
 use crate::meaning::Meanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
@@ -52,7 +52,7 @@ impl Index {
     /// `E_UNAVAILABLE` when the database cannot be opened.
     pub fn open(folder: Folder, cache: &DataDir, clock: Arc<dyn Clock>, fence: Arc<dyn Fence>) -> Result<Self> {
         let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
-        let key: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let key = hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(key));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
         let index =

@@ -66,7 +66,7 @@ pub static TABLE: Table<Brains> = Table(&[
         )
         .inferred()
         .reports(report::added),
-        run: |brains, by, params| brains.add(by, wire::params(params)?),
+        run: |brains, by, params| brains.add(by, &wire::params(params)?),
     },
     &Row {
         method: Method::new(

@@ -69,7 +69,7 @@ impl Outline {
         let mut reader =
             Reader { outline: Self { sections: vec![Section::default()], ..Self::default() }, ..Reader::default() };
         for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
-            reader.take(event, range);
+            reader.take(&event, range);
         }
         let mut outline = reader.outline;
         // What has no event, such as the definition of a link, belongs to the block before it.
@@ -112,13 +112,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+    fn take(&mut self, event: &Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag, range),
-            Event::End(tag) => self.end(tag),
+            Event::End(tag) => self.end(*tag),
             Event::Text(text) | Event::Code(text) => {
                 for open in [&mut self.heading, &mut self.before].into_iter().flatten() {
-                    open.push_str(&text);
+                    open.push_str(text);
                 }
             }
             Event::SoftBreak | Event::HardBreak => {
@@ -131,8 +131,8 @@ impl Reader {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
-        match &tag {
+    fn start(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+        match tag {
             Tag::Heading { .. } if self.depth == 0 => {
                 self.heading = Some(String::new());
                 self.block(range, Form::Heading);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::context::{current, safe};
+use crate::folder::hex;
 use crate::front::{Fields, Split, split};
 use crate::index::Index;
 use crate::meaning;
@@ -269,9 +270,4 @@ fn problems(index: &Index) -> Result<Vec<Problem>> {
         problems.sort();
         Ok(problems)
     })
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -248,20 +248,26 @@ fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What units are called, each name with the unit that alone has it.
+/// Who has a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    One(i64),
+    Several,
+}
+
+/// What units are called.
 #[derive(Default)]
-struct Names(HashMap<String, Option<i64>, RandomState>);
+struct Names(HashMap<String, Owner, RandomState>);
 
 impl Names {
     fn add(&mut self, name: &str, id: i64) {
-        let one = self.0.entry(name.to_lowercase()).or_insert(Some(id));
-        if *one != Some(id) {
-            *one = None;
+        let owner = self.0.entry(name.to_lowercase()).or_insert(Owner::One(id));
+        if *owner != Owner::One(id) {
+            *owner = Owner::Several;
         }
     }
 
-    /// `None` where nobody has the name; no unit where more than one has.
-    fn get(&self, name: &str) -> Option<Option<i64>> {
+    fn get(&self, name: &str) -> Option<Owner> {
         self.0.get(&name.to_lowercase()).copied()
     }
 }
@@ -302,7 +308,10 @@ fn resolve(c: &Connection, units: &[Named]) -> Result<(), Failure> {
                 .or_else(from_top)
                 .or_else(|| ids.get(target)),
         };
-        let unit = unit.flatten();
+        let unit = match unit {
+            Some(Owner::One(unit)) => Some(unit),
+            Some(Owner::Several) | None => None,
+        };
         if unit != dst {
             found.push((src, ord, unit));
         }

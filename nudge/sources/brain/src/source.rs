@@ -129,12 +129,11 @@ impl Brains {
         let folder = Folder::open(root)?;
         let mut open = self.open.lock();
         let known = open.iter().position(|index| index.folder == folder).map(|at| open.remove(at));
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let (clock, fence) = (Arc::clone(&self.clock), Arc::clone(&self.fence));
-                Arc::new(Index::open(folder, &self.cache, clock, fence)?)
-            }
+        let index = if let Some(index) = known {
+            index
+        } else {
+            let (clock, fence) = (Arc::clone(&self.clock), Arc::clone(&self.fence));
+            Arc::new(Index::open(folder, &self.cache, clock, fence)?)
         };
         open.push(Arc::clone(&index));
         if open.len() > MAX_OPEN {

@@ -16,9 +16,9 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::config::FILE;
 use crate::context::current;
-use crate::folder::Folder;
+use crate::folder::{Folder, hex};
 use crate::method::{Add, Init, SetField};
-use crate::read::{hex, unit_of};
+use crate::read::unit_of;
 use crate::schema::FULL_TEXT;
 use crate::source::Brains;
 use crate::splice;
@@ -35,7 +35,7 @@ const SIMILAR: f64 = 0.7;
 
 /// Result of `nudge.brain.init`.
 #[derive(Debug, Serialize)]
-pub struct Made {
+pub struct NewBrain {
     pub root: String,
     /// What was made; nothing where all was there.
     pub made: Vec<&'static str>,
@@ -61,7 +61,7 @@ pub struct Similar {
 }
 
 impl Brains {
-    pub(crate) fn init(&self, params: Init) -> Result<Made> {
+    pub(crate) fn init(&self, params: Init) -> Result<NewBrain> {
         let context = params.context.build()?;
         let here = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.");
         let dir = match (params.dir.as_deref(), context.cwd()) {
@@ -102,10 +102,10 @@ impl Brains {
         index.scan(None)?;
         self.work_on();
         let units = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?))?;
-        Ok(Made { root: root_text, made, units: usize::try_from(units).unwrap_or_default() })
+        Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default() })
     }
 
-    pub(crate) fn add(&self, by: Caller<'_>, params: Add) -> Result<Box<RawValue>> {
+    pub(crate) fn add(&self, by: Caller<'_>, params: &Add) -> Result<Box<RawValue>> {
         params.check()?;
         let now = self.clock().now();
         let index = current(self, params.context.clone())?;

@@ -78,7 +78,7 @@ pub(super) fn is_part_of_clauses(word: &str) -> bool {
 pub(super) fn holding(c: &Connection, of: &FullText, known: &Known, word: &str) -> rusqlite::Result<Vec<String>> {
     let clauses = known.clauses(c, of)?;
     let holding = clauses.iter().filter(|clause| clause.contains(word)).take(MAX_CLAUSES);
-    Ok(holding.map(|clause| clause.to_string()).collect())
+    Ok(holding.map(ToString::to_string).collect())
 }
 
 /// Returns for each word the terms near to it, nearest first; for those beyond the first eight, none. The first letter
