@@ -35,6 +35,8 @@ pub struct Candidate {
     pub chunk: i64,
     pub unit: i64,
     pub of: Evidence,
+    /// The share of the question's words that it holds, whether or not that counts.
+    pub coverage: f64,
 }
 
 /// A unit, by its best chunk.
@@ -120,7 +122,7 @@ mod tests {
 
     fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> Candidate {
         let of = Evidence { bm25, coverage: bm25 / 10.0, cosine: Some(cosine), understood: 1.0, ..Evidence::default() };
-        Candidate { chunk, unit, of }
+        Candidate { chunk, unit, of, coverage: 0.0 }
     }
 
     fn order(fusion: Fusion, candidates: &[Candidate]) -> Vec<(i64, i64)> {

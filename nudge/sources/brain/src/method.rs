@@ -227,7 +227,8 @@ pub struct SetField {
     pub id: String,
     /// The name of the field.
     pub field: String,
-    /// A text, a number, true, false, or a list of those as JSON.
+    /// A text; one that reads as a number, as true or false, or as a list is meant as that.
+    #[schemars(with = "String")]
     pub value: serde_json::Value,
     /// Refuse when the file has another SHA-256 than this.
     #[serde(default, deserialize_with = "wire::given")]

@@ -64,13 +64,14 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
 
 fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Offer, Failure> {
     let UnitRow { id, path, title, summary, .. } = UnitRow::of(c, one.unit)?;
+    let title = safe(&title);
     let why = one.chunks.first().map(|best| reason(best, words, of)).unwrap_or_default();
     let said = match summary {
         Some(summary) => summary,
         None => first_line(c, one.chunks.first().map_or(0, |best| best.chunk))?,
     };
     let said = if said.is_empty() { said } else { format!(": {}", one_line(&safe(&said), SUMMARY_CHARS)) };
-    let line = format!("note {} ({}){said}", one_line(&safe(&title), TITLE_CHARS), one_line(&safe(&path), TITLE_CHARS));
+    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&safe(&path), TITLE_CHARS));
     let score = one.score.clamp(0.0, 1.0);
     Ok(Offer {
         name: format!("note {title}"),

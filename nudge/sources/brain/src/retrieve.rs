@@ -102,7 +102,7 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
     let is_weak = best.first().is_none_or(|best| match best.of.cosine {
         Some(cosine) if best.of.understood > 0.0 => cosine < FLOOR,
-        _ => best.of.coverage < WORDS_FLOOR,
+        _ => best.coverage < WORDS_FLOOR,
     });
     let of = found.words.len();
     let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
@@ -136,12 +136,13 @@ fn candidates(
         let held = found.rows.get(&chunk).copied().unwrap_or_default();
         let of = nudge_storage::rank::Evidence {
             bm25: held.bm25,
-            coverage: held.coverage,
+            // By words alone the weights say it all: beside them, the share of the words makes it worse.
+            coverage: if thought.is_some() { held.coverage } else { 0.0 },
             cosine: cosines.as_ref().and_then(|cosines| cosines.of(chunk)).map(f64::from),
             understood: thought.map_or(0.0, |thought| thought.understood),
             ..nudge_storage::rank::Evidence::default()
         };
-        Some(Candidate { chunk, unit: unit_of(chunk)?, of })
+        Some(Candidate { chunk, unit: unit_of(chunk)?, of, coverage: held.coverage })
     };
     let candidates = chunks.into_iter().filter_map(candidate).collect();
     Ok((found, candidates))
