@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
 use nudge_core::error::Result;
 use nudge_core::source::{DataDir, Fence};
@@ -92,8 +93,9 @@ impl Index {
         let cut = Scanned { is_whole: false, read: 0, renamed: 0 };
         let guard = if deadline.is_some() { self.scanning.try_lock() } else { Some(self.scanning.lock()) };
         let Some(_guard) = guard else { return Ok(cut) };
+        // Before the walk: what is written meanwhile is not taken for gone.
+        let known = self.db.read(rows::files)?;
         let Some(walked) = self.folder.walk(&Config::of(self.folder.path()), deadline) else { return Ok(cut) };
-        let mut known = self.db.read(rows::files)?;
         let differs = |(path, stamp): &(String, Stamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
         let there: HashSet<&str> = walked.files.iter().map(|(path, _)| path.as_str()).collect();
         let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();
@@ -107,7 +109,7 @@ impl Index {
                 is_whole = false;
                 break;
             }
-            self.put(batch, &mut known, &mut work)?;
+            self.put(batch, &known, &mut work)?;
             read += batch.len();
         }
         if !settled || work.has_changed || !gone.is_empty() {
@@ -128,54 +130,34 @@ impl Index {
     }
 
     /// Reads some files and puts them in.
-    fn put(
-        &self,
-        batch: &[&(String, Stamp)],
-        known: &mut HashMap<String, KnownFile, foldhash::fast::RandomState>,
-        work: &mut Work,
-    ) -> Result<()> {
+    fn put(&self, batch: &[&(String, Stamp)], known: &Files, work: &mut Work) -> Result<()> {
         let now = SystemTime::now();
         let files: Vec<_> = batch.iter().map(|(path, stamp)| (path, stamp.sure(now), self.folder.read(path))).collect();
-        let mut renamed = Vec::new();
-        let mut has_changed = false;
+        let before = work.renamed.len();
         self.db.write(|tx| {
-            renamed.clear();
+            work.renamed.truncate(before);
             for (path, stamp, read) in &files {
                 match read {
-                    Ok(Read { hash, .. })
-                        if known.get(*path).is_some_and(|file| file.id.is_some() && file.hash == *hash) =>
-                    {
+                    Ok(Read { hash, .. }) if known.get(*path).is_some_and(|file| file.is(hash)) => {
                         rows::touch(tx, path, *stamp)?;
                     }
                     Ok(Read { text, hash }) => {
-                        if !has_changed {
-                            rows::set_note(tx, "settled", "0")?;
-                            has_changed = true;
-                        }
-                        let is_new = !known.contains_key(*path);
-                        let from = work
-                            .gone
-                            .get(hash)
-                            .filter(|from| is_new && !work.renamed.contains(from) && !renamed.contains(*from));
-                        if let Some(from) = from {
-                            rows::rename(tx, from, path)?;
-                            renamed.push(from.clone());
+                        if let Some(from) = work.rename(hash, known.contains_key(*path)) {
+                            rows::rename(tx, &from, path)?;
                         }
                         rows::put(tx, path, text, *stamp, hash)?;
+                        work.has_changed = true;
                     }
                     // It went away meanwhile; the next look finds out.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
-                        has_changed = true;
                         rows::skip(tx, path, *stamp, &error.to_string())?;
+                        work.has_changed = true;
                     }
                 }
             }
-            Ok(())
-        })?;
-        work.has_changed |= has_changed;
-        work.renamed.append(&mut renamed);
-        Ok(())
+            if work.has_changed { rows::set_note(tx, "settled", "0") } else { Ok(()) }
+        })
     }
 
     /// Forgets everything but vectors, and reads all files.
@@ -206,20 +188,30 @@ impl Index {
     }
 }
 
+/// The files that are known, by their paths.
+type Files = HashMap<String, KnownFile, RandomState>;
+
 /// What is known while files are put in.
 struct Work {
     /// The units whose files are gone, by the hash of those.
-    gone: HashMap<Hash, String, foldhash::fast::RandomState>,
+    gone: HashMap<Hash, String, RandomState>,
     /// Those that have another path now.
     renamed: Vec<String>,
     has_changed: bool,
 }
 
 impl Work {
-    fn of(gone: &[String], known: &HashMap<String, KnownFile, foldhash::fast::RandomState>) -> Self {
+    fn of(gone: &[String], known: &Files) -> Self {
         let unit =
             |path: &String| known.get(path).filter(|file| file.id.is_some()).map(|file| (file.hash, path.clone()));
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
+    }
+
+    /// The path that a file had before, if it is new where it is and the same one is gone from there.
+    fn rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
+        let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
+        self.renamed.push(from.clone());
+        Some(from)
     }
 }
 

@@ -19,6 +19,13 @@ pub struct KnownFile {
     pub hash: Hash,
 }
 
+impl KnownFile {
+    /// Whether it is a unit with these bytes.
+    pub fn is(&self, hash: &Hash) -> bool {
+        self.id.is_some() && self.hash == *hash
+    }
+}
+
 /// All files that are known, by their paths.
 pub fn files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, Failure> {
     let sql = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
