@@ -114,7 +114,61 @@ fn sort<K: Ord>(reached: &mut [Reached], order: &impl Fn(i64) -> K) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::schema::APP;
+
+    /// The same relations in an index.
+    fn stored(units: i64, pairs: &[(i64, i64)]) -> Connection {
+        let c = Connection::open_in_memory().unwrap();
+        APP.migrations.iter().for_each(|script| c.execute_batch(script).unwrap());
+        let sql = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+                   INSERT INTO unit(id, path, uid, title, aliases, domain, tags, problems, size, mtime_ns, inode, hash)
+                   SELECT n, n, n, '', '[]', '', '[]', '[]', 0, 0, 0, x'' FROM n";
+        c.execute(sql, [units]).unwrap();
+        let mut insert = c.prepare("INSERT INTO relation VALUES(?1, ?2, 'id', '', 'uses', 1.0, ?3)").unwrap();
+        for (ord, (src, dst)) in (0_i64..).zip(pairs) {
+            insert.execute([*src, ord, *dst]).unwrap();
+        }
+        drop(insert);
+        c
+    }
+
+    #[test]
+    fn units_that_all_are_linked_with_flood_nothing() {
+        const UNITS: i64 = 50_000;
+        let mut state = 7_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            i64::try_from(state >> 33).unwrap() % UNITS + 1
+        };
+        let mut pairs: Vec<_> = (0..100_000).map(|_| (random(), random())).collect();
+        pairs.extend((1..=5).flat_map(|hub| (0..10_000).map(move |_| hub)).map(|hub| (random(), hub)));
+        let c = stored(UNITS, &pairs);
+        let begun = Instant::now();
+        for seed in 6..106 {
+            let reached = expand(&Relations(&c), &[(seed, 1.0)], MAX_HOPS, |unit| unit).unwrap();
+            assert!(reached.len() <= MAX_HOPS * BEAM);
+        }
+        // A walk over all edges takes seconds for one; this is a hundred of them, built without care for speed.
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// Whoever knows the relations, the same units are reached.
+        #[test]
+        fn an_index_and_a_list_agree(pairs in proptest::collection::vec((1_i64..30, 1_i64..30), 0..80), hops in 0_usize..5) {
+            let pairs: Vec<_> = pairs.into_iter().filter(|(a, b)| a != b).collect();
+            let c = stored(30, &pairs);
+            let seeds = [(1, 1.0), (2, 0.5)];
+            let stored = expand(&Relations(&c), &seeds, hops, |unit| unit).unwrap();
+            prop_assert_eq!(stored, expand(&Pairs(pairs), &seeds, hops, |unit| unit).unwrap());
+        }
+    }
 
     /// Edges of weight 1.
     struct Pairs(Vec<(i64, i64)>);
