@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
-use nudge_storage::rank::Evidence;
+use nudge_storage::rank::{Evidence, Relevance};
 
 /// Chunks of each list that count in a fusion of ranks.
 const LISTED: usize = 50;
@@ -37,6 +37,8 @@ pub struct Candidate {
     pub of: Evidence,
     /// The share of the question's words that it holds, whether or not that counts.
     pub coverage: f64,
+    /// The cosine of its unit's first chunk.
+    pub first: Option<f64>,
 }
 
 /// A unit, by its best chunk.
@@ -45,6 +47,8 @@ pub struct Ranked {
     pub unit: i64,
     /// Its chunks, the most relevant first.
     pub chunks: Vec<Candidate>,
+    /// What they say of it together.
+    pub of: Evidence,
     /// 0 to 1.
     pub score: f64,
     /// The addends of the score.
@@ -63,16 +67,28 @@ pub fn rank<K: Ord>(fusion: Fusion, candidates: &[Candidate], order: impl Fn(i64
     }
     let ranked = units.into_iter().filter_map(|(unit, mut chunks)| {
         chunks.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.chunk.cmp(&other.chunk)));
-        let (best_score, best) = chunks.first()?;
+        let chunks: Vec<_> = chunks.into_iter().map(|(_, one)| one).collect();
+        let of = together(&chunks)?;
+        let Relevance { score, parts } = of.relevance();
         let (score, parts) = match &by_ranks {
-            None => (*best_score, best.of.relevance().parts),
+            None => (score, parts),
             Some(scores) => scores.get(&unit).map(|parts| (parts.sum(), parts.clone()))?,
         };
-        Some(Ranked { unit, chunks: chunks.into_iter().map(|(_, one)| one).collect(), score, parts })
+        Some(Ranked { unit, chunks, of, score, parts })
     });
     let mut ranked: Vec<_> = ranked.collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
     ranked
+}
+
+/// What chunks say of their unit together: the most that any of them holds, and how near the nearest is. The beginning of
+/// a unit says what it is about, and so counts as much: of many chunks one is near to anything.
+fn together(chunks: &[Candidate]) -> Option<Evidence> {
+    let best = chunks.first()?;
+    let most = |of: fn(&Candidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
+    let nearest = chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max);
+    let cosine = nearest.map(|nearest| nearest.midpoint(best.first.unwrap_or(nearest)));
+    Some(Evidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..best.of })
 }
 
 /// What both lists give each unit, as a share of the most that they can give.
@@ -122,7 +138,7 @@ mod tests {
 
     fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> Candidate {
         let of = Evidence { bm25, coverage: bm25 / 10.0, cosine: Some(cosine), understood: 1.0, ..Evidence::default() };
-        Candidate { chunk, unit, of, coverage: 0.0 }
+        Candidate { chunk, unit, of, coverage: 0.0, first: None }
     }
 
     fn order(fusion: Fusion, candidates: &[Candidate]) -> Vec<(i64, i64)> {
@@ -142,6 +158,15 @@ mod tests {
             let best = order(Fusion::named(name), &candidates)[0];
             assert_eq!(best, if name == "relevance" { (2, 4) } else { (1, 2) }, "{name}");
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_unit_counts_as_much_as_its_best_chunk() {
+        let begins = |first, one: Candidate| Candidate { first: Some(first), ..one };
+        let candidates = [begins(0.2, candidate(1, 1, 0.0, 0.6)), begins(0.5, candidate(2, 2, 0.0, 0.5))];
+        assert_eq!(order(Fusion::Relevance, &candidates), [(2, 2), (1, 1)]);
+        let ranked = rank(Fusion::Relevance, &candidates, |unit| unit);
+        assert!((ranked[1].score - 0.4).abs() < 1e-9);
     }
 
     #[test]

@@ -26,6 +26,8 @@ const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHE
 pub struct Memory {
     /// Of which unit each chunk is.
     pub chunks: HashMap<i64, i64, RandomState>,
+    /// The first chunk of each unit.
+    pub firsts: HashMap<i64, i64, RandomState>,
     /// The paths of the units, by which equals are in order.
     pub paths: HashMap<i64, Arc<str>, RandomState>,
     /// The vectors of one model, by chunk.
@@ -38,13 +40,13 @@ pub struct Memory {
 
 impl Memory {
     fn new() -> Self {
-        let (chunks, paths) = (HashMap::default(), HashMap::default());
-        Self { chunks, paths, vectors: None, hashes: HashMap::default(), changes: None }
+        let (chunks, firsts, paths) = (HashMap::default(), HashMap::default(), HashMap::default());
+        Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), changes: None }
     }
 
     /// How many chunks have no vector.
     pub fn without(&self) -> usize {
-        self.chunks.len() - self.vectors.as_ref().map_or(0, Vectors::texts)
+        self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, Vectors::texts))
     }
 
     /// Reads what has changed since.
@@ -52,19 +54,20 @@ impl Memory {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
         self.paths = rows.collect::<Result<_, _>>()?;
-        let mut statement = c.prepare_cached("SELECT id, unit, meaning FROM chunk")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let rows: Vec<(i64, i64, Hash)> = rows.collect::<Result<_, _>>()?;
+        let mut statement = c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let rows: Vec<(i64, i64, Hash, bool)> = rows.collect::<Result<_, _>>()?;
         let there: HashSet<i64, RandomState> = rows.iter().map(|(id, ..)| *id).collect();
         for id in self.chunks.keys().filter(|id| !there.contains(id)).copied().collect::<Vec<_>>() {
             self.hashes.remove(&id);
             self.vectors.iter_mut().for_each(|vectors| vectors.remove(id));
         }
-        self.chunks = rows.iter().map(|(id, unit, _)| (*id, *unit)).collect();
+        self.chunks = rows.iter().map(|(id, unit, ..)| (*id, *unit)).collect();
+        self.firsts = rows.iter().filter(|(.., is_first)| *is_first).map(|(id, unit, ..)| (*unit, *id)).collect();
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
         let mut own = c.prepare_cached("SELECT part, vector FROM vector WHERE hash = ?1 AND model = ?2")?;
-        for (id, _, hash) in &rows {
+        for (id, _, hash, _) in &rows {
             if self.hashes.get(id) == Some(hash) {
                 continue;
             }

@@ -13,11 +13,9 @@ use crate::context::{UnitRow, safe};
 use crate::fusion::Ranked;
 use crate::graph::Relations;
 use crate::method::GET;
-use crate::retrieve::{Answer, Filter, Question, find, reason};
+use crate::retrieve::{Answer, FLOOR, Filter, Question, find, reason};
 use crate::source::{Brains, SOURCE};
 
-/// The cosine of a unit that a prompt draws, as far as the prompt is understood. By the evaluation in `tests/brain/`.
-const FLOOR: f64 = 0.45;
 /// Most units that a prompt draws.
 const MOST: usize = 2;
 /// Content words without which a prompt brings nothing to mind.
@@ -48,12 +46,7 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
             let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
             // What only shares a word or two with a question is no answer to it.
             let units = if is_weak { Vec::new() } else { units };
-            let near = |one: &Ranked| {
-                one.chunks
-                    .iter()
-                    .any(|chunk| chunk.of.cosine.is_some_and(|cosine| cosine >= FLOOR) && chunk.of.understood > 0.5)
-            };
-            let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || near(one));
+            let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
             let offers = kept.map(|(one, words)| offer(c, one, &words, of));
             offers.collect::<Result<Vec<_>, Failure>>()
         })
