@@ -32,20 +32,36 @@ pub struct Chunk {
 /// The number of tokens of a text, nearly: words in pieces of six letters, and each mark. Of scripts without spaces,
 /// each sign.
 pub fn tokens(text: &str) -> usize {
-    let (mut count, mut run) = (0, 0_usize);
-    for byte in text.bytes() {
+    let mut counter = Counter::default();
+    text.bytes().for_each(|byte| counter.take(byte));
+    counter.total()
+}
+
+/// Counts tokens.
+#[derive(Default)]
+struct Counter {
+    whole: usize,
+    /// The letters of the word that is not at its end.
+    letters: usize,
+}
+
+impl Counter {
+    fn take(&mut self, byte: u8) {
         match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => run += 1,
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
             // The first byte of a letter of two; what follows a first byte is nothing more.
-            0xc0..0xe0 => run += 2,
+            0xc0..0xe0 => self.letters += 2,
             0x80..0xc0 => {}
             _ => {
-                count += run.div_ceil(LETTERS) + usize::from(!byte.is_ascii_whitespace());
-                run = 0;
+                self.whole += self.letters.div_ceil(LETTERS) + usize::from(!byte.is_ascii_whitespace());
+                self.letters = 0;
             }
         }
     }
-    count + run.div_ceil(LETTERS)
+
+    fn total(&self) -> usize {
+        self.whole + self.letters.div_ceil(LETTERS)
+    }
 }
 
 /// Neighbouring blocks that belong together.
@@ -215,25 +231,14 @@ fn parts(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// How many bytes of a text are as many tokens as a piece may have.
+/// How many bytes of a text are as many tokens as a piece may have; whatever it is made of, one character.
 fn fitting(text: &str) -> usize {
-    // A token has a byte at least, and the number of tokens grows with the text.
-    let (mut fits, mut over) = (0, text.len() + 1);
-    while over - fits > 1 {
-        let middle = text.floor_char_boundary(fits.midpoint(over));
-        if middle <= fits {
-            // Between them is one character alone.
-            let next = text[fits..].chars().next().map_or(text.len(), |c| fits + c.len_utf8());
-            if next < over && tokens(&text[..next]) <= MAX_TOKENS {
-                fits = next;
-                continue;
-            }
-            break;
-        }
-        if tokens(&text[..middle]) <= MAX_TOKENS { fits = middle } else { over = middle }
-    }
-    // Whatever the text is, a part has something.
-    fits.max(text.chars().next().map_or(0, char::len_utf8))
+    let mut counter = Counter::default();
+    let mut is_over = |c: char| {
+        c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.take(byte));
+        counter.total() > MAX_TOKENS
+    };
+    text.char_indices().find(|(at, c)| is_over(*c) && *at > 0).map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]

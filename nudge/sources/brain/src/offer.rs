@@ -24,8 +24,8 @@ const MIN_WORDS: usize = 3;
 const TITLE_CHARS: usize = 120;
 const SUMMARY_CHARS: usize = 200;
 
-/// The offers at this moment, of a brain that the user has named: another one tells nothing unasked. Files are not
-/// looked at: somebody waits.
+/// The offers at this moment, of a brain that the user has named: another one tells nothing unasked. Somebody waits, so
+/// files are looked at afterwards.
 pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
     let is_prompt = match request.moment {
         Moment::Prompt => true,
@@ -51,6 +51,7 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
             offers.collect::<Result<Vec<_>, Failure>>()
         })
     });
+    brains.work_on();
     let offers = offers.ok()?.ok()?.into_iter().filter(|offer| !request.is_needless(SOURCE.name, &offer.id));
     Some(Offers { offers: offers.collect(), ..Offers::default() })
 }

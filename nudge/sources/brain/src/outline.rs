@@ -6,6 +6,8 @@ use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// The heading under which basic-memory keeps the relations of a note.
 const RELATIONS: &str = "relations";
+/// What counts of a heading.
+const MAX_TITLE_CHARS: usize = 200;
 /// Longest name of a relation.
 const MAX_KIND_CHARS: usize = 40;
 
@@ -160,7 +162,8 @@ impl Reader {
         match tag {
             TagEnd::Heading(level) if self.depth == 0 => {
                 let level = level as u8;
-                let title = self.heading.take().unwrap_or_default().trim().to_owned();
+                let title = self.heading.take().unwrap_or_default();
+                let title: String = title.trim().chars().take(MAX_TITLE_CHARS).collect();
                 let above = self.outline.sections.last().map(|section| section.path.clone()).unwrap_or_default();
                 let levels = self.levels(level);
                 let path = above.into_iter().take(levels).chain([title]).collect();

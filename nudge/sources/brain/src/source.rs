@@ -213,6 +213,8 @@ impl Brains {
             }
             let Model::Ready(model) = self.models.get(WORK_WAIT) else { return Ok(false) };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {}
+            // The next prompt does not wait for them to be read.
+            index.meanings.with(&index.db, Some(&*model), |_| ())?;
         }
         Ok(true)
     }
@@ -242,7 +244,7 @@ impl Source for Brains {
     }
 
     fn in_use(&self) -> bool {
-        self.root.is_some() || self.open.try_lock().is_none_or(|open| !open.is_empty())
+        self.root.is_some() || self.asked.load(Ordering::Relaxed) > 0
     }
 
     fn status(&self) -> Map<String, Value> {

@@ -167,8 +167,10 @@ fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
     let mut relations: Vec<Relation> = Vec::new();
     let mut add = |target: Target, kind: &str, weight: f64| {
         let kind = one_line(kind);
-        let is_new = !relations.iter().any(|known| known.target == target && known.kind == kind);
-        if is_new && !target.text().is_empty() && relations.len() < MAX_RELATIONS {
+        if relations.len() == MAX_RELATIONS || target.text().is_empty() {
+            return;
+        }
+        if !relations.iter().any(|known| known.target == target && known.kind == kind) {
             relations.push(Relation { target, kind, weight });
         }
     };
