@@ -17,6 +17,7 @@ static SOURCES: &[&SourceSpec] = &[
     &nudge_records::SOURCE,
     #[cfg(feature = "code")]
     &nudge_code::SOURCE,
+    &nudge_brain::SOURCE,
 ];
 
 /// The folder of the models that were added, in that of the sources' files.

@@ -54,6 +54,8 @@ fn clean(command: &mut Command) {
     command.env_remove("DUDE_PORT");
     // Nor does the settings file of whoever runs the tests count.
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
+    // What tests index stays among their own files.
+    command.env("NUDGE_CACHE_DIR", std::env::temp_dir().join("nudge-tests-cache"));
     // The tests run in a repository, whose code would be indexed, and its tools listed.
     command.env("NUDGE_CODE_ON", "0");
     // Nor are their hints to be limited to it.

@@ -11,6 +11,7 @@
 //! | [`KEYS`], [`Db::write_once`] | calls made once by key, with the key in the transaction of the change |
 //! | [`restore`] | a copy put back |
 //! | [`search`] | full-text search |
+//! | [`rank`] | how relevant a text is to a question |
 //! | [`vectors`] | vectors as bytes, and exact search in memory |
 //!
 //! **Architecture invariant:** nothing here opens the file of a database but SQLite does. Closing any other descriptor
@@ -26,6 +27,7 @@ mod fault;
 mod keyed;
 mod open;
 mod pool;
+pub mod rank;
 pub mod search;
 pub mod vectors;
 

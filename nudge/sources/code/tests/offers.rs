@@ -70,7 +70,7 @@ fn a_prompt_that_names_code_is_told_of_it_once() {
     let told = agent.prompt("why does process_payment() fail?");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        told[0].starts_with("shop/pay.py:1 process_payment(order, amount) | called by 1 (shop/web.py:5)"),
+        told[0].starts_with("shop/pay.py:1 process_payment(order, amount) | calls round_up(amount) in shop/pay.py:5 | called by 1 (shop/web.py:5)"),
         "{told:?}"
     );
     assert_eq!(agent.prompt("and process_payment() again?"), [""; 0]);

@@ -9,7 +9,7 @@
 //! | `schema`, `rows` | the database, and reading and writing its rows |
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
 //! | `duplicates` | pairs of records that may say the same |
-//! | `rank`, `search` | how relevant a record is to a question; finding the most relevant |
+//! | `search` | finding the records that are most relevant to a question |
 //! | `write`, `transfer` | changing records; exports, imports, backups |
 //! | `same` | whether two records say the same |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
@@ -22,7 +22,6 @@ mod meaning;
 mod method;
 mod offer;
 mod project;
-mod rank;
 mod record;
 mod report;
 mod rows;
@@ -34,6 +33,5 @@ mod transfer;
 mod write;
 
 pub use project::project_name;
-pub use rank::{Evidence, Relevance};
 pub use record::{Kind, Origin, Record, Revision, Status};
 pub use source::SOURCE;

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
 use nudge_storage::Failure;
+use nudge_storage::rank::{Evidence, Relevance};
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
 use nudge_storage::search::{Found, Known, Words, search, trigrams};
 use serde::Serialize;
 
 use crate::meaning::Memory;
 use crate::project::Asked;
-use crate::rank::{Evidence, Relevance};
 use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};

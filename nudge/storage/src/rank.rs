@@ -1,4 +1,5 @@
-//! How relevant a record is to a question: one number from 0 to 1, whose addends say why.
+//! How relevant a text is to a question: one number from 0 to 1, whose addends say why. The same for every source, so
+//! that what one says can be held against what another does.
 //!
 //! There are two ways to tell: by meaning, with a model, and by words alone. How much each counts depends on how well
 //! the model understands the question: most models know one language, and of another one, or of a line of identifiers,
@@ -7,9 +8,9 @@
 
 use nudge_core::explain::Parts;
 
-/// By meaning: what the share of the words that a record holds counts beside the cosine.
+/// By meaning: what the share of the words that a text holds counts beside the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// What it counts that a record is of the project where the question is asked.
+/// What it counts that a text is of the project where the question is asked.
 const PROJECT: f64 = 0.1;
 /// By words alone: what their weight counts, the share of them, and the weight of their trigrams.
 const STEMS: f64 = 0.6;
@@ -18,7 +19,7 @@ const GRAMS: f64 = 0.3;
 /// The weights at which half of that is reached.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
-/// What is known of a record and a question.
+/// What is known of a text and a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Evidence {
     /// The weight of the question's words in it, 0 and more.
@@ -60,11 +61,11 @@ impl Evidence {
         STEMS * share(self.bm25, HALF_STEMS)
     }
 
-    /// Returns how relevant the record is: what meaning says and what words alone say, mixed by how much of the question
+    /// Returns how relevant the text is: what meaning says and what words alone say, mixed by how much of the question
     /// the model understands, and a little for the project.
     ///
     /// ```
-    /// use nudge_records::Evidence;
+    /// use nudge_storage::rank::Evidence;
     ///
     /// let words = Evidence { bm25: 5.0, coverage: 1.0, trigrams: 10.0, ..Evidence::default() };
     /// assert!((words.relevance().score - (0.3 + 0.4 + 0.15)).abs() < 1e-9);
@@ -80,7 +81,7 @@ impl Evidence {
     }
 
     /// The score alone.
-    pub(crate) fn score(&self) -> f64 {
+    pub fn score(&self) -> f64 {
         self.addends().iter().map(|(_, part)| part).sum::<f64>().clamp(0.0, 1.0)
     }
 
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_not_understood_and_a_record_without_a_vector_go_by_words() {
+    fn a_question_that_is_not_understood_and_a_text_without_a_vector_go_by_words() {
         let words = Evidence { cosine: None, ..evidence() }.relevance();
         assert_eq!(words, Evidence { cosine: Some(0.9), understood: 0.0, ..evidence() }.relevance());
         assert_eq!(words, Evidence { cosine: None, understood: 1.0, ..evidence() }.relevance());

@@ -1,0 +1,313 @@
+//! How well units are found: puts the questions of an evaluation set (`tests/brain/`) to the source in each of its
+//! ways, and prints what share of the answers came, for the half that was tuned on and the half that was held out.
+//!
+//! Beside it stands what plain searches make of the same texts: FTS5 as it is, and the vectors alone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nudge_brain::SOURCE;
+use nudge_core::clock::SystemClock;
+use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
+use nudge_core::error::Result;
+use nudge_core::service::Caller;
+use nudge_core::settings::{Origin, Values};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use nudge_embed::{Precision, SentenceModel};
+use nudge_storage::rusqlite::{Connection, Row};
+use nudge_storage::search::Words;
+use nudge_storage::vectors::decode;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The variable that names the folder of a model.
+const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
+/// Results that count.
+const LIMIT: usize = 10;
+
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// A model that is there from the beginning.
+struct Loaded(Arc<dyn Embedder>);
+
+impl Models for Loaded {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::clone(&self.0))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+fn open(set: &Path, fusion: &str, models: Arc<dyn Models>) -> Arc<dyn Source> {
+    let mut values = Values::default();
+    let settings = SOURCE.settings;
+    let root = set.join("brain").to_string_lossy().into_owned();
+    for (name, text) in [("brain.root", root.as_str()), ("brain.fusion", fusion)] {
+        let setting = settings.iter().find(|setting| setting.name == name).unwrap();
+        values.set(setting, Origin::Flag, name, text.to_owned()).unwrap();
+    }
+    for setting in settings {
+        values.or_default(setting);
+    }
+    (SOURCE.open)(Host {
+        clock: Arc::new(SystemClock),
+        session: SessionIdentity { id: String::new(), created_at: 0 },
+        data: DataDir::new(set.join("data")),
+        cache: DataDir::new(set.join("cache")),
+        fence: Arc::new(Alone),
+        journal: Arc::new(Alone),
+        records: Box::new(std::iter::empty()),
+        changes: Arc::new(Alone),
+        models,
+        settings: Arc::new(values),
+    })
+    .unwrap()
+}
+
+fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
+    let params = RawValue::from_string(params.to_string()).unwrap();
+    let answer = source.call_by(Caller::named("evaluate"), &format!("nudge.brain.{verb}"), &params).unwrap();
+    serde_json::from_str(answer.get()).unwrap()
+}
+
+/// A question of the set.
+struct Question {
+    query: String,
+    group: String,
+    wanted: String,
+    linked: Vec<String>,
+    held_out: bool,
+}
+
+fn questions(set: &Path) -> Vec<Question> {
+    let text = fs::read_to_string(set.join("questions.jsonl")).unwrap();
+    let question = |line: &str| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        let linked = row["linked"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+        Question {
+            query: text("query"),
+            group: text("group"),
+            wanted: text("wanted"),
+            linked,
+            held_out: row["held_out"] == true,
+        }
+    };
+    text.lines().map(question).collect()
+}
+
+/// What came of some questions.
+#[derive(Default)]
+struct Score {
+    count: f64,
+    first: f64,
+    fifth: f64,
+    tenth: f64,
+    gain: f64,
+}
+
+impl Score {
+    fn add(&mut self, rank: Option<usize>) {
+        self.count += 1.0;
+        if let Some(rank) = rank.filter(|rank| *rank < LIMIT) {
+            self.first += f64::from(u8::from(rank == 0));
+            self.fifth += f64::from(u8::from(rank < 5));
+            self.tenth += 1.0;
+            self.gain += 1.0 / f64::from(u32::try_from(rank).unwrap() + 2).log2();
+        }
+    }
+
+    fn shown(&self) -> String {
+        let of = |sum: f64| format!("{:.3}", sum / self.count);
+        format!("{} {} {} {}", of(self.gain), of(self.first), of(self.fifth), of(self.tenth))
+    }
+}
+
+/// Puts all questions to something that answers with ids, best first, and prints what came of it.
+fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -> Vec<String>) {
+    let (mut halves, mut times) = ([Score::default(), Score::default()], Vec::new());
+    let (mut linked, mut of) = (0.0, 0.0);
+    for question in questions {
+        let begun = Instant::now();
+        let found = ask(question);
+        times.push(begun.elapsed());
+        halves[usize::from(question.held_out)].add(found.iter().position(|id| *id == question.wanted));
+        if !question.linked.is_empty() {
+            let came = question.linked.iter().filter(|id| found.iter().take(LIMIT).any(|own| own == *id)).count();
+            linked +=
+                f64::from(u32::try_from(came).unwrap()) / f64::from(u32::try_from(question.linked.len()).unwrap());
+            of += 1.0;
+        }
+    }
+    times.sort_unstable();
+    let [tuned, held] = halves.map(|half| half.shown());
+    let median = times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64() * 1e3;
+    println!("{name:<34} {tuned}   {held}   {:.3} {median:>8.2} ms", linked / of);
+}
+
+/// The ids that a source answers.
+fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
+    let params = json!({"task_description": question.query, "limit": LIMIT, "hops": hops, "max_chars": 200});
+    let answer = call(source, "context", &params);
+    let of = |name: &str| answer[name].as_array().unwrap().clone();
+    of("units").into_iter().chain(of("related")).map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Makes all vectors, as the server does beside its work.
+fn make_vectors(source: &Arc<dyn Source>) {
+    let stop = StopFlag::default();
+    let worker = {
+        let (source, stop) = (Arc::clone(source), stop.clone());
+        std::thread::spawn(move || source.work(&stop))
+    };
+    let begun = Instant::now();
+    loop {
+        let stands = &source.status()["brain"];
+        if stands["vectors"] == stands["chunks"] && stands["chunks"] != 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    println!("vectors made in {:.0} s", begun.elapsed().as_secs_f64());
+    stop.set();
+    worker.join().unwrap();
+}
+
+/// The index itself, for plain searches of the same texts.
+struct Plain {
+    c: Connection,
+    ids: HashMap<i64, String>,
+    vectors: Vec<(i64, Vec<f32>)>,
+}
+
+impl Plain {
+    fn open(file: &str) -> Self {
+        let c = Connection::open(file).unwrap();
+        let read = |sql: &str, take: &mut dyn FnMut(&Row<'_>)| {
+            let mut statement = c.prepare(sql).unwrap();
+            let mut rows = statement.query([]).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                take(row);
+            }
+        };
+        let (mut ids, mut vectors) = (HashMap::new(), Vec::new());
+        read("SELECT c.id, u.uid FROM chunk c JOIN unit u ON u.id = c.unit", &mut |row| {
+            ids.insert(row.get(0).unwrap(), row.get(1).unwrap());
+        });
+        read("SELECT c.id, v.vector FROM chunk c JOIN vector v ON v.hash = c.hash", &mut |row| {
+            let bytes: Vec<u8> = row.get(1).unwrap();
+            vectors.push((row.get(0).unwrap(), decode(&bytes).unwrap()));
+        });
+        Self { c, ids, vectors }
+    }
+
+    fn units(&self, chunks: impl IntoIterator<Item = i64>) -> Vec<String> {
+        let mut units = Vec::new();
+        for id in chunks.into_iter().map(|chunk| &self.ids[&chunk]) {
+            if !units.contains(id) {
+                units.push(id.clone());
+            }
+        }
+        units
+    }
+
+    fn by_words<'a>(&self, words: impl IntoIterator<Item = &'a str>, between: &str) -> Vec<String> {
+        let words: Vec<_> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
+        let sql = "SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?1 ORDER BY rank LIMIT 50";
+        let mut statement = self.c.prepare_cached(sql).unwrap();
+        let chunks = statement.query_map([words.join(between)], |row| row.get(0)).unwrap();
+        self.units(chunks.map(std::result::Result::unwrap))
+    }
+
+    fn by_meaning(&self, model: &dyn Embedder, query: &str) -> Vec<String> {
+        let asked = model.embed(&[query]).unwrap().remove(0);
+        let mut near: Vec<_> = self.vectors.iter().map(|(id, vector)| (*id, cosine(vector, &asked))).collect();
+        near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        self.units(near.into_iter().take(200).map(|(id, _)| id))
+    }
+}
+
+/// How many questions get an answer that is not called weak: those whose answer is there, and those of another manual.
+fn gate(source: &dyn Source, questions: &[Question]) {
+    let mut kept: BTreeMap<(bool, &str), (usize, usize)> = BTreeMap::new();
+    for question in questions.iter().filter(|question| question.group != "git") {
+        let params = json!({"task_description": question.query, "domain": "python", "limit": 1, "max_chars": 200});
+        let of = kept.entry((question.held_out, &question.group)).or_default();
+        of.0 += usize::from(call(source, "context", &params)["weak"] == false);
+        of.1 += 1;
+    }
+    for ((held_out, group), (kept, of)) in kept {
+        let half = if held_out { "held out" } else { "tuned on" };
+        println!("{half}: of {of} {group} questions to the python manuals, {kept} are answered without a doubt");
+    }
+}
+
+fn main() {
+    let set = std::env::args().nth(1).expect("the folder of a set");
+    let set = Path::new(&set).canonicalize().unwrap();
+    let questions = questions(&set);
+    let begun = Instant::now();
+    let lexical = open(&set, "relevance", Arc::new(NoModels));
+    let stands = call(&*lexical, "status", &json!({}));
+    println!("{} units, {} chunks, ready in {:.1} s", stands["units"], stands["chunks"], begun.elapsed().as_secs_f64());
+    let begun = Instant::now();
+    call(&*lexical, "status", &json!({}));
+    println!("a look at all files that did not change: {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
+    println!("                                   tuned on: nDCG@10 hit@1 R@5 R@10; held out; linked; median");
+    let plain = Plain::open(stands["index"].as_str().unwrap());
+    let bare = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    evaluate("FTS5, all words", &questions, |one| plain.by_words(bare(&one.query).iter().map(String::as_str), " "));
+    evaluate("FTS5, any word", &questions, |one| plain.by_words(bare(&one.query).iter().map(String::as_str), " OR "));
+    evaluate("FTS5, any word that says something", &questions, |one| {
+        plain.by_words(Words::of_query(&one.query).iter(), " OR ")
+    });
+    evaluate("words: relevance", &questions, |one| ids(&*lexical, one, 0));
+    let ranks = open(&set, "ranks", Arc::new(NoModels));
+    evaluate("words: bm25", &questions, |one| ids(&*ranks, one, 0));
+    evaluate("words: relevance, with relations", &questions, |one| ids(&*lexical, one, 2));
+    gate(&*lexical, &questions);
+    let Some(folder) = std::env::var_os(MODEL) else { return };
+    let model: Arc<dyn Embedder> = Arc::new(SentenceModel::load(Path::new(&folder), Precision::default()).unwrap());
+    let source = |fusion: &str| open(&set, fusion, Arc::new(Loaded(Arc::clone(&model))));
+    let relevance = source("relevance");
+    make_vectors(&relevance);
+    let plain = Plain::open(stands["index"].as_str().unwrap());
+    evaluate("vectors alone", &questions, |one| plain.by_meaning(&*model, &one.query));
+    for name in ["relevance", "ranks", "seed"] {
+        let source = source(name);
+        evaluate(name, &questions, |one| ids(&*source, one, 0));
+        evaluate(&format!("{name}, with relations"), &questions, |one| ids(&*source, one, 2));
+    }
+    gate(&*relevance, &questions);
+}

@@ -1,0 +1,246 @@
+//! The pieces of a text that are found one by one: sections under their headings, neither so short that they say
+//! nothing alone nor longer than a model reads.
+//!
+//! They depend on the text alone, not on which model there is: so an index is the same with a model as without.
+
+use std::ops::Range;
+
+use crate::outline::{Block, Form, Outline, Section};
+
+/// Changes with every change of what comes out here; an index of another version is made anew.
+pub const VERSION: u32 = 1;
+/// Most tokens of a piece.
+pub const MAX_TOKENS: usize = 512;
+/// Fewer tokens than these are joined with a neighbour.
+const FEW_TOKENS: usize = 50;
+/// Most tokens that a piece repeats of the one before it.
+const OVERLAP_TOKENS: usize = 64;
+/// Letters of a word that are one token.
+const LETTERS: usize = 6;
+
+/// A piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// The level of its heading.
+    pub level: u8,
+    /// The headings above it: `A > B`.
+    pub breadcrumb: String,
+}
+
+/// The number of tokens of a text, nearly: words in pieces of six letters, and each mark. Of scripts without spaces,
+/// each sign.
+pub fn tokens(text: &str) -> usize {
+    let mut counter = Counter::default();
+    text.bytes().for_each(|byte| counter.take(byte));
+    counter.total()
+}
+
+/// Counts tokens.
+#[derive(Default)]
+struct Counter {
+    whole: usize,
+    /// The letters of the word that is not at its end.
+    letters: usize,
+}
+
+impl Counter {
+    fn take(&mut self, byte: u8) {
+        match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
+            // The first byte of a letter of two; what follows a first byte is nothing more.
+            0xc0..0xe0 => self.letters += 2,
+            0x80..0xc0 => {}
+            _ => {
+                self.whole += self.letters.div_ceil(LETTERS) + usize::from(!byte.is_ascii_whitespace());
+                self.letters = 0;
+            }
+        }
+    }
+
+    fn total(&self) -> usize {
+        self.whole + self.letters.div_ceil(LETTERS)
+    }
+}
+
+/// Neighbouring blocks that belong together.
+struct Piece<'a> {
+    blocks: Range<usize>,
+    tokens: usize,
+    level: u8,
+    path: &'a [String],
+    /// It has nothing but headings.
+    is_bare: bool,
+}
+
+/// Cuts a text into pieces.
+///
+/// ```
+/// use nudge_brain::chunk::chunks;
+/// use nudge_brain::outline::Outline;
+///
+/// let text = format!("# Retries\n\n{}\n\n## Jitter\n\n{}\n", "one two ".repeat(40), "three four ".repeat(40));
+/// let chunks = chunks(&text, &Outline::of(&text));
+/// let breadcrumbs: Vec<_> = chunks.iter().map(|chunk| &*chunk.breadcrumb).collect();
+/// assert_eq!(breadcrumbs, ["Retries", "Retries > Jitter"]);
+/// ```
+pub fn chunks(text: &str, outline: &Outline) -> Vec<Chunk> {
+    let sizes: Vec<_> = outline.blocks.iter().map(|block| tokens(&text[block.range.clone()])).collect();
+    let mut chunks = Vec::new();
+    for piece in pieces(outline, &sizes) {
+        let breadcrumb = piece.path.join(" > ");
+        let blocks = &outline.blocks[piece.blocks.clone()];
+        for range in cut(text, blocks, &sizes[piece.blocks]) {
+            chunks.push(Chunk { range, level: piece.level, breadcrumb: breadcrumb.clone() });
+        }
+    }
+    chunks
+}
+
+/// The sections, short ones joined.
+fn pieces<'a>(outline: &'a Outline, sizes: &[usize]) -> Vec<Piece<'a>> {
+    let mut pieces: Vec<Piece<'a>> = Vec::new();
+    let mut at = 0;
+    for blocks in outline.blocks.chunk_by(|a, b| a.section == b.section) {
+        let end = at + blocks.len();
+        let Some(Section { level, path }) = blocks.first().and_then(|first| outline.sections.get(first.section)) else {
+            continue;
+        };
+        let piece = Piece {
+            blocks: at..end,
+            tokens: sizes[at..end].iter().sum(),
+            level: *level,
+            path,
+            is_bare: blocks.iter().all(|block| block.form == Form::Heading),
+        };
+        at = end;
+        match pieces.last_mut() {
+            Some(last) if last.takes(&piece) => last.join(&piece),
+            _ => pieces.push(piece),
+        }
+    }
+    pieces
+}
+
+impl<'a> Piece<'a> {
+    /// Whether the next one is joined with it: what follows headings without text; else one of few tokens with a sibling
+    /// or its parent.
+    fn takes(&self, next: &Self) -> bool {
+        let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
+        let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
+        let is_near = parent(next.path).is_some_and(|own| own == self.path || parent(self.path) == Some(own));
+        self.tokens + next.tokens <= MAX_TOKENS && (self.is_bare || (is_short && is_near))
+    }
+
+    fn join(&mut self, next: &Self) {
+        if self.is_bare {
+            (self.path, self.level) = (next.path, next.level);
+        } else {
+            let common = self.path.iter().zip(next.path).take_while(|(a, b)| a == b).count();
+            self.path = &self.path[..common];
+            self.level = self.level.min(next.level);
+        }
+        self.blocks.end = next.blocks.end;
+        self.tokens += next.tokens;
+        self.is_bare &= next.is_bare;
+    }
+}
+
+/// Cuts blocks between them, and within one only where it is too large by itself. What follows repeats the end of what
+/// stands before it.
+fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    // Where the piece begins, its tokens, and whether it has more than a repetition.
+    let mut open: Option<(usize, usize)> = None;
+    let mut end = 0;
+    for (at, (block, size)) in blocks.iter().zip(sizes).enumerate() {
+        if let Some((begin, used)) = open
+            && used + size > MAX_TOKENS
+        {
+            ranges.push(begin..end);
+            let repeated = overlap(text, &blocks[..at], &sizes[..at], MAX_TOKENS.saturating_sub(*size), begin);
+            open = repeated.map(|from| (from, tokens(&text[from..end])));
+        }
+        end = block.range.end;
+        if *size > MAX_TOKENS {
+            // Nothing is repeated before it: its own parts follow each other.
+            let parts = parts(text, block.range.clone());
+            ranges.extend(parts);
+            open = None;
+            continue;
+        }
+        open = Some(match open {
+            Some((begin, used)) => (begin, used + size),
+            None => (block.range.start, *size),
+        });
+    }
+    if let Some((begin, _)) = open {
+        ranges.push(begin..end);
+    }
+    ranges
+}
+
+/// Where a piece begins that repeats the end of these blocks: whole small blocks; of a last one that is larger, its last
+/// sentences.
+fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
+    let room = room.min(OVERLAP_TOKENS);
+    let mut used = 0;
+    let mut from = None;
+    for (block, size) in blocks.iter().zip(sizes).rev() {
+        if used + size > room || block.form == Form::Heading || block.range.start <= after {
+            break;
+        }
+        used += size;
+        from = Some(block.range.start);
+    }
+    if from.is_some() {
+        return from;
+    }
+    let last = blocks.last().filter(|last| last.form == Form::Prose)?;
+    let begin = last.range.start.max(after + 1);
+    let prose = text.get(begin..last.range.end)?;
+    let ends = prose.match_indices([' ', '\n']).filter(|(at, _)| prose[..*at].ends_with(['.', '!', '?', ':', '。']));
+    let mut begins = ends.map(|(at, _)| at + 1);
+    begins.find(|at| tokens(&prose[*at..]) <= room).map(|at| begin + at)
+}
+
+/// The parts of a block that is too large, cut at ends of lines, within a line after a sentence, a word, or anywhere.
+fn parts(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut begin = block.start;
+    while begin < block.end {
+        let rest = &text[begin..block.end];
+        let fits = fitting(rest);
+        let head = &rest[..fits];
+        let end = if fits == rest.len() {
+            fits
+        } else {
+            let after_line = head.rfind('\n').map(|at| at + 1);
+            let after_sentence = || head.rfind(". ").map(|at| at + 2);
+            let after_word = || head.rfind(char::is_whitespace).map(|at| at + 1);
+            let cut = after_line.or_else(after_sentence).or_else(after_word).unwrap_or(fits);
+            if text.is_char_boundary(begin + cut) { cut } else { fits }
+        };
+        let trimmed = rest[..end].trim_end().len();
+        if trimmed > 0 {
+            parts.push(begin..begin + trimmed);
+        }
+        begin += end;
+    }
+    parts
+}
+
+/// How many bytes of a text are as many tokens as a piece may have; whatever it is made of, one character.
+fn fitting(text: &str) -> usize {
+    let mut counter = Counter::default();
+    let mut is_over = |c: char| {
+        c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.take(byte));
+        counter.total() > MAX_TOKENS
+    };
+    text.char_indices().find(|(at, c)| is_over(*c) && *at > 0).map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+#[path = "chunk_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! Whatever a text is made of, its pieces leave nothing out and cut nothing that is read as one.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn breadcrumbs(text: &str) -> Vec<(String, usize)> {
+    let chunks = chunks(text, &Outline::of(text));
+    chunks.into_iter().map(|chunk| (chunk.breadcrumb, tokens(&text[chunk.range]))).collect()
+}
+
+/// A paragraph of so many tokens.
+fn words(count: usize) -> String {
+    "word ".repeat(count)
+}
+
+#[test]
+fn how_many_tokens() {
+    for (text, count) in [
+        ("", 0),
+        ("a", 1),
+        ("abcdef", 1),
+        ("abcdefg", 2),
+        ("a, b.", 4),
+        ("größe", 2),
+        ("größ", 1),
+        ("数据库", 3),
+        ("  \n", 0),
+    ] {
+        assert_eq!(tokens(text), count, "{text:?}");
+    }
+}
+
+#[test]
+fn short_sections_are_joined_with_a_sibling_or_their_parent() {
+    let long = words(60);
+    for (text, expected) in [
+        (format!("# A\n\n## B\n\n{long}\n## C\n\n{long}"), vec!["A > B", "A > C"]),
+        (format!("# A\n\n## B\n\n## C\n\n{long}"), vec!["A > C"]),
+        (format!("# A\n\n{long}\n## B\n\nshort\n"), vec!["A"]),
+        (format!("# A\n\n## B\n\n{long}\n## C\n\nshort\n## D\n\n{long}"), vec!["A", "A > D"]),
+        (format!("short\n\n# A\n\n{long}"), vec![""]),
+        (format!("# A\n\n{long}\n# B\n\n## C\n\nshort\n\n# D\n\n{long}"), vec!["A", "B > C", "D"]),
+        ("# A\n# B\n".to_owned(), vec!["B"]),
+        (String::new(), vec![]),
+    ] {
+        let found = breadcrumbs(&text);
+        assert_eq!(found.iter().map(|(breadcrumb, _)| &**breadcrumb).collect::<Vec<_>>(), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_follows_repeats_the_end() {
+    let sentence = "Here are some seven words of one. ".repeat(20);
+    let text = format!("{sentence}\n\n{}\n\nsmall end\n\n{}\n\n{sentence}", words(300), words(300));
+    let chunks = chunks(&text, &Outline::of(&text));
+    let begins: Vec<_> = chunks.iter().map(|chunk| &text[chunk.range.clone()][..9]).collect();
+    assert_eq!(begins, ["Here are ", "small end"]);
+    let text = format!("{}\n\n{sentence}\n\n{}", words(200), words(300));
+    let chunks = super::chunks(&text, &Outline::of(&text));
+    let second = &text[chunks[1].range.clone()];
+    assert!(second.starts_with("Here are") && chunks[1].range.start < chunks[0].range.end, "{second}");
+    assert!((40..=OVERLAP_TOKENS).contains(&tokens(&text[chunks[1].range.start..chunks[0].range.end])));
+}
+
+/// A block of markdown that is read as one.
+fn block() -> impl Strategy<Value = String> {
+    let line = "[a-zA-Zé数 ,.:`*_#-]{0,60}";
+    prop_oneof![
+        (1_usize..900).prop_map(|count| "word and. ".repeat(count / 3 + 1)),
+        (1_u8..4, "[a-z]{1,8}").prop_map(|(level, text)| format!("{} {text}", "#".repeat(level.into()))),
+        (1_usize..300, "[a-z#| -]{1,12}")
+            .prop_map(|(count, line)| format!("```x\n{}```", format!("{line}\n").repeat(count))),
+        (1_usize..120, "[a-z]{1,8}")
+            .prop_map(|(count, cell)| format!("| a | b |\n|---|---|\n{}", format!("| {cell} | 1 |\n").repeat(count))),
+        proptest::collection::vec(line, 1..30)
+            .prop_map(|items| items.iter().flat_map(|item| ["- x", item, "\n"]).collect()),
+        proptest::collection::vec(line, 1..5).prop_map(|lines| lines.join("\n")),
+        (1_usize..4000).prop_map(|count| "x".repeat(count)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn nothing_is_lost_or_torn(blocks in proptest::collection::vec(block(), 0..12)) {
+        let text = blocks.join("\n\n");
+        let outline = Outline::of(&text);
+        let chunks = chunks(&text, &outline);
+        let mut end = 0;
+        let mut last = 0;
+        for chunk in &chunks {
+            let Range { start, end: own } = chunk.range;
+            prop_assert!(start < own && tokens(&text[start..own]) <= MAX_TOKENS + OVERLAP_TOKENS / 16, "{}", tokens(&text[start..own]));
+            prop_assert!(start >= last && own > end, "in order");
+            prop_assert!(start <= end || text[end..start].trim().is_empty(), "lost: {:?}", &text[end..start]);
+            if start < end {
+                prop_assert!(tokens(&text[start..end]) <= OVERLAP_TOKENS + 1, "repeats too much");
+            }
+            (last, end) = (start, own);
+        }
+        prop_assert!(text[end..].trim().is_empty());
+        for block in outline.blocks.iter().filter(|block| block.form == Form::Whole && tokens(&text[block.range.clone()]) <= MAX_TOKENS) {
+            let is_whole = chunks.iter().any(|chunk| chunk.range.start <= block.range.start && block.range.end <= chunk.range.end);
+            prop_assert!(is_whole, "torn: {}", &text[block.range.clone()]);
+        }
+    }
+}

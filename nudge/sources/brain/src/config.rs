@@ -1,0 +1,66 @@
+//! `brain.yaml` at the top of a brain: what its author wants of whoever reads it. A cloned brain is somebody else's
+//! text, so nothing harmful can be said there: no address, key, model or program, and nothing is switched on by it.
+
+use std::path::Path;
+
+use nudge_core::foreign::{self, Links};
+
+use crate::front::Fields;
+
+/// The file.
+pub const FILE: &str = "brain.yaml";
+/// Longest.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// What it may say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Config {
+    /// The name of the brain.
+    pub name: Option<String>,
+    /// Files that are no units, as in `.gitignore`.
+    pub ignore: Vec<String>,
+    /// Results of a question, the characters of all their sections, and steps along relations, when the caller does not
+    /// say.
+    pub limit: Option<usize>,
+    pub max_chars: Option<usize>,
+    pub hops: Option<usize>,
+}
+
+impl Config {
+    /// Reads that of a brain; without one, nothing is said. What is not understood is passed over.
+    pub fn of(root: &Path) -> Self {
+        let text = foreign::read_text(&root.join(FILE), Links::Refused, MAX_BYTES);
+        text.map(|text| Self::read(&text)).unwrap_or_default()
+    }
+
+    fn read(text: &str) -> Self {
+        let fields = Fields::read(text);
+        let retrieve = fields.all.get("retrieve");
+        let count = |name: &str| Some(usize::try_from(retrieve?.get(name)?.as_u64()?).unwrap_or(usize::MAX));
+        Self {
+            name: fields.text("name"),
+            ignore: fields.texts("ignore"),
+            limit: count("limit"),
+            max_chars: count("max_chars"),
+            hops: count("hops"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_understood_counts() {
+        let text = "brain: 1\nname: mine\nignore: [drafts/, '*.tmp.md']\nretrieve: {limit: 8, hops: x}\nllm: {url: http://a}\n";
+        let expected = Config {
+            name: Some("mine".into()),
+            ignore: vec!["drafts/".into(), "*.tmp.md".into()],
+            limit: Some(8),
+            ..Config::default()
+        };
+        assert_eq!(Config::read(text), expected);
+        assert_eq!(Config::read("- [a"), Config::default());
+    }
+}

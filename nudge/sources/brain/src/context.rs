@@ -1,0 +1,263 @@
+//! What the brain says of a task.
+
+use nudge_core::clock::rfc3339;
+use nudge_core::error::{Error, Result};
+use nudge_core::explain::{four_decimals, rounded};
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::text::{escaped, is_hidden};
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::Connection;
+use nudge_storage::search::Words;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::fusion::Candidate;
+use crate::graph::{MAX_HOPS, Relations};
+use crate::index::Index;
+use crate::method::{AskContext, within};
+use crate::retrieve::{Answer, Explain, Filter, Question, find, reason};
+use crate::source::Brains;
+
+/// Results when nobody says, and the most; characters of all sections, likewise; steps along relations.
+const LIMIT: usize = 5;
+const MAX_LIMIT: usize = 20;
+const CHARS: usize = 6_000;
+const MAX_CHARS: usize = 50_000;
+const HOPS: usize = 2;
+/// Longest question.
+const MAX_QUESTION_BYTES: usize = 64 << 10;
+/// Most sections of a unit, and how near to its best one a further one must be.
+const SECTIONS: usize = 3;
+const NEARLY_AS_GOOD: f64 = 0.85;
+/// Characters below which the rest of a section says nothing.
+const FEW_CHARS: usize = 200;
+/// What stands in the place of a section that may hold a credential.
+const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
+
+/// Result of `nudge.brain.context`.
+#[derive(Debug, Serialize)]
+pub struct Context {
+    /// Best first.
+    pub units: Vec<FoundUnit>,
+    /// What is related to those, in slots of its own.
+    pub related: Vec<RelatedUnit>,
+    /// Perhaps none of it has to do with the task.
+    pub weak: bool,
+    /// What would make it better, for people.
+    pub degraded: Vec<String>,
+    /// How much was looked through.
+    pub searched: Searched,
+}
+
+/// How much was looked through.
+#[derive(Debug, Serialize)]
+pub struct Searched {
+    pub units: usize,
+    pub chunks: usize,
+}
+
+/// A unit that was found.
+#[derive(Debug, Serialize)]
+pub struct FoundUnit {
+    pub id: String,
+    pub title: String,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    pub domain: String,
+    pub path: String,
+    /// 0 to 1.
+    #[serde(serialize_with = "four_decimals")]
+    pub score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    pub updated_at: String,
+    pub sections: Vec<Section>,
+    /// Why it was found, in words.
+    pub why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
+}
+
+/// A unit that is related to one that was found.
+#[derive(Debug, Serialize)]
+pub struct RelatedUnit {
+    pub id: String,
+    pub title: String,
+    pub path: String,
+    /// The id of the unit that it is related to, and how.
+    pub via: String,
+    pub relation: String,
+    pub hop: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<Section>,
+}
+
+/// A piece of a file.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    pub breadcrumb: String,
+    pub text: String,
+    /// Its lines in the file, from 1: `3-9`.
+    pub lines: String,
+}
+
+/// The row of a unit.
+pub struct UnitRow {
+    pub id: String,
+    pub path: String,
+    pub title: String,
+    pub summary: Option<String>,
+    pub kind: Option<String>,
+    pub domain: String,
+    pub confidence: Option<f64>,
+    pub updated_at: String,
+}
+
+impl UnitRow {
+    /// Reads that of a unit.
+    pub fn of(c: &Connection, unit: i64) -> Result<Self, Failure> {
+        let sql =
+            "SELECT uid, path, title, summary, kind, domain, confidence, modified, mtime_ns FROM unit WHERE id = ?1";
+        Ok(c.prepare_cached(sql)?.query_row([unit], |row| {
+            let changed = rfc3339::text(row.get::<_, i64>(8)? / 1_000_000);
+            Ok(Self {
+                id: row.get(0)?,
+                path: row.get(1)?,
+                title: row.get(2)?,
+                summary: row.get(3)?,
+                kind: row.get(4)?,
+                domain: row.get(5)?,
+                confidence: row.get(6)?,
+                updated_at: row.get::<_, Option<String>>(7)?.unwrap_or(changed),
+            })
+        })?)
+    }
+}
+
+impl Brains {
+    pub(crate) fn context(&self, params: AskContext) -> Result<Context> {
+        let AskContext { task_description, limit, domain, tags, max_chars, hops, explain, context } = params;
+        if task_description.len() > MAX_QUESTION_BYTES {
+            return Err(Error::invalid("`task_description` may have 64 KiB; say it in fewer words."));
+        }
+        let index = self.brain(&context.build()?)?;
+        self.count_question();
+        let config = Config::of(index.folder.path());
+        let limit = within("limit", limit, config.limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT), 1, MAX_LIMIT)?;
+        let hops = within("hops", hops, config.hops.unwrap_or(HOPS).min(MAX_HOPS), 0, MAX_HOPS)?;
+        let chars = config.max_chars.unwrap_or(CHARS).clamp(FEW_CHARS, MAX_CHARS);
+        let chars = within("max_chars", max_chars, chars, FEW_CHARS, MAX_CHARS)?;
+        let mut degraded = Vec::new();
+        if !self.refresh(&index)? {
+            degraded.push("stale: files have changed that are not read yet".to_owned());
+        }
+        let thought = self.meaning_of(&task_description).map_err(|why| degraded.push(why)).ok();
+        let model = thought.as_ref().map(|(model, _)| &**model);
+        let words = Words::of_query(&task_description);
+        let filter = Filter { domain: domain.as_deref(), tags: &tags };
+        let (answer, without) = index.meanings.with(&index.db, model, |memory| {
+            let thought = thought.as_ref().map(|(_, thought)| thought);
+            let question =
+                Question { words: &words, known: &index.known, thought, memory, fusion: self.fusion, limit, hops };
+            let without = if thought.is_some() { memory.without() } else { 0 };
+            let found = index.db.read(|c| {
+                let answer = find(c, &Relations(c), question, filter)?;
+                told(c, answer, chars, explain)
+            });
+            let searched = Searched { units: memory.paths.len(), chunks: memory.chunks.len() };
+            (found.map(|found| Context { searched, ..found }), without)
+        })?;
+        if without > 0 {
+            self.work_on();
+            degraded.push(format!("{without} sections have no vector yet; they are found by words"));
+        }
+        Ok(Context { degraded, ..answer? })
+    }
+}
+
+/// The answer as it is told.
+fn told(c: &Connection, answer: Answer, chars: usize, explain: bool) -> Result<Context, Failure> {
+    let mut room = chars;
+    let mut units = Vec::new();
+    // The best section of each comes before a second one of any.
+    for (ranked, words) in answer.units.iter().zip(answer.words) {
+        let UnitRow { id, path, title, kind, domain, confidence, updated_at, .. } = UnitRow::of(c, ranked.unit)?;
+        let best = ranked.chunks.first();
+        let sections = match best {
+            Some(best) => section(c, best.chunk, &mut room)?.into_iter().collect(),
+            None => Vec::new(),
+        };
+        units.push(FoundUnit {
+            why: best.map(|best| reason(best, &words, answer.of)).unwrap_or_default(),
+            explain: explain.then(|| Explain {
+                parts: ranked.parts.clone(),
+                words,
+                of: answer.of,
+                similarity: best.and_then(|best| best.of.cosine).map(rounded),
+            }),
+            score: ranked.score.clamp(0.0, 1.0),
+            id,
+            title,
+            kind,
+            domain,
+            path,
+            confidence,
+            updated_at,
+            sections,
+        });
+    }
+    let mut related = Vec::new();
+    for one in &answer.related {
+        let (UnitRow { id, title, path, .. }, via) = (UnitRow::of(c, one.unit)?, UnitRow::of(c, one.via)?.id);
+        let sql = "SELECT id FROM chunk WHERE unit = ?1 AND ord = 0";
+        let first = c.prepare_cached(sql)?.query_map([one.unit], |row| row.get(0))?.next().transpose()?;
+        let section = first.map(|first| section(c, first, &mut room)).transpose()?.flatten();
+        related.push(RelatedUnit { id, title, path, via, relation: one.kind.clone(), hop: one.hop, section });
+    }
+    for (ranked, told) in answer.units.iter().zip(&mut units) {
+        for more in further(&ranked.chunks) {
+            told.sections.extend(section(c, more.chunk, &mut room)?);
+        }
+    }
+    let searched = Searched { units: 0, chunks: 0 };
+    Ok(Context { units, related, weak: answer.is_weak, degraded: Vec::new(), searched })
+}
+
+/// The sections of a unit that are nearly as good as its best.
+fn further(chunks: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+    let floor = chunks.first().map_or(f64::MAX, |best| best.of.score() * NEARLY_AS_GOOD);
+    chunks.iter().skip(1).take(SECTIONS - 1).filter(move |one| one.of.score() >= floor)
+}
+
+/// A section, as much of it as there is room for.
+fn section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<Section>, Failure> {
+    if *room < FEW_CHARS {
+        return Ok(None);
+    }
+    let sql = "SELECT breadcrumb, text, line, last_line FROM chunk WHERE id = ?1";
+    let (breadcrumb, text, first, last) = c.prepare_cached(sql)?.query_row([chunk], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
+    })?;
+    let text = safe(&text);
+    let text = match text.char_indices().nth(*room) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    *room = room.saturating_sub(text.chars().count());
+    Ok(Some(Section { breadcrumb: safe(&breadcrumb), text, lines: format!("{first}-{last}") }))
+}
+
+/// A text of somebody's, fit to be read by a model: nothing hides in it, and no credential is passed on.
+pub fn safe(text: &str) -> String {
+    if SecretGuard::new().check(None, text).is_some() {
+        return WITHHELD.to_owned();
+    }
+    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'), |_, _| {})
+}
+
+/// The index of a caller's brain, in step with its files as far as there is time.
+pub fn current(brains: &Brains, context: nudge_core::context::ContextSpec) -> Result<std::sync::Arc<Index>> {
+    let index = brains.brain(&context.build()?)?;
+    brains.refresh(&index)?;
+    Ok(index)
+}

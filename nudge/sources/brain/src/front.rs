@@ -1,0 +1,240 @@
+//! Frontmatter: the first pair of `---` lines of a file, and what stands between them. Every byte of a file is in one
+//! of the parts, so that nothing is lost by taking it apart.
+
+use serde_json::{Map, Value};
+use serde_norway::Mapping;
+
+/// A file in its parts: `open + yaml + close + body` is the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split<'a> {
+    /// The byte order mark and the first fence; empty without frontmatter.
+    pub open: &'a str,
+    /// Between the fences.
+    pub yaml: &'a str,
+    /// The second fence.
+    pub close: &'a str,
+    /// The rest.
+    pub body: &'a str,
+}
+
+const BOM: char = '\u{feff}';
+
+/// Takes a file apart. Without a first fence in its first line, or without a second one, all is body.
+///
+/// ```
+/// use nudge_brain::front::split;
+///
+/// let split = split("---\nid: a\n---\nText.\n\n---\n");
+/// assert_eq!((split.yaml, split.body), ("id: a\n", "Text.\n\n---\n"));
+/// ```
+pub fn split(text: &str) -> Split<'_> {
+    let whole = Split { open: "", yaml: "", close: "", body: text };
+    let after_mark = text.strip_prefix(BOM).unwrap_or(text);
+    let mark = text.len() - after_mark.len();
+    let Some(first) = after_mark.split_inclusive('\n').next().filter(|line| line.ends_with('\n')) else { return whole };
+    if first.trim_end() != "---" {
+        return whole;
+    }
+    let begin = mark + first.len();
+    let mut at = begin;
+    for line in text[begin..].split_inclusive('\n') {
+        if matches!(line.trim_end(), "---" | "...") {
+            let end = at + line.len();
+            return Split { open: &text[..begin], yaml: &text[begin..at], close: &text[at..end], body: &text[end..] };
+        }
+        at += line.len();
+    }
+    whole
+}
+
+/// Longest frontmatter that is read as YAML, and the most brackets in it: the time that a parser takes grows with the
+/// square of those that are open.
+const MAX_YAML_BYTES: usize = 64 << 10;
+const MAX_BRACKETS: usize = 1_000;
+
+/// Reads YAML; nothing but blanks and comments is no field. Else the line of the file where it is none.
+pub fn mapping(yaml: &str) -> Result<Mapping, usize> {
+    if yaml.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
+        return Ok(Mapping::new());
+    }
+    let brackets = yaml.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if yaml.len() > MAX_YAML_BYTES || brackets > MAX_BRACKETS {
+        return Err(2);
+    }
+    // The fence is line 1.
+    serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |at| at.line()) + 1)
+}
+
+/// The fields of a file, as far as they can be read: whoever wrote them may have meant no YAML.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fields {
+    /// The fields, by their names.
+    pub all: Map<String, Value>,
+    /// Why they were read line by line, where they are no YAML.
+    pub problem: Option<String>,
+}
+
+impl Fields {
+    /// Reads what stands between the fences.
+    pub fn read(yaml: &str) -> Self {
+        match mapping(yaml) {
+            Ok(mapping) => {
+                let field = |(name, value): (serde_norway::Value, serde_norway::Value)| {
+                    // What JSON has no form for, such as a key that is a list, is no field of ours.
+                    Some((plain(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
+                };
+                Self { all: mapping.into_iter().filter_map(field).collect(), problem: None }
+            }
+            Err(line) => {
+                let problem = format!("line {line}: the frontmatter is no YAML; it was read line by line");
+                Self { all: by_lines(yaml), problem: Some(problem) }
+            }
+        }
+    }
+
+    /// A field that is one text, or a number or a truth value as text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        plain(self.all.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// A field that is a list of texts, or one text with commas or, as Obsidian has tags, with `#`.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let clean = |text: &str| text.trim().trim_start_matches('#').to_owned();
+        let texts: Vec<_> = match self.all.get(name) {
+            Some(Value::Array(list)) => list.iter().filter_map(plain).map(|text| clean(&text)).collect(),
+            Some(Value::String(text)) if text.contains(',') => text.split(',').map(clean).collect(),
+            Some(Value::String(text)) if text.contains('#') => text.split_whitespace().map(clean).collect(),
+            Some(value) => plain(value).iter().map(|text| clean(text)).collect(),
+            None => Vec::new(),
+        };
+        texts.into_iter().filter(|text| !text.is_empty()).collect()
+    }
+
+    /// A field that is a number, or a text that is one.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.all.get(name)? {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+            _ => None,
+        }
+    }
+}
+
+/// What is no list and no mapping, as text.
+pub fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Lines of the form `name: value`, and the lists below a name.
+fn by_lines(text: &str) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut above = None;
+    for line in text.lines() {
+        let unquoted = |value: &str| Value::from(value.trim().trim_matches(['"', '\'']));
+        if let Some(item) = line.trim_start().strip_prefix("- ") {
+            if let Some(list) = above.as_ref().and_then(|name: &String| fields.get_mut(name)) {
+                match list {
+                    Value::Array(list) => list.push(unquoted(item)),
+                    Value::Null => *list = Value::Array(vec![unquoted(item)]),
+                    _ => {}
+                }
+            }
+            continue;
+        }
+        let is_name = |name: &str| !name.is_empty() && !name.contains([' ', '\t', '#', '{', '[']);
+        let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_name(name)) else { continue };
+        let name = name.trim_matches(['"', '\'']).to_owned();
+        let value = if value.trim().is_empty() { Value::Null } else { unquoted(value) };
+        // Of two with one name the first counts.
+        fields.entry(name.clone()).or_insert(value);
+        above = Some(name);
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_pair_of_fences_is_frontmatter() {
+        for (text, yaml, body) in [
+            ("", None, ""),
+            ("body", None, "body"),
+            ("---\nid: a\n---\nbody", Some("id: a\n"), "body"),
+            ("---\n---\nbody", Some(""), "body"),
+            ("---\nid: a\n...\nbody\n---\n", Some("id: a\n"), "body\n---\n"),
+            ("---  \nid: a\n---\t\nbody", Some("id: a\n"), "body"),
+            ("---\r\nid: a\r\n---\r\nbody\r\n", Some("id: a\r\n"), "body\r\n"),
+            ("\u{feff}---\nid: a\n---\nbody", Some("id: a\n"), "body"),
+            ("---\nid: a\n---", Some("id: a\n"), ""),
+            ("---\nnote: |\n  ---\n  in\n---\nx", Some("note: |\n  ---\n  in\n"), "x"),
+            ("---foo\nid: a\n---\nx", None, "---foo\nid: a\n---\nx"),
+            ("---\nid: a\nx", None, "---\nid: a\nx"),
+            (" ---\nid: a\n---\nx", None, " ---\nid: a\n---\nx"),
+            ("\n---\nid: a\n---\nx", None, "\n---\nid: a\n---\nx"),
+            ("---", None, "---"),
+        ] {
+            let split = split(text);
+            assert_eq!([split.open, split.yaml, split.close, split.body].concat(), text);
+            assert_eq!((split.yaml, split.body), (yaml.unwrap_or_default(), body), "{text:?}");
+            assert_eq!(split.open.is_empty(), yaml.is_none(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read_whatever_their_types() {
+        let fields = Fields::read(
+            "id: 0198\ntitle: yes\nversion: 2\ntags: [x, y, 1]\naliases: one, two\nobsidian: '#retry #net'\none: alone\n\
+             confidence: '0.8'\nbig: .nan\nnone:\nnested: {a: 1}\n1: x\n",
+        );
+        assert_eq!(fields.problem, None);
+        for (name, text) in [("id", "0198"), ("title", "yes"), ("version", "2"), ("1", "x")] {
+            assert_eq!(fields.text(name).as_deref(), Some(text), "{name}");
+        }
+        assert!(["none", "nested", "absent", "tags"].iter().all(|name| fields.text(name).is_none()));
+        for (name, texts) in [
+            ("tags", &["x", "y", "1"][..]),
+            ("aliases", &["one", "two"]),
+            ("obsidian", &["retry", "net"]),
+            ("one", &["alone"]),
+            ("none", &[]),
+            ("nested", &[]),
+        ] {
+            assert_eq!(fields.texts(name), texts, "{name}");
+        }
+        assert_eq!((fields.number("confidence"), fields.number("version")), (Some(0.8), Some(2.0)));
+        assert_eq!((fields.number("big"), fields.number("title")), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_read_line_by_line() {
+        for (yaml, name, value) in [
+            (
+                "name: retry\ndescription: Retries use jitter: see net/\n",
+                "description",
+                json!("Retries use jitter: see net/"),
+            ),
+            ("id: a\nmeta:\n\tx: 1\nconfidence: 0.1\n", "confidence", json!("0.1")),
+            ("id: a\nid: b\n", "id", json!("a")),
+            ("owner: @me\ntags:\n  - \"x\"\n- y\n", "tags", json!(["x", "y"])),
+            ("- a\n- b\n", "a", json!(null)),
+        ] {
+            let fields = Fields::read(yaml);
+            assert_eq!(fields.all.get(name).cloned().unwrap_or_default(), value, "{yaml}");
+            assert!(fields.problem.is_some(), "{yaml}");
+        }
+        assert_eq!(Fields::read("# nothing yet\n\n"), Fields::default());
+        // A template, which YAML takes for a mapping.
+        assert_eq!(Fields::read("id: {{id}}\n").text("id"), None);
+        let deep = "[".repeat(100_000);
+        assert!(Fields::read(&format!("x: {deep}")).problem.is_some());
+    }
+}

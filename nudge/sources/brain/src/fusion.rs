@@ -1,0 +1,191 @@
+//! How units are ordered by what their chunks say: one function for each way, so that they can be compared.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use nudge_core::explain::Parts;
+use nudge_storage::rank::{Evidence, Relevance};
+
+/// Chunks of each list that count in a fusion of ranks.
+const LISTED: usize = 50;
+
+/// A way to make one order of words and meanings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fusion {
+    /// The relevance that every source has: the cosine and a little for words.
+    Relevance,
+    /// The sum of `weight / (k + rank)` over both lists.
+    Ranks { k: f64, words: f64, meaning: f64 },
+}
+
+impl Fusion {
+    /// The way of this name.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "ranks" => Self::Ranks { k: 10.0, words: 0.3, meaning: 1.0 },
+            "seed" => Self::Ranks { k: 60.0, words: 1.0, meaning: 1.0 },
+            _ => Self::Relevance,
+        }
+    }
+}
+
+/// A chunk that was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    pub chunk: i64,
+    pub unit: i64,
+    pub of: Evidence,
+    /// The share of the question's words that it holds, whether or not that counts.
+    pub coverage: f64,
+    /// The cosine of its unit's first chunk.
+    pub first: Option<f64>,
+}
+
+/// A unit, by its best chunk.
+#[derive(Debug, Clone)]
+pub struct Ranked {
+    pub unit: i64,
+    /// Its chunks, the most relevant first.
+    pub chunks: Vec<Candidate>,
+    /// What they say of it together.
+    pub of: Evidence,
+    /// 0 to 1.
+    pub score: f64,
+    /// The addends of the score.
+    pub parts: Parts,
+}
+
+/// Orders units by their best chunks. `order` decides between equals.
+pub fn rank<K: Ord>(fusion: Fusion, candidates: &[Candidate], order: impl Fn(i64) -> K) -> Vec<Ranked> {
+    let by_ranks = match fusion {
+        Fusion::Relevance => None,
+        Fusion::Ranks { k, words, meaning } => Some(by_ranks(candidates, [words, meaning], k, &order)),
+    };
+    let mut units: HashMap<i64, Vec<(f64, Candidate)>, RandomState> = HashMap::default();
+    for one in candidates {
+        units.entry(one.unit).or_default().push((one.of.score(), *one));
+    }
+    let ranked = units.into_iter().filter_map(|(unit, mut chunks)| {
+        chunks.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.chunk.cmp(&other.chunk)));
+        let chunks: Vec<_> = chunks.into_iter().map(|(_, one)| one).collect();
+        let of = together(&chunks)?;
+        let Relevance { score, parts } = of.relevance();
+        let (score, parts) = match &by_ranks {
+            None => (score, parts),
+            Some(scores) => scores.get(&unit).map(|parts| (parts.sum(), parts.clone()))?,
+        };
+        Some(Ranked { unit, chunks, of, score, parts })
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
+    ranked
+}
+
+/// What chunks say of their unit together: the most that any of them holds, and how near the nearest is. The beginning of
+/// a unit says what it is about, and so counts as much: of many chunks one is near to anything.
+fn together(chunks: &[Candidate]) -> Option<Evidence> {
+    let best = chunks.first()?;
+    let most = |of: fn(&Candidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
+    let nearest = chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max);
+    let cosine = nearest.map(|nearest| nearest.midpoint(best.first.unwrap_or(nearest)));
+    Some(Evidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..best.of })
+}
+
+/// What both lists give each unit, as a share of the most that they can give.
+fn by_ranks<K: Ord>(
+    candidates: &[Candidate],
+    weights: [f64; 2],
+    k: f64,
+    order: &impl Fn(i64) -> K,
+) -> HashMap<i64, Parts, RandomState> {
+    let words = |one: &Candidate| Some(one.of.bm25).filter(|weight| *weight > 0.0);
+    let meaning = |one: &Candidate| one.of.cosine.filter(|_| one.of.understood > 0.0);
+    let lists = [("words", ranks(candidates, words, order)), ("similarity", ranks(candidates, meaning, order))];
+    // Where one list has nothing, the other is all.
+    let lists: Vec<_> = lists.into_iter().zip(weights).filter(|((_, list), _)| !list.is_empty()).collect();
+    let most = lists.iter().map(|(_, weight)| weight / (k + 1.0)).sum::<f64>();
+    let mut scores: HashMap<i64, Parts, RandomState> = HashMap::default();
+    for ((name, list), weight) in lists {
+        for (unit, rank) in list {
+            scores.entry(unit).or_default().push(name, weight / (k + rank) / most);
+        }
+    }
+    scores
+}
+
+/// The rank of each unit that has one of the best chunks by a number.
+fn ranks<K: Ord>(
+    candidates: &[Candidate],
+    by: impl Fn(&Candidate) -> Option<f64>,
+    order: &impl Fn(i64) -> K,
+) -> HashMap<i64, f64, RandomState> {
+    let mut list: Vec<_> = candidates.iter().filter_map(|one| Some((by(one)?, one.unit))).collect();
+    list.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| order(*one).cmp(&order(*other))));
+    let mut ranks: HashMap<i64, f64, RandomState> = HashMap::default();
+    let mut rank = 0.0;
+    for (_, unit) in list.into_iter().take(LISTED) {
+        ranks.entry(unit).or_insert_with(|| {
+            rank += 1.0;
+            rank
+        });
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> Candidate {
+        let of = Evidence { bm25, coverage: bm25 / 10.0, cosine: Some(cosine), understood: 1.0, ..Evidence::default() };
+        Candidate { chunk, unit, of, coverage: 0.0, first: None }
+    }
+
+    fn order(fusion: Fusion, candidates: &[Candidate]) -> Vec<(i64, i64)> {
+        let ranked = rank(fusion, candidates, |unit| unit);
+        ranked.iter().map(|one| (one.unit, one.chunks[0].chunk)).collect()
+    }
+
+    #[test]
+    fn a_unit_is_as_good_as_its_best_chunk() {
+        let candidates = [
+            candidate(1, 1, 1.0, 0.2),
+            candidate(2, 1, 1.0, 0.3),
+            candidate(3, 1, 1.0, 0.3),
+            candidate(4, 2, 0.0, 0.6),
+        ];
+        for name in ["relevance", "ranks", "seed"] {
+            let best = order(Fusion::named(name), &candidates)[0];
+            assert_eq!(best, if name == "relevance" { (2, 4) } else { (1, 2) }, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_unit_counts_as_much_as_its_best_chunk() {
+        let begins = |first, one: Candidate| Candidate { first: Some(first), ..one };
+        let candidates = [begins(0.2, candidate(1, 1, 0.0, 0.6)), begins(0.5, candidate(2, 2, 0.0, 0.5))];
+        assert_eq!(order(Fusion::Relevance, &candidates), [(2, 2), (1, 1)]);
+        let ranked = rank(Fusion::Relevance, &candidates, |unit| unit);
+        assert!((ranked[1].score - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ranks_are_summed_and_shown_as_a_share() {
+        let candidates = [candidate(1, 1, 9.0, 0.1), candidate(2, 2, 5.0, 0.9), candidate(3, 3, 0.0, 0.5)];
+        let ranked = rank(Fusion::named("ranks"), &candidates, |unit| unit);
+        assert_eq!(ranked.iter().map(|one| one.unit).collect::<Vec<_>>(), [2, 1, 3]);
+        let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
+        assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
+        // Where one list is missing, the other counts alone.
+        let by_words: Vec<_> =
+            candidates.iter().map(|one| Candidate { of: Evidence { cosine: None, ..one.of }, ..*one }).collect();
+        let ranked = rank(Fusion::named("seed"), &by_words, |unit| unit);
+        assert!((ranked[0].score - 1.0).abs() < 1e-9 && ranked.len() == 2);
+    }
+
+    #[test]
+    fn of_equals_the_order_decides() {
+        let candidates = [candidate(2, 7, 1.0, 0.5), candidate(1, 3, 1.0, 0.5)];
+        assert_eq!(order(Fusion::Relevance, &candidates), [(3, 1), (7, 2)]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The index of one brain, and how it follows the files: a look at each file's stamp before every question, and reading
+//! what differs. Nothing here writes a file of the brain.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use foldhash::fast::RandomState;
+use nudge_core::clock::Clock;
+use nudge_core::error::Result;
+use nudge_core::source::{DataDir, Fence};
+use nudge_storage::search::Known;
+use nudge_storage::{Db, Opening};
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+use crate::chunk;
+use crate::config::Config;
+use crate::folder::{Folder, Hash, Read, Stamp, hex};
+use crate::meaning::Meanings;
+use crate::rows::{self, KnownFile};
+use crate::schema::APP;
+
+/// Files that are put in at once: others can write between.
+const BATCH: usize = 64;
+
+/// The index of one brain, open.
+pub struct Index {
+    pub folder: Folder,
+    pub db: Db,
+    pub known: Known,
+    pub meanings: Meanings,
+    /// One looks at the files at a time.
+    scanning: Mutex<()>,
+}
+
+/// What a look at the files came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scanned {
+    /// The index is as the files are.
+    pub is_whole: bool,
+    /// How many files were read.
+    pub read: usize,
+    /// How many of them had another path before.
+    pub renamed: usize,
+}
+
+impl Index {
+    /// Opens the index of a folder, which is made when it is not there. `cache` is the folder of all of them.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be opened.
+    pub fn open(folder: Folder, cache: &DataDir, clock: Arc<dyn Clock>, fence: Arc<dyn Fence>) -> Result<Self> {
+        let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
+        let key = hex(&key[..16]);
+        let place = DataDir::new(cache.path().join("brain").join(key));
+        let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
+        let index =
+            Self { folder, db, known: Known::default(), meanings: Meanings::default(), scanning: Mutex::new(()) };
+        index.check_version()?;
+        Ok(index)
+    }
+
+    /// What an older version cut otherwise is read again; vectors of texts that are the same stay.
+    fn check_version(&self) -> Result<()> {
+        let version = chunk::VERSION.to_string();
+        if self.db.read(|c| rows::note(c, "chunks"))?.as_deref() == Some(&version) {
+            return Ok(());
+        }
+        let root = self.folder.path().to_string_lossy();
+        self.db.write(|tx| {
+            tx.execute("UPDATE unit SET inode = -1, hash = zeroblob(32)", [])?;
+            rows::set_note(tx, "root", &root)?;
+            rows::set_note(tx, "chunks", &version)
+        })
+    }
+
+    /// Whether all files were looked at once.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn is_made(&self) -> Result<bool> {
+        Ok(self.db.read(|c| rows::note(c, "made"))?.is_some())
+    }
+
+    /// Looks at all files and reads those that differ, as far as there is time. Another thread that does the same is
+    /// not waited for, unless there is no deadline.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read or written.
+    pub fn scan(&self, deadline: Option<Instant>) -> Result<Scanned> {
+        let cut = Scanned { is_whole: false, read: 0, renamed: 0 };
+        let guard = if deadline.is_some() { self.scanning.try_lock() } else { Some(self.scanning.lock()) };
+        let Some(_guard) = guard else { return Ok(cut) };
+        // Before the walk: what is written meanwhile is not taken for gone.
+        let known = self.db.read(rows::files)?;
+        let Some(walked) = self.folder.walk(&Config::of(self.folder.path()), deadline) else { return Ok(cut) };
+        let differs = |(path, stamp): &(String, Stamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
+        let there: HashSet<&str> = walked.files.iter().map(|(path, _)| path.as_str()).collect();
+        let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();
+        let mut changed: Vec<_> = walked.files.iter().filter(|file| differs(file)).collect();
+        changed.sort_unstable();
+        let settled = self.db.read(|c| rows::note(c, "settled"))?.as_deref() == Some("1");
+        let mut work = Work::of(&gone, &known);
+        let (mut read, mut is_whole) = (0, true);
+        for batch in changed.chunks(BATCH) {
+            if read > 0 && deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                is_whole = false;
+                break;
+            }
+            self.put(batch, &known, &mut work)?;
+            read += batch.len();
+        }
+        if !settled || work.has_changed || !gone.is_empty() {
+            let renamed: HashSet<&String> = work.renamed.iter().collect();
+            self.db.write(|tx| {
+                // Of a folder that was not read to its end, it is not known what is gone.
+                for path in gone.iter().filter(|path| is_whole && !renamed.contains(path)) {
+                    rows::remove(tx, path)?;
+                }
+                rows::settle(tx)
+            })?;
+        }
+        if is_whole && (walked.is_cut || !self.is_made()?) {
+            let many = if walked.is_cut { "more files than are indexed" } else { "" };
+            self.db.write(|tx| rows::set_note(tx, "made", many))?;
+        }
+        Ok(Scanned { is_whole, read, renamed: work.renamed.len() })
+    }
+
+    /// Reads some files and puts them in.
+    fn put(&self, batch: &[&(String, Stamp)], known: &Files, work: &mut Work) -> Result<()> {
+        let now = SystemTime::now();
+        let files: Vec<_> = batch.iter().map(|(path, stamp)| (path, stamp.sure(now), self.folder.read(path))).collect();
+        let before = work.renamed.len();
+        self.db.write(|tx| {
+            work.renamed.truncate(before);
+            for (path, stamp, read) in &files {
+                match read {
+                    Ok(Read { hash, .. }) if known.get(*path).is_some_and(|file| file.is(hash)) => {
+                        rows::touch(tx, path, *stamp)?;
+                    }
+                    Ok(Read { text, hash }) => {
+                        if let Some(from) = work.rename(hash, known.contains_key(*path)) {
+                            rows::rename(tx, &from, path)?;
+                        }
+                        rows::put(tx, path, text, *stamp, hash)?;
+                        work.has_changed = true;
+                    }
+                    // It went away meanwhile; the next look finds out.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        rows::skip(tx, path, *stamp, &error.to_string())?;
+                        work.has_changed = true;
+                    }
+                }
+            }
+            if work.has_changed { rows::set_note(tx, "settled", "0") } else { Ok(()) }
+        })
+    }
+
+    /// Forgets everything but vectors, and reads all files.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read or written.
+    pub fn rebuild(&self) -> Result<Scanned> {
+        {
+            let _guard = self.scanning.lock();
+            self.db.write(|tx| {
+                Ok(tx.execute_batch("DELETE FROM unit; DELETE FROM skipped; DELETE FROM brain WHERE name = 'made'")?)
+            })?;
+        }
+        self.scan(None)
+    }
+
+    /// Puts one file in that was just written, in the transaction of its change.
+    pub(crate) fn put_written(
+        &self,
+        tx: &nudge_storage::rusqlite::Connection,
+        path: &str,
+    ) -> Result<(), nudge_storage::Failure> {
+        let (Ok(Read { text, hash }), Some(stamp)) = (self.folder.read(path), self.folder.look(path)) else {
+            return Ok(());
+        };
+        rows::put(tx, path, &text, stamp.sure(SystemTime::now()), &hash)?;
+        rows::settle(tx)
+    }
+}
+
+/// The files that are known, by their paths.
+type Files = HashMap<String, KnownFile, RandomState>;
+
+/// What is known while files are put in.
+struct Work {
+    /// The units whose files are gone, by the hash of those.
+    gone: HashMap<Hash, String, RandomState>,
+    /// Those that have another path now.
+    renamed: Vec<String>,
+    has_changed: bool,
+}
+
+impl Work {
+    fn of(gone: &[String], known: &Files) -> Self {
+        let unit =
+            |path: &String| known.get(path).filter(|file| file.id.is_some()).map(|file| (file.hash, path.clone()));
+        Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
+    }
+
+    /// The path that a file had before, if it is new where it is and the same one is gone from there.
+    fn rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
+        let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
+        self.renamed.push(from.clone());
+        Some(from)
+    }
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -1,0 +1,146 @@
+//! Whatever happened to the files, and however often they were looked at meanwhile, the index is as one made anew.
+
+use std::fs;
+
+use nudge_core::clock::SystemClock;
+use nudge_core::error::Error;
+use nudge_storage::rusqlite::types::Value;
+use proptest::prelude::*;
+
+use super::*;
+
+struct Open;
+
+impl Fence for Open {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
+        keep()
+    }
+}
+
+fn index(root: &std::path::Path, cache: &std::path::Path) -> Index {
+    let folder = Folder::open(root).unwrap();
+    Index::open(folder, &DataDir::new(cache), Arc::new(SystemClock), Arc::new(Open)).unwrap()
+}
+
+/// All that the index says, but for what tells files apart and the numbers of rows.
+fn dump(index: &Index) -> Vec<Vec<Value>> {
+    let of_units = "SELECT path, uid, own_id, title, aliases, summary, kind, domain, tags, confidence, source, created,
+                    modified, problems, size, hash FROM unit ORDER BY path";
+    let of_chunks = "SELECT u.path, ord, begin, line, last_line, level, breadcrumb, head, text, c.hash
+                     FROM chunk c JOIN unit u ON u.id = c.unit ORDER BY u.path, ord";
+    let of_relations =
+        "SELECT u.path, ord, by, target, r.kind, weight, d.path FROM relation r JOIN unit u ON u.id = r.src
+                        LEFT JOIN unit d ON d.id = r.dst ORDER BY u.path, ord";
+    let of_words = "SELECT term, doc, cnt FROM chunk_words ORDER BY term";
+    let of_skipped = "SELECT path, why FROM skipped ORDER BY path";
+    let mut all = Vec::new();
+    for sql in [of_units, of_chunks, of_relations, of_words, of_skipped] {
+        let rows = index.db.read(|c| {
+            let mut statement = c.prepare(sql)?;
+            let columns = statement.column_count();
+            let row = |row: &nudge_storage::rusqlite::Row<'_>| (0..columns).map(|at| row.get(at)).collect();
+            Ok(statement.query_map([], row)?.collect::<Result<Vec<Vec<Value>>, _>>()?)
+        });
+        all.extend(rows.unwrap());
+    }
+    all
+}
+
+const PATHS: [&str; 5] = ["a.md", "b/a.md", "b/c.md", "domains/x/d.md", "e.md"];
+const TEXTS: [&str; 9] = [
+    "",
+    "# One\n\n[[Two]] [x](b/c.md)\n",
+    "---\nid: a\n---\n# Two\n\n[[a]] and [[d]]\n",
+    "---\nid: e\ntitle: One\naliases: [Two]\nrelated: [{id: a, type: uses}, b/c]\n---\ntext\n",
+    "---\nid: a\n---\n# Three\n\n## Part\n\n[up](../a.md) [[One]]\n",
+    "---\nid: b/c\n---\nwords of another\n",
+    "---\nbad: : yaml\n---\n[[b/c]]\n",
+    "\u{0}binary",
+    "# One\n\nsame title\n",
+];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(usize, usize),
+    Remove(usize),
+    Rename(usize, usize),
+    Scan,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let path = || 0..PATHS.len();
+    prop_oneof![
+        4 => (path(), 0..TEXTS.len()).prop_map(|(path, text)| Step::Write(path, text)),
+        1 => path().prop_map(Step::Remove),
+        2 => (path(), path()).prop_map(|(from, to)| Step::Rename(from, to)),
+        3 => Just(Step::Scan),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn an_index_that_followed_is_as_one_made_anew(steps in proptest::collection::vec(step(), 1..24)) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("brain");
+        for path in PATHS {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        }
+        let followed = index(&root, &place.path().join("one"));
+        for step in steps {
+            match step {
+                Step::Write(path, text) => fs::write(root.join(PATHS[path]), TEXTS[text]).unwrap(),
+                Step::Remove(path) => drop(fs::remove_file(root.join(PATHS[path]))),
+                Step::Rename(from, to) => drop(fs::rename(root.join(PATHS[from]), root.join(PATHS[to]))),
+                Step::Scan => drop(followed.scan(None).unwrap()),
+            }
+        }
+        prop_assert!(followed.scan(None).unwrap().is_whole);
+        let anew = index(&root, &place.path().join("two"));
+        anew.scan(None).unwrap();
+        prop_assert_eq!(dump(&followed), dump(&anew));
+        followed.db.read(|c| {
+            c.execute_batch("INSERT INTO chunk_fts(chunk_fts) VALUES('integrity-check')").ok();
+            let broken: i64 = c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))?;
+            assert_eq!(broken, 0);
+            Ok(())
+        }).unwrap();
+    }
+}
+
+#[test]
+fn a_file_with_another_path_is_the_same_unit() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("brain");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a.md"), "# One\n").unwrap();
+    fs::write(root.join("b.md"), "[[One]]\n").unwrap();
+    let index = index(&root, place.path());
+    assert_eq!(index.scan(None).unwrap(), Scanned { is_whole: true, read: 2, renamed: 0 });
+    let id = |path: &str| {
+        let sql = "SELECT id FROM unit WHERE path = ?1";
+        index.db.read(|c| Ok(c.query_row(sql, [path], |row| row.get::<_, i64>(0))?)).unwrap()
+    };
+    let before = id("a.md");
+    fs::rename(root.join("a.md"), root.join("c.md")).unwrap();
+    assert_eq!(index.scan(None).unwrap().renamed, 1);
+    assert_eq!(id("c.md"), before);
+}
+
+#[test]
+fn without_time_nothing_is_lost() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("brain");
+    fs::create_dir(&root).unwrap();
+    let files = 3 * BATCH;
+    for at in 0..files {
+        fs::write(root.join(format!("{at}.md")), format!("# Note {at}\n")).unwrap();
+    }
+    let index = index(&root, place.path());
+    let past = Instant::now().checked_sub(std::time::Duration::from_secs(1)).unwrap();
+    assert_eq!(index.scan(Some(past)).unwrap(), Scanned { is_whole: false, read: 0, renamed: 0 });
+    assert!(!index.is_made().unwrap());
+    assert!(index.scan(None).unwrap().is_whole && index.is_made().unwrap());
+    let count = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?));
+    assert_eq!(count.unwrap(), i64::try_from(files).unwrap());
+}

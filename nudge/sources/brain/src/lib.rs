@@ -1,0 +1,41 @@
+//! Brain: knowledge in markdown files that people own, found by words, by meaning and by relation.
+//!
+//! The files are the only truth: an index of them lies in the folder for caches, follows them, and can be made again at
+//! any time. Nothing but a call that says so ever writes a file, and then one field or one new file. [`SOURCE`] brings
+//! it to the surfaces.
+//!
+//! | module | what |
+//! |---|---|
+//! | `front`, `splice` | frontmatter: reading it, changing one field of it |
+//! | `outline`, `chunk` | what a text is made of; the pieces that are found |
+//! | `unit`, `config` | what a file says of itself, and `brain.yaml` of all |
+//! | `folder` | which files are units; reading and writing them |
+//! | `schema`, `rows`, `index` | the index; its rows; how it follows the files |
+//! | `meaning` | vectors: made in the background, kept, held in memory |
+//! | `fusion`, `graph`, `retrieve` | the order of what is found; what is found by relation; finding |
+//! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
+//! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
+
+pub mod chunk;
+mod config;
+mod context;
+mod folder;
+pub mod front;
+mod fusion;
+mod graph;
+mod index;
+mod meaning;
+mod method;
+mod offer;
+pub mod outline;
+mod read;
+mod report;
+mod retrieve;
+mod rows;
+mod schema;
+mod source;
+pub mod splice;
+mod unit;
+mod write;
+
+pub use source::SOURCE;

@@ -1,0 +1,240 @@
+//! The meanings of chunks: vectors, made in the background, kept by the text that they are of, and searched in memory.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use nudge_core::embed::Embedder;
+use nudge_core::error::Result;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::vectors::{Vectors, decode, encode};
+use nudge_storage::{Db, Failure};
+use parking_lot::Mutex;
+
+use crate::folder::Hash;
+use crate::rows::meant;
+
+/// Chunks that are given vectors at once.
+const BATCH: i64 = 8;
+/// Most parts of a chunk that have a vector each.
+const MAX_PARTS: usize = 4;
+
+/// Chunks without a vector of their text by a model.
+const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
+
+/// What is held in memory of the index.
+pub struct Memory {
+    /// Of which unit each chunk is.
+    pub chunks: HashMap<i64, i64, RandomState>,
+    /// The first chunk of each unit.
+    pub firsts: HashMap<i64, i64, RandomState>,
+    /// The paths of the units, by which equals are in order.
+    pub paths: HashMap<i64, Arc<str>, RandomState>,
+    /// The vectors of one model, by chunk.
+    pub vectors: Option<Vectors>,
+    /// The hash whose vector each chunk has.
+    hashes: HashMap<i64, Hash, RandomState>,
+    /// [`Db::changes`] at that time.
+    changes: Option<i64>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let (chunks, firsts, paths) = (HashMap::default(), HashMap::default(), HashMap::default());
+        Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), changes: None }
+    }
+
+    /// How many chunks have no vector.
+    pub fn without(&self) -> usize {
+        self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, Vectors::texts))
+    }
+
+    /// Reads what has changed since.
+    fn catch_up(&mut self, c: &Connection) -> Result<(), Failure> {
+        let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
+        self.paths = rows.collect::<Result<_, _>>()?;
+        let mut statement = c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let rows: Vec<(i64, i64, Hash, bool)> = rows.collect::<Result<_, _>>()?;
+        let there: HashSet<i64, RandomState> = rows.iter().map(|(id, ..)| *id).collect();
+        for id in self.chunks.keys().filter(|id| !there.contains(id)).copied().collect::<Vec<_>>() {
+            self.hashes.remove(&id);
+            self.vectors.iter_mut().for_each(|vectors| vectors.remove(id));
+        }
+        self.chunks = rows.iter().map(|(id, unit, ..)| (*id, *unit)).collect();
+        self.firsts = rows.iter().filter(|(.., is_first)| *is_first).map(|(id, unit, ..)| (*unit, *id)).collect();
+        let Some(vectors) = &mut self.vectors else { return Ok(()) };
+        let model = vectors.model().to_owned();
+        let mut own = c.prepare_cached("SELECT part, vector FROM vector WHERE hash = ?1 AND model = ?2")?;
+        for (id, _, hash, _) in &rows {
+            if self.hashes.get(id) == Some(hash) {
+                continue;
+            }
+            let mut own = own.query(params![hash, model])?;
+            let mut is_first = true;
+            while let Some(row) = own.next()? {
+                if std::mem::take(&mut is_first) {
+                    vectors.remove(*id);
+                    self.hashes.insert(*id, *hash);
+                }
+                // A vector that cannot be read is as none.
+                if let Some(vector) = decode(row.get_ref(1)?.as_blob().unwrap_or_default()) {
+                    vectors.upsert(*id, row.get(0)?, &vector);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The memory, filled when it is first needed, and kept in step with the database.
+#[derive(Default)]
+pub struct Meanings(Mutex<Option<Memory>>);
+
+impl Meanings {
+    /// Calls `with` with what the database has now: with the vectors of a model, or without any.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn with<T>(&self, db: &Db, model: Option<&dyn Embedder>, with: impl FnOnce(&Memory) -> T) -> Result<T> {
+        let mut memory = self.0.lock();
+        let changes = Some(db.changes()?);
+        let mut known = memory.take().unwrap_or_else(Memory::new);
+        // Without a model the vectors of the last one stay: it may come back.
+        if let Some(model) = model
+            && known.vectors.as_ref().is_none_or(|vectors| vectors.model() != model.id())
+        {
+            known.vectors = Some(Vectors::new(model.id(), model.dims()));
+            known.hashes.clear();
+            known.changes = None;
+        }
+        if known.changes != changes {
+            db.read(|c| known.catch_up(c))?;
+            known.changes = changes;
+        }
+        let done = with(&known);
+        *memory = Some(known);
+        Ok(done)
+    }
+
+    /// Gives the memory back.
+    pub fn forget(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+/// Whether some chunk has no vector at all of its text, by whatever model.
+pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
+    Ok(c.prepare_cached(sql)?.exists([])?)
+}
+
+/// How many chunks have a vector of their text, by whatever model.
+pub fn count_with(c: &Connection) -> Result<i64, Failure> {
+    let sql = "SELECT count(*) FROM chunk c WHERE EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
+    Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Gives vectors to some chunks that have none by this model; whether there are more. When none is left, the vectors
+/// that nothing needs any more go.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the model or the database fails.
+pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<bool> {
+    let batch = db.read(|c| {
+        let sql = format!(
+            "SELECT c.id, c.hash, (SELECT title FROM unit u WHERE u.id = c.unit), c.breadcrumb, c.text {WITHOUT} ORDER BY c.id LIMIT ?2"
+        );
+        let mut statement = c.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![model.id(), BATCH], |row| {
+            let (title, breadcrumb, text): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Hash>(1)?, (title, breadcrumb, text)))
+        })?;
+        Ok(rows.collect::<Result<Vec<_>, _>>()?)
+    })?;
+    if batch.is_empty() {
+        tidy(db, model)?;
+        return Ok(false);
+    }
+    let parts: Vec<_> =
+        batch.iter().map(|(_, _, (title, breadcrumb, text))| parts(title, breadcrumb, text, model)).collect();
+    let texts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+    let vectors = model.embed(&texts)?;
+    db.write(|tx| {
+        let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO vector VALUES(?1, ?2, ?3, ?4)")?;
+        let mut update = tx.prepare_cached("UPDATE chunk SET meaning = hash WHERE hash = ?1")?;
+        let mut vectors = vectors.iter();
+        for ((_, hash, _), parts) in batch.iter().zip(&parts) {
+            for (part, vector) in (0_i64..).zip(vectors.by_ref().take(parts.len())) {
+                insert.execute(params![hash, model.id(), part, encode(vector)])?;
+            }
+            update.execute([hash])?;
+        }
+        Ok(())
+    })?;
+    Ok(true)
+}
+
+/// Drops vectors of texts that are nowhere, and of other models.
+fn tidy(db: &Db, model: &dyn Embedder) -> Result<()> {
+    let needless = "FROM vector WHERE model <> ?1 OR NOT EXISTS (SELECT 1 FROM chunk c WHERE c.meaning = vector.hash)
+                    AND NOT EXISTS (SELECT 1 FROM chunk c WHERE c.hash = vector.hash)";
+    if db.read(|c| Ok(c.prepare_cached(&format!("SELECT 1 {needless}"))?.exists([model.id()])?))? {
+        db.write(|tx| Ok(tx.execute(&format!("DELETE {needless}"), [model.id()])?))?;
+    }
+    Ok(())
+}
+
+/// The texts of a chunk that fit into the model: the whole, or parts of it, each under its headings.
+fn parts(title: &str, breadcrumb: &str, text: &str, model: &dyn Embedder) -> Vec<String> {
+    let whole = meant(title, breadcrumb, text);
+    let room = model.max_tokens().max(1);
+    let count = model.count(&whole).div_ceil(room).clamp(1, MAX_PARTS);
+    let mut parts = Vec::with_capacity(count);
+    let mut begin = 0;
+    for part in 1..=count {
+        let nearly = text.floor_char_boundary(text.len() * part / count);
+        let after_word = text[nearly..].find(char::is_whitespace).map_or(text.len(), |at| nearly + at);
+        let end = if part == count { text.len() } else { after_word.max(begin) };
+        parts.push(meant(title, breadcrumb, text[begin..end].trim()));
+        begin = end;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token for each word.
+    struct Words;
+
+    impl Embedder for Words {
+        fn id(&self) -> &'static str {
+            "words"
+        }
+        fn dims(&self) -> usize {
+            1
+        }
+        fn max_tokens(&self) -> usize {
+            6
+        }
+        fn count(&self, text: &str) -> usize {
+            text.split_whitespace().count()
+        }
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+            Ok(vec![vec![1.0]; texts.len()])
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_made_in_parts() {
+        assert_eq!(parts("T", "", "one two", &Words), ["T\none two"]);
+        let text = "one two three four five six seven eight";
+        assert_eq!(parts("T", "", text, &Words), ["T\none two three four five", "T\nsix seven eight"]);
+        assert_eq!(parts("T", "T > B", "", &Words), ["T > B\n"]);
+        let long = "word ".repeat(500);
+        assert_eq!(parts("T", "", &long, &Words).len(), MAX_PARTS);
+    }
+}

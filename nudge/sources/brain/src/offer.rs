@@ -1,0 +1,92 @@
+//! What an agent is told unasked: units that a prompt brings to mind, and only where a model says that they do.
+
+use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
+use nudge_core::text::one_line;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::Connection;
+use nudge_storage::search::Words;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::context::{UnitRow, safe};
+use crate::fusion::Ranked;
+use crate::graph::Relations;
+use crate::method::GET;
+use crate::retrieve::{Answer, FLOOR, Filter, Question, find, reason};
+use crate::source::{Brains, SOURCE};
+
+/// Most units that a prompt draws.
+const MOST: usize = 2;
+/// Content words without which a prompt brings nothing to mind.
+const MIN_WORDS: usize = 3;
+/// Length to which a title and a summary are cut in a line.
+const TITLE_CHARS: usize = 120;
+const SUMMARY_CHARS: usize = 200;
+
+/// The offers at this moment, of a brain that the user has named: another one tells nothing unasked. Somebody waits, so
+/// files are looked at afterwards.
+pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
+    let is_prompt = match request.moment {
+        Moment::Prompt => true,
+        Moment::Recall => false,
+        Moment::Start | Moment::Failure | Moment::Tool | Moment::Stop => return None,
+    };
+    let words = if is_prompt { Words::of(&request.text) } else { Words::of_query(&request.text) };
+    if is_prompt && (words.len() < MIN_WORDS || request.thought().is_none()) {
+        return None;
+    }
+    let index = brains.index(&brains.named(&request.context)?).ok()?;
+    let limit = if is_prompt { MOST } else { request.limit };
+    let (model, thought) = request.thought().unzip();
+    let offers = index.meanings.with(&index.db, model, |memory| {
+        let question =
+            Question { words: &words, known: &index.known, thought, memory, fusion: brains.fusion, limit, hops: 0 };
+        index.db.read(|c| {
+            let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
+            // What only shares a word or two with a question is no answer to it.
+            let units = if is_weak { Vec::new() } else { units };
+            let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
+            let offers = kept.map(|(one, words)| offer(c, one, &words, of));
+            offers.collect::<Result<Vec<_>, Failure>>()
+        })
+    });
+    brains.work_on();
+    let offers = offers.ok()?.ok()?.into_iter().filter(|offer| !request.is_needless(SOURCE.name, &offer.id));
+    Some(Offers { offers: offers.collect(), ..Offers::default() })
+}
+
+fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Offer, Failure> {
+    let UnitRow { id, path, title, summary, .. } = UnitRow::of(c, one.unit)?;
+    let title = safe(&title);
+    let why = one.chunks.first().map(|best| reason(best, words, of)).unwrap_or_default();
+    let said = match summary {
+        Some(summary) => summary,
+        None => first_line(c, one.chunks.first().map_or(0, |best| best.chunk))?,
+    };
+    let said = if said.is_empty() { said } else { format!(": {}", one_line(&safe(&said), SUMMARY_CHARS)) };
+    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&safe(&path), TITLE_CHARS));
+    let score = one.score.clamp(0.0, 1.0);
+    Ok(Offer {
+        name: format!("note {title}"),
+        stamp: 0,
+        line,
+        must: false,
+        paths: Vec::new(),
+        why: why.clone(),
+        explain: MatchExplain { matched: true, score, parts: one.parts.clone(), reasons: vec![why] },
+        parts: Parts::from([("relevance", score)]),
+        // Texts alone: writing them cannot fail.
+        more: More { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
+        item: Item(to_raw_value(&json!({"unit": {"id": id, "title": title, "path": path}})).unwrap_or_default()),
+        id: id.into(),
+    })
+}
+
+/// The first line of a chunk that is no heading.
+fn first_line(c: &Connection, chunk: i64) -> Result<String, Failure> {
+    let text: String =
+        c.prepare_cached("SELECT text FROM chunk WHERE id = ?1")?.query_row([chunk], |row| row.get(0))?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '`', '|', '-']));
+    Ok(line.unwrap_or_default().to_owned())
+}

@@ -1,0 +1,269 @@
+//! What a markdown text is made of: sections under their headings, blocks that are read as one, and links.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+
+/// The heading under which basic-memory keeps the relations of a note.
+const RELATIONS: &str = "relations";
+/// What counts of a heading.
+const MAX_TITLE_CHARS: usize = 200;
+/// Longest name of a relation.
+const MAX_KIND_CHARS: usize = 40;
+
+/// A text taken apart.
+#[derive(Debug, Default)]
+pub struct Outline {
+    /// The sections; the first is what stands before any heading.
+    pub sections: Vec<Section>,
+    /// The blocks in order. Each reaches to the next, without the blank lines between them.
+    pub blocks: Vec<Block>,
+    /// The links, in order.
+    pub links: Vec<Link>,
+}
+
+/// The text below a heading, up to the next.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The heading's level; 0 before any.
+    pub level: u8,
+    /// The headings above it, and its own.
+    pub path: Vec<String>,
+}
+
+/// A paragraph, a fence, a table, an item of a list, and so on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// Which section it is in.
+    pub section: usize,
+    /// What it is.
+    pub form: Form,
+}
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A heading.
+    Heading,
+    /// Sentences.
+    Prose,
+    /// Lines that mean little alone: a fence, a table, an item of a list, HTML.
+    Whole,
+}
+
+/// A link to another file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// What it names: a title or a path.
+    pub target: String,
+    /// Whether it is `[[target]]`; else it is a path.
+    pub is_wiki: bool,
+    /// What stands before it in an item below *Relations*.
+    pub relation: Option<String>,
+}
+
+impl Outline {
+    /// Takes a text apart.
+    pub fn of(text: &str) -> Self {
+        let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_WIKILINKS;
+        let mut reader =
+            Reader { outline: Self { sections: vec![Section::default()], ..Self::default() }, ..Reader::default() };
+        for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+            reader.take(&event, range);
+        }
+        let mut outline = reader.outline;
+        // What has no event, such as the definition of a link, belongs to the block before it.
+        let mut end = text.len();
+        for block in outline.blocks.iter_mut().rev() {
+            let begin = block.range.start.min(end);
+            block.range = begin..begin + text[begin..end].trim_end().len();
+            end = begin;
+        }
+        outline.blocks.retain(|block| !block.range.is_empty());
+        match outline.blocks.first_mut() {
+            Some(first) => first.range.start = text.len() - text.trim_start().len(),
+            None if !text.trim().is_empty() => {
+                let range = text.len() - text.trim_start().len()..text.trim_end().len();
+                outline.blocks.push(Block { range, section: 0, form: Form::Prose });
+            }
+            None => {}
+        }
+        outline
+    }
+
+    /// The first heading.
+    pub fn heading(&self) -> Option<&str> {
+        self.sections.iter().find_map(|section| section.path.last()).map(String::as_str)
+    }
+}
+
+/// What is known while events come.
+#[derive(Default)]
+struct Reader {
+    outline: Outline,
+    /// How many parts are open.
+    depth: usize,
+    /// At which depth items are blocks; 0 outside a list.
+    list: usize,
+    /// The text of the heading that is open.
+    heading: Option<String>,
+    /// What stands in an item before its first link.
+    before: Option<String>,
+}
+
+impl Reader {
+    fn take(&mut self, event: &Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(*tag),
+            Event::Text(text) | Event::Code(text) => {
+                for open in [&mut self.heading, &mut self.before].into_iter().flatten() {
+                    open.push_str(text);
+                }
+            }
+            Event::SoftBreak | Event::HardBreak => {
+                if let Some(heading) = &mut self.heading {
+                    heading.push(' ');
+                }
+            }
+            Event::Rule if self.depth == 0 => self.block(range, Form::Whole),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Heading { .. } if self.depth == 0 => {
+                self.heading = Some(String::new());
+                self.block(range, Form::Heading);
+            }
+            Tag::List(_) if self.depth == 0 => self.list = 1,
+            Tag::Paragraph if self.depth == 0 => self.block(range, Form::Prose),
+            Tag::Item => {
+                if self.list == self.depth && self.list > 0 {
+                    self.block(range, Form::Whole);
+                }
+                self.before = Some(String::new());
+            }
+            Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. } => {
+                let is_image = matches!(tag, Tag::Image { .. });
+                self.link(*link_type, dest_url, is_image);
+            }
+            _ if self.depth == 0 => self.block(range, Form::Whole),
+            _ => {}
+        }
+        self.depth += 1;
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        self.depth = self.depth.saturating_sub(1);
+        match tag {
+            TagEnd::Heading(level) if self.depth == 0 => {
+                let level = level as u8;
+                let title = self.heading.take().unwrap_or_default();
+                let title: String = title.trim().chars().take(MAX_TITLE_CHARS).collect();
+                let above = self.outline.sections.last().map(|section| section.path.clone()).unwrap_or_default();
+                let levels = self.levels(level);
+                let path = above.into_iter().take(levels).chain([title]).collect();
+                self.outline.sections.push(Section { level, path });
+                if let Some(block) = self.outline.blocks.last_mut() {
+                    block.section = self.outline.sections.len() - 1;
+                }
+            }
+            TagEnd::List(_) if self.depth == 0 => self.list = 0,
+            TagEnd::Item => self.before = None,
+            _ => {}
+        }
+    }
+
+    /// How many headings stand above one of this level.
+    fn levels(&self, level: u8) -> usize {
+        let above = self.outline.sections.iter().rev().find(|section| section.level < level);
+        above.map_or(0, |section| section.path.len())
+    }
+
+    fn block(&mut self, range: Range<usize>, form: Form) {
+        let section = self.outline.sections.len() - 1;
+        self.outline.blocks.push(Block { range, section, form });
+    }
+
+    fn link(&mut self, kind: LinkType, target: &CowStr<'_>, is_image: bool) {
+        let is_wiki = matches!(kind, LinkType::WikiLink { .. });
+        let target = target.split(['#', '^']).next().unwrap_or_default().trim();
+        let file = target.rsplit(['/', '\\']).next().unwrap_or_default();
+        let is_markdown = file.to_ascii_lowercase().ends_with(".md");
+        let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+        // An image in the text is a link only when it shows another note.
+        let is_asset = is_image && file.contains('.') && !is_markdown;
+        let relation = self.before.take();
+        if target.is_empty() || is_elsewhere || is_asset || (!is_wiki && !is_markdown) {
+            return;
+        }
+        let section = self.outline.sections.last();
+        let is_relation =
+            section.and_then(|section| section.path.last()).is_some_and(|own| own.eq_ignore_ascii_case(RELATIONS));
+        let relation = relation.filter(|_| is_relation).map(|text| text.trim().to_owned());
+        let relation = relation.filter(|text| !text.is_empty() && text.chars().count() <= MAX_KIND_CHARS);
+        self.outline.links.push(Link { target: target.to_owned(), is_wiki, relation });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_have_the_headings_above_them() {
+        let text = "before\n\n# A\n\n## B `x`\n\ntext\n\n### C\n## D\n\n- # no\n\n# E\n#### F\n\nSetext\n===\n";
+        let outline = Outline::of(text);
+        let paths: Vec<_> = outline.sections.iter().map(|section| section.path.join(" > ")).collect();
+        assert_eq!(paths, ["", "A", "A > B x", "A > B x > C", "A > D", "E", "E > F", "Setext"]);
+        assert_eq!(outline.heading(), Some("A"));
+    }
+
+    #[test]
+    fn blocks_are_read_as_one_and_leave_nothing_out() {
+        let text = "\n\npara\nmore\n\n```sh\n# no\n\n- no\n```\n- one\n  - in\n\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n[x]: y.md\n\n***\n<b>\n\nend";
+        let outline = Outline::of(text);
+        let blocks: Vec<_> = outline.blocks.iter().map(|block| &text[block.range.clone()]).collect();
+        assert_eq!(
+            blocks,
+            [
+                "para\nmore",
+                "```sh\n# no\n\n- no\n```",
+                "- one\n  - in",
+                "- two",
+                "| a | b |\n|---|---|\n| 1 | 2 |",
+                "> quote\n\n[x]: y.md",
+                "***",
+                "<b>",
+                "end"
+            ]
+        );
+        assert_eq!(Outline::of("[x]: y.md\n").blocks.len(), 1, "a text of definitions alone");
+        assert!(Outline::of(" \n\n").blocks.is_empty());
+    }
+
+    #[test]
+    fn links_to_other_notes_are_found() {
+        let text = "[[Note]] [[a/b|shown]] [[Note#part]] `[[code]]` [md](../x%20y.md#z) [web](https://a.b/c.md) [txt](a.txt) \
+                    ![[pic.png]] ![[embed]] [[]] [[#here]]\n\n## Relations\n- pairs_well_with [[Chocolate]] and [[Tea]]\n- [[Bare]]\n";
+        let links = Outline::of(text).links;
+        let links: Vec<_> = links.iter().map(|link| (&*link.target, link.is_wiki, link.relation.as_deref())).collect();
+        assert_eq!(
+            links,
+            [
+                ("Note", true, None),
+                ("a/b", true, None),
+                ("Note", true, None),
+                ("../x%20y.md", false, None),
+                ("embed", true, None),
+                ("Chocolate", true, Some("pairs_well_with")),
+                ("Tea", true, None),
+                ("Bare", true, None)
+            ]
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! What the index and the files say: one unit, all of them, how they stand, what is wrong.
+
+use std::time::Instant;
+
+use nudge_core::error::{Error, Result};
+use nudge_core::near::nearest;
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::context::{current, safe};
+use crate::folder::hex;
+use crate::front::{Fields, Split, split};
+use crate::index::Index;
+use crate::meaning;
+use crate::method::{Get, Here, List, within};
+use crate::source::Brains;
+
+/// Entries of a list, when the caller does not say, and the most.
+const LISTED: usize = 100;
+const MAX_LISTED: usize = 1_000;
+/// Most relations of a unit, and problems, that are told.
+const MAX_TOLD: i64 = 500;
+
+/// A unit in a list.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    pub id: String,
+    pub title: String,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    pub domain: String,
+    pub tags: Vec<String>,
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// Result of `nudge.brain.get`.
+#[derive(Debug, Serialize)]
+pub struct Got {
+    pub unit: Entry,
+    /// Of the file, for `if_hash`.
+    pub hash: String,
+    pub frontmatter: Map<String, Value>,
+    pub body: String,
+    pub related: Vec<Link>,
+    pub backlinks: Vec<Link>,
+}
+
+/// A relation of a unit.
+#[derive(Debug, Serialize)]
+pub struct Link {
+    pub id: String,
+    pub title: String,
+    pub relation: String,
+}
+
+/// Result of `nudge.brain.list`.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    pub units: Vec<Entry>,
+    /// Every domain of the brain.
+    pub domains: Vec<Domain>,
+    /// Give it as `after` for those that come after these; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A domain, and how many units it has.
+#[derive(Debug, Serialize)]
+pub struct Domain {
+    pub name: String,
+    pub count: i64,
+}
+
+/// Result of `nudge.brain.status`.
+#[derive(Debug, Serialize)]
+pub struct Standing {
+    pub root: String,
+    pub units: i64,
+    pub chunks: i64,
+    pub relations: i64,
+    /// How the model stands, and how many chunks have a vector.
+    pub model: &'static str,
+    pub vectors: i64,
+    /// The files have changed, and not all was read yet.
+    pub stale: bool,
+    pub problems: i64,
+    /// The file of the index.
+    pub index: String,
+}
+
+/// Result of `nudge.brain.check`.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    pub problems: Vec<Problem>,
+    pub units: i64,
+}
+
+/// Something that is wrong with a file.
+#[derive(Debug, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    pub path: String,
+    pub kind: &'static str,
+    pub text: String,
+}
+
+/// Result of `nudge.brain.rebuild`.
+#[derive(Debug, Serialize)]
+pub struct Rebuilt {
+    pub units: i64,
+    pub chunks: i64,
+    pub ms: u64,
+}
+
+fn count(c: &Connection, sql: &str) -> Result<i64, Failure> {
+    Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// The number and the path of the unit that a caller means: by id, or by path.
+pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), Failure> {
+    let sql = "SELECT id, path FROM unit WHERE uid = ?1 UNION ALL SELECT id, path FROM unit WHERE path = ?1 LIMIT 1";
+    let found = c.prepare_cached(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let mut names = c.prepare_cached("SELECT uid FROM unit UNION SELECT path FROM unit")?;
+    let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let meant = nearest(id, names.iter().map(String::as_str)).map(|name| format!(" Did you mean `{}`?", safe(name)));
+    let message = format!("There is no unit of this id or path.{}", meant.unwrap_or_default());
+    Err(Error::not_found(message).into())
+}
+
+fn entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite::Result<Entry> {
+    let tags: String = row.get(4)?;
+    let tags = serde_json::from_str(&tags).unwrap_or_default();
+    let (id, title, kind, domain) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    Ok(Entry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
+}
+
+/// What an entry is made of.
+const ENTRY: &str = "uid, title, kind, domain, tags, path, confidence";
+
+impl Brains {
+    pub(crate) fn get(&self, params: Get) -> Result<Got> {
+        let index = current(self, params.context)?;
+        let (path, unit, related, backlinks) = index.db.read(|c| {
+            let (id, path) = unit_of(c, &params.id)?;
+            let unit = c.prepare_cached(&format!("SELECT {ENTRY} FROM unit WHERE id = ?1"))?.query_row([id], entry)?;
+            let links = |own: &str, other: &str| -> Result<Vec<Link>, Failure> {
+                let sql = format!(
+                    "SELECT DISTINCT u.uid, u.title, r.kind FROM relation r JOIN unit u ON u.id = r.{other}
+                     WHERE r.{own} = ?1 ORDER BY u.path, r.kind LIMIT ?2"
+                );
+                let mut statement = c.prepare_cached(&sql)?;
+                let link = |row: &nudge_storage::rusqlite::Row<'_>| {
+                    Ok(Link { id: row.get(0)?, title: row.get(1)?, relation: row.get(2)? })
+                };
+                Ok(statement.query_map(params![id, MAX_TOLD], link)?.collect::<Result<_, _>>()?)
+            };
+            Ok((path, unit, links("src", "dst")?, links("dst", "src")?))
+        })?;
+        let gone = |error: std::io::Error| Error::not_found(format!("{path} cannot be read: {error}."));
+        let read = index.folder.read(&path).map_err(gone)?;
+        let Split { yaml, body, .. } = split(&read.text);
+        let frontmatter = Value::Object(Fields::read(yaml).all);
+        let is_secret = SecretGuard::new().check_json("frontmatter", &frontmatter).is_some();
+        let frontmatter = if is_secret { Map::new() } else { frontmatter.as_object().cloned().unwrap_or_default() };
+        Ok(Got { unit, hash: hex(&read.hash), frontmatter, body: safe(body), related, backlinks })
+    }
+
+    pub(crate) fn list(&self, params: List) -> Result<Listed> {
+        let List { domain, kind, tag, limit, after, context } = params;
+        let limit = within("limit", limit, LISTED, 1, MAX_LISTED)?;
+        let index = current(self, context)?;
+        index.db.read(|c| {
+            let sql = format!(
+                "SELECT {ENTRY} FROM unit WHERE (?1 IS NULL OR domain = ?1) AND (?2 IS NULL OR kind = ?2) AND path > ?4
+                   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(unit.tags) WHERE lower(value) = lower(?3)))
+                 ORDER BY path LIMIT ?5"
+            );
+            let after = after.as_deref().unwrap_or_default();
+            let most = i64::try_from(limit).unwrap_or(i64::MAX);
+            let mut statement = c.prepare_cached(&sql)?;
+            let units = statement.query_map(params![domain, kind, tag, after, most], entry)?;
+            let units: Vec<Entry> = units.collect::<Result<_, _>>()?;
+            let sql = "SELECT domain, count(*) FROM unit GROUP BY domain ORDER BY 2 DESC, 1 LIMIT ?1";
+            let mut statement = c.prepare_cached(sql)?;
+            let domains =
+                statement.query_map([MAX_TOLD], |row| Ok(Domain { name: row.get(0)?, count: row.get(1)? }))?;
+            let domains = domains.collect::<Result<_, _>>()?;
+            let next = units.last().filter(|_| units.len() == limit).map(|last| last.path.clone());
+            Ok(Listed { units, domains, next })
+        })
+    }
+
+    pub(crate) fn standing(&self, params: Here) -> Result<Standing> {
+        let index = self.brain(&params.context.build()?)?;
+        let stale = !self.refresh(&index)?;
+        let problems = problems(&index)?.len();
+        index.db.read(|c| {
+            Ok(Standing {
+                root: index.folder.path().to_string_lossy().into(),
+                units: count(c, "SELECT count(*) FROM unit")?,
+                chunks: count(c, "SELECT count(*) FROM chunk")?,
+                relations: count(c, "SELECT count(*) FROM relation WHERE dst IS NOT NULL")?,
+                model: self.models().look().state(),
+                vectors: meaning::count_with(c)?,
+                stale,
+                problems: i64::try_from(problems).unwrap_or(i64::MAX),
+                index: index.db.path().to_string_lossy().into(),
+            })
+        })
+    }
+
+    pub(crate) fn check(&self, params: Here) -> Result<Checked> {
+        let index = self.brain(&params.context.build()?)?;
+        index.scan(None)?;
+        let mut problems = problems(&index)?;
+        let paths: Vec<String> = index.db.read(|c| {
+            let mut statement = c.prepare_cached("SELECT path FROM unit ORDER BY path")?;
+            Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        })?;
+        for path in paths {
+            let Ok(read) = index.folder.read(&path) else { continue };
+            // The rule alone: the text would be told to whoever reads this.
+            if let Some(rule) = SecretGuard::new().check(None, &read.text) {
+                problems.push(Problem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
+            }
+        }
+        problems.sort();
+        Ok(Checked { problems, units: index.db.read(|c| count(c, "SELECT count(*) FROM unit"))? })
+    }
+
+    pub(crate) fn rebuild(&self, params: Here) -> Result<Rebuilt> {
+        let index = self.brain(&params.context.build()?)?;
+        let begun = Instant::now();
+        index.rebuild()?;
+        self.work_on();
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        index.db.read(|c| {
+            let (units, chunks) = (count(c, "SELECT count(*) FROM unit")?, count(c, "SELECT count(*) FROM chunk")?);
+            Ok(Rebuilt { units, chunks, ms })
+        })
+    }
+}
+
+/// What the index knows to be wrong.
+fn problems(index: &Index) -> Result<Vec<Problem>> {
+    let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
+        UNION ALL SELECT path, 'skipped', why FROM skipped
+        UNION ALL SELECT u.path, 'duplicate id', 'the id `' || u.own_id || '` is that of ' || o.path FROM unit u
+          JOIN unit o ON o.uid = u.own_id AND o.id <> u.id WHERE u.own_id IS NOT NULL AND u.uid <> u.own_id
+        UNION ALL SELECT u.path, 'dangling', 'leads to `' || r.target || '`, which is no unit, or more than one'
+          FROM relation r JOIN unit u ON u.id = r.src WHERE r.dst IS NULL
+        UNION ALL SELECT '', 'too many files', value FROM brain WHERE name = 'made' AND value <> ''";
+    index.db.read(|c| {
+        let mut statement = c.prepare_cached(sql)?;
+        let rows =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))?;
+        let mut problems = Vec::new();
+        for row in rows {
+            let (path, kind, text) = row?;
+            let kind = ["frontmatter", "skipped", "duplicate id", "dangling"].into_iter().find(|known| *known == kind);
+            problems.push(Problem { path, kind: kind.unwrap_or("too many files"), text: safe(&text) });
+        }
+        problems.sort();
+        Ok(problems)
+    })
+}

@@ -1,0 +1,177 @@
+//! Finding units: by words and by meaning, then by relation in slots of their own.
+
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use nudge_core::embed::Thought;
+use nudge_core::explain::Parts;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::search::{Found, Known, Words, search};
+
+use crate::fusion::{Candidate, Fusion, Ranked, rank};
+use crate::graph::{Graph, Reached, expand};
+use crate::meaning::Memory;
+use crate::schema::FULL_TEXT;
+
+/// Chunks that are looked at because of their meaning.
+const NEAREST: usize = 50;
+/// How much of a question a model must understand for meaning to count alone, but for a little. By the same half as
+/// below: what is asked of prose is prose, and words beside its meaning make the order worse.
+const MOSTLY: f64 = 0.2;
+/// Units from which relations are followed.
+const SEEDS: usize = 5;
+/// One slot of so many is for what is found by relation.
+const SLOTS: usize = 5;
+/// What meaning must say of a unit that has to do with a question without a doubt; without vectors, the share of the
+/// question's words that it holds. By the half of `tests/brain/` that is for tuning: of questions that another manual
+/// answers one in ten gets over it, of those that have an answer nine.
+pub const FLOOR: f64 = 0.575;
+const WORDS_FLOOR: f64 = 0.7;
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    pub words: &'a Words,
+    pub known: &'a Known,
+    /// Its meaning, where there is a model.
+    pub thought: Option<&'a Thought>,
+    pub memory: &'a Memory,
+    pub fusion: Fusion,
+    /// Most results of both kinds.
+    pub limit: usize,
+    /// Most steps along relations.
+    pub hops: usize,
+}
+
+/// Which units are asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    pub domain: Option<&'a str>,
+    /// All of these.
+    pub tags: &'a [String],
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// By words and meaning, best first.
+    pub units: Vec<Ranked>,
+    /// By relation to those, best first.
+    pub related: Vec<Reached>,
+    /// The words of the question that each unit's best chunk holds, and how many were looked for.
+    pub words: Vec<Vec<String>>,
+    pub of: usize,
+    /// The best of it may have nothing to do with the question.
+    pub is_weak: bool,
+}
+
+impl Filter<'_> {
+    /// The units that fit; `None` where all do.
+    fn allowed(&self, c: &Connection) -> Result<Option<HashSet<i64, RandomState>>, Failure> {
+        if self.domain.is_none() && self.tags.is_empty() {
+            return Ok(None);
+        }
+        let sql =
+            "SELECT id FROM unit u WHERE (?1 IS NULL OR domain = ?1) AND NOT EXISTS (SELECT 1 FROM json_each(?2) w
+                   WHERE NOT EXISTS (SELECT 1 FROM json_each(u.tags) t WHERE lower(t.value) = lower(w.value)))";
+        let tags = serde_json::Value::from(self.tags).to_string();
+        let mut statement = c.prepare_cached(sql)?;
+        let rows = statement.query_map(params![self.domain, tags], |row| row.get(0))?;
+        Ok(Some(rows.collect::<Result<_, _>>()?))
+    }
+}
+
+/// Finds the units that have to do with a question.
+///
+/// # Errors
+/// Those of the database and the graph.
+pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: Filter<'_>) -> Result<Answer, Failure> {
+    let Question { memory, limit, .. } = question;
+    let allowed = filter.allowed(c)?;
+    let is_allowed = |unit: &i64| allowed.as_ref().is_none_or(|allowed| allowed.contains(unit));
+    let order = |unit: i64| memory.paths.get(&unit);
+    let (mut found, candidates) = candidates(c, &question, is_allowed)?;
+    let mut units = rank(question.fusion, &candidates, order);
+    let seeds: Vec<_> = units.iter().take(SEEDS).map(|one| (one.unit, one.score)).collect();
+    let mut related = Vec::new();
+    if limit >= SLOTS && question.hops > 0 {
+        related = expand(graph, &seeds, question.hops, order)?;
+        // What was found anyway needs no slot.
+        let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
+        related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
+        related.truncate(limit / SLOTS);
+    }
+    units.truncate(limit - related.len());
+    let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
+    let is_weak = units.first().is_none_or(|first| match first.of.cosine {
+        Some(_) if first.of.understood > 0.0 => first.of.meaning() < FLOOR,
+        _ => first.chunks.iter().all(|one| one.coverage < WORDS_FLOOR),
+    });
+    let of = found.words.len();
+    let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
+    let words = best.iter().map(|one| held(&one.chunk).unwrap_or_default()).collect();
+    found.rows.clear();
+    Ok(Answer { units, related, words, of, is_weak })
+}
+
+/// The chunks that hold words of the question, and those that are near to its meaning.
+fn candidates(
+    c: &Connection,
+    question: &Question<'_>,
+    is_allowed: impl Fn(&i64) -> bool,
+) -> Result<(Found, Vec<Candidate>), Failure> {
+    let Question { memory, thought, .. } = question;
+    let unit_of = |chunk: i64| memory.chunks.get(&chunk).copied().filter(&is_allowed);
+    let mut found = search(c, &FULL_TEXT, question.words, question.known)?;
+    let thought = thought.filter(|thought| thought.understood > 0.0);
+    let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
+    // Where meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
+    let is_by_meaning = question.fusion == Fusion::Relevance && memory.without() == 0 && understood >= 1.0;
+    if !is_by_meaning {
+        found.weigh(c, &FULL_TEXT, None)?;
+    }
+    let cosines = memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.cosines(&thought.vector));
+    let near = cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
+    let mut chunks: Vec<i64> = found.rows.keys().copied().chain(near.into_iter().flatten().map(|(id, _)| id)).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    let candidate = |chunk: i64| {
+        let held = found.rows.get(&chunk).copied().unwrap_or_default();
+        let of = nudge_storage::rank::Evidence {
+            bm25: held.bm25,
+            // By words alone the weights say it all: beside them, the share of the words makes it worse.
+            coverage: if thought.is_some() { held.coverage } else { 0.0 },
+            cosine: cosines.as_ref().and_then(|cosines| cosines.of(chunk)).map(f64::from),
+            understood,
+            ..nudge_storage::rank::Evidence::default()
+        };
+        let unit = unit_of(chunk)?;
+        let first = memory.firsts.get(&unit).and_then(|first| cosines.as_ref()?.of(*first)).map(f64::from);
+        Some(Candidate { chunk, unit, of, coverage: held.coverage, first })
+    };
+    let candidates = chunks.into_iter().filter_map(candidate).collect();
+    Ok((found, candidates))
+}
+
+/// Why a unit was found, in words.
+pub fn reason(best: &Candidate, words: &[String], of: usize) -> String {
+    let near = best.of.cosine.map(|cosine| format!("similarity {cosine:.2}"));
+    let held = (!words.is_empty() || near.is_none())
+        .then(|| format!("holds {} of {of} words: {}", words.len(), words.join(", ")));
+    near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
+}
+
+/// The addends of a score beside what they are made of.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Explain {
+    /// Named addends; their sum is the score.
+    pub parts: Parts,
+    /// The words of the question that it holds.
+    pub words: Vec<String>,
+    /// How many words were looked for.
+    pub of: usize,
+    /// The cosine of its meaning and the question's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+}

@@ -1,0 +1,370 @@
+//! The rows of the index: putting a file in, and what follows from all of them together.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
+use sha2::{Digest as _, Sha256};
+
+use crate::folder::{Hash, Stamp};
+use crate::unit::{Target, Unit, without_ending};
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Its unit; none for one that is no unit.
+    pub id: Option<i64>,
+    pub stamp: Stamp,
+    pub hash: Hash,
+}
+
+impl KnownFile {
+    /// Whether it is a unit with these bytes.
+    pub fn is(&self, hash: &Hash) -> bool {
+        self.id.is_some() && self.hash == *hash
+    }
+}
+
+/// All files that are known, by their paths.
+pub fn files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, Failure> {
+    let sql = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
+               UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
+    let mut statement = c.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| {
+        let stamp = Stamp { size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)? };
+        Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Reads what is noted of the whole index.
+pub fn note(c: &Connection, name: &str) -> Result<Option<String>, Failure> {
+    let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// Notes something of the whole index.
+pub fn set_note(c: &Connection, name: &str, value: &str) -> Result<(), Failure> {
+    c.prepare_cached("INSERT INTO brain VALUES(?1, ?2) ON CONFLICT(name) DO UPDATE SET value = ?2")?
+        .execute([name, value])?;
+    Ok(())
+}
+
+/// Remembers a file that is no unit, and why.
+pub fn skip(c: &Connection, path: &str, stamp: Stamp, why: &str) -> Result<(), Failure> {
+    remove(c, path)?;
+    c.prepare_cached("INSERT INTO skipped VALUES(?1, ?2, ?3, ?4, ?5)")?.execute(params![
+        path,
+        stamp.size,
+        stamp.mtime_ns,
+        stamp.inode,
+        why
+    ])?;
+    Ok(())
+}
+
+/// Forgets a file.
+pub fn remove(c: &Connection, path: &str) -> Result<(), Failure> {
+    c.prepare_cached("DELETE FROM unit WHERE path = ?1")?.execute([path])?;
+    c.prepare_cached("DELETE FROM skipped WHERE path = ?1")?.execute([path])?;
+    Ok(())
+}
+
+/// Notes that a file which looked changed is as it was.
+pub fn touch(c: &Connection, path: &str, stamp: Stamp) -> Result<(), Failure> {
+    c.prepare_cached("UPDATE unit SET size = ?2, mtime_ns = ?3, inode = ?4 WHERE path = ?1")?.execute(params![
+        path,
+        stamp.size,
+        stamp.mtime_ns,
+        stamp.inode
+    ])?;
+    Ok(())
+}
+
+/// Gives the unit of one path another.
+pub fn rename(c: &Connection, from: &str, to: &str) -> Result<(), Failure> {
+    remove(c, to)?;
+    c.prepare_cached("UPDATE unit SET path = ?2 WHERE path = ?1")?.execute([from, to])?;
+    Ok(())
+}
+
+/// Puts a file in, in the place of what was known of it. What it leads to is found out by [`settle`].
+pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) -> Result<(), Failure> {
+    let unit = Unit::read(path, text);
+    c.prepare_cached("DELETE FROM skipped WHERE path = ?1")?.execute([path])?;
+    let sql = "INSERT INTO unit(path, uid, own_id, title, aliases, summary, kind, domain, tags, confidence, source,
+                 created, modified, problems, size, mtime_ns, inode, hash)
+               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+               ON CONFLICT(path) DO UPDATE SET own_id = ?3, title = ?4, aliases = ?5, summary = ?6, kind = ?7,
+                 domain = ?8, tags = ?9, confidence = ?10, source = ?11, created = ?12, modified = ?13, problems = ?14,
+                 size = ?15, mtime_ns = ?16, inode = ?17, hash = ?18
+               RETURNING id";
+    let provisional = unit.own_id.as_ref().unwrap_or(&unit.path_id);
+    let id: i64 = c.prepare_cached(sql)?.query_row(
+        params![
+            path,
+            provisional,
+            unit.own_id,
+            unit.title,
+            json(&unit.aliases),
+            unit.summary,
+            unit.kind,
+            unit.domain,
+            json(&unit.tags),
+            unit.confidence,
+            unit.source,
+            unit.created,
+            unit.modified,
+            json(&unit.problems),
+            stamp.size,
+            stamp.mtime_ns,
+            stamp.inode,
+            hash,
+        ],
+        |row| row.get(0),
+    )?;
+    put_chunks(c, id, &unit, text)?;
+    c.prepare_cached("DELETE FROM relation WHERE src = ?1")?.execute([id])?;
+    let mut insert = c.prepare_cached("INSERT INTO relation VALUES(?1, ?2, ?3, ?4, ?5, ?6, NULL)")?;
+    for (ord, relation) in (0_i64..).zip(&unit.relations) {
+        let by = match relation.target {
+            Target::Id(_) => "id",
+            Target::Name(_) => "name",
+            Target::Path(_) => "path",
+        };
+        insert.execute(params![id, ord, by, relation.target.text(), relation.kind, relation.weight])?;
+    }
+    Ok(())
+}
+
+fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Failure> {
+    // Until there is a vector of the new text, that of the old one in its place answers.
+    let mut old = c.prepare_cached("SELECT ord, meaning FROM chunk WHERE unit = ?1")?;
+    let old: HashMap<i64, Hash, RandomState> =
+        old.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    c.prepare_cached("DELETE FROM chunk WHERE unit = ?1")?.execute([id])?;
+    let mut has_vector = c.prepare_cached("SELECT 1 FROM vector WHERE hash = ?1")?;
+    let mut insert = c.prepare_cached(
+        "INSERT INTO chunk(unit, ord, begin, line, last_line, level, breadcrumb, head, text, hash, meaning)
+         VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
+    let (mut line, mut counted) = (1, 0);
+    let names = unit.names();
+    for (ord, chunk) in (0_i64..).zip(&unit.chunks) {
+        let own = text.get(chunk.range.clone()).unwrap_or_default();
+        // A piece may begin before the end of the last one.
+        let (from, to) = (counted.min(chunk.range.start), counted.max(chunk.range.start));
+        let between = lines(text.get(from..to).unwrap_or_default());
+        line = if counted <= chunk.range.start { line + between } else { line - between };
+        counted = chunk.range.start;
+        let head = match (ord, &*chunk.breadcrumb) {
+            (0, "") => names.clone(),
+            (0, breadcrumb) => format!("{names}\n{breadcrumb}"),
+            (_, breadcrumb) => breadcrumb.to_owned(),
+        };
+        let hash: Hash = Sha256::digest(meant(&unit.title, &chunk.breadcrumb, own)).into();
+        let is_made = has_vector.exists([hash])?;
+        let meaning = old.get(&ord).filter(|_| !is_made).copied().unwrap_or(hash);
+        let begin = i64::try_from(chunk.range.start).unwrap_or(i64::MAX);
+        insert.execute(params![
+            id,
+            ord,
+            begin,
+            line,
+            line + lines(own),
+            chunk.level,
+            chunk.breadcrumb,
+            head,
+            own,
+            hash,
+            meaning
+        ])?;
+    }
+    Ok(())
+}
+
+/// The text of which a piece's vector is made.
+pub fn meant(title: &str, breadcrumb: &str, text: &str) -> String {
+    let is_told = breadcrumb.starts_with(title);
+    let above = [title, breadcrumb]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .skip(usize::from(is_told && !breadcrumb.is_empty()));
+    format!("{}\n{text}", above.collect::<Vec<_>>().join(" > "))
+}
+
+fn lines(text: &str) -> i64 {
+    i64::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(i64::MAX)
+}
+
+fn json(texts: &[String]) -> String {
+    serde_json::Value::from(texts).to_string()
+}
+
+/// A unit, as others name it.
+struct Named {
+    id: i64,
+    path: String,
+    uid: String,
+    own_id: Option<String>,
+    title: String,
+    aliases: Vec<String>,
+}
+
+/// Finds out what depends on all files: which id is whose, and which unit a relation leads to. It is the same whatever
+/// came first.
+pub fn settle(c: &Connection) -> Result<(), Failure> {
+    let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
+    let rows = statement.query_map([], |row| {
+        let aliases: String = row.get(5)?;
+        let aliases = serde_json::from_str(&aliases).unwrap_or_default();
+        let (id, path, uid) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Named { id, path, uid, own_id: row.get(3)?, title: row.get(4)?, aliases })
+    })?;
+    let mut units: Vec<_> = rows.collect::<Result<_, _>>()?;
+    give_ids(c, &mut units)?;
+    resolve(c, &units)?;
+    set_note(c, "settled", "1")
+}
+
+/// Of two files with one id the first by path has it; the second goes by its path.
+fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
+    let mut owners: HashMap<&str, i64, RandomState> = HashMap::default();
+    for unit in units.iter() {
+        if let Some(own) = unit.own_id.as_deref() {
+            owners.entry(own).or_insert(unit.id);
+        }
+    }
+    let given: Vec<_> = units
+        .iter()
+        .map(|unit| {
+            let own = unit.own_id.as_deref().filter(|own| owners.get(own) == Some(&unit.id));
+            let by_path = without_ending(&unit.path);
+            let is_free = owners.get(by_path).is_none_or(|owner| *owner == unit.id);
+            own.unwrap_or(if is_free { by_path } else { &unit.path }).to_owned()
+        })
+        .collect();
+    let mut update = c.prepare_cached("UPDATE unit SET uid = ?2 WHERE id = ?1")?;
+    for (unit, uid) in units.iter_mut().zip(given) {
+        if unit.uid != uid {
+            update.execute(params![unit.id, uid])?;
+            unit.uid = uid;
+        }
+    }
+    Ok(())
+}
+
+/// Who has a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    One(i64),
+    Several,
+}
+
+/// What units are called.
+#[derive(Default)]
+struct Names(HashMap<String, Owner, RandomState>);
+
+impl Names {
+    fn add(&mut self, name: &str, id: i64) {
+        let owner = self.0.entry(name.to_lowercase()).or_insert(Owner::One(id));
+        if *owner != Owner::One(id) {
+            *owner = Owner::Several;
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<Owner> {
+        self.0.get(&name.to_lowercase()).copied()
+    }
+}
+
+/// Finds the unit of each relation: by id, by path, by a title or alias that one unit alone has; never by guess.
+fn resolve(c: &Connection, units: &[Named]) -> Result<(), Failure> {
+    let (mut ids, mut paths, mut titles, mut stems) = <(Names, Names, Names, Names)>::default();
+    let mut folders: HashMap<i64, &str, RandomState> = HashMap::default();
+    for unit in units {
+        let path = without_ending(&unit.path);
+        let (folder, stem) = path.rsplit_once('/').unwrap_or(("", path));
+        ids.add(&unit.uid, unit.id);
+        paths.add(path, unit.id);
+        stems.add(stem, unit.id);
+        folders.insert(unit.id, folder);
+        for name in std::iter::once(&unit.title).chain(&unit.aliases) {
+            titles.add(name, unit.id);
+        }
+    }
+    let mut statement = c.prepare_cached("SELECT src, ord, by, target, dst FROM relation")?;
+    let mut rows = statement.query([])?;
+    let mut found: Vec<(i64, i64, Option<i64>)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (src, ord, dst): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(4)?);
+        let (by, target): (String, String) = (row.get(2)?, row.get(3)?);
+        let target = target.as_str();
+        let folder = folders.get(&src).copied().unwrap_or_default();
+        let by_path = || joined(folder, target).and_then(|path| paths.get(without_ending(&path)));
+        let from_top = || joined("", target).and_then(|path| paths.get(without_ending(&path)));
+        let unit = match &*by {
+            "id" => ids.get(target),
+            "path" => by_path(),
+            _ => from_top()
+                .filter(|_| target.contains('/'))
+                .or_else(by_path)
+                .or_else(|| titles.get(target))
+                .or_else(|| stems.get(without_ending(target)))
+                .or_else(from_top)
+                .or_else(|| ids.get(target)),
+        };
+        let unit = match unit {
+            Some(Owner::One(unit)) => Some(unit),
+            Some(Owner::Several) | None => None,
+        };
+        if unit != dst {
+            found.push((src, ord, unit));
+        }
+    }
+    let mut update = c.prepare_cached("UPDATE relation SET dst = ?3 WHERE src = ?1 AND ord = ?2")?;
+    for (src, ord, unit) in found {
+        update.execute(params![src, ord, unit])?;
+    }
+    Ok(())
+}
+
+/// A path from a folder; `/` is the top of the brain. `None` for one that leads out.
+fn joined(folder: &str, target: &str) -> Option<String> {
+    let from = if target.starts_with('/') { "" } else { folder };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in from.split('/').chain(target.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_within_the_brain() {
+        for (folder, target, path) in [
+            ("a/b", "c.md", Some("a/b/c.md")),
+            ("a/b", "../c.md", Some("a/c.md")),
+            ("a/b", "/c.md", Some("c.md")),
+            ("", "./c.md", Some("c.md")),
+            ("a", "../../c.md", None),
+        ] {
+            assert_eq!(joined(folder, target).as_deref(), path, "{folder} {target}");
+        }
+    }
+
+    #[test]
+    fn what_a_vector_is_made_of() {
+        assert_eq!(meant("A", "A > B", "x"), "A > B\nx");
+        assert_eq!(meant("T", "A > B", "x"), "T > A > B\nx");
+        assert_eq!(meant("T", "", "x"), "T\nx");
+    }
+}

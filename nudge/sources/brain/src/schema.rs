@@ -1,0 +1,52 @@
+//! The index: a database that can be made again from the files at any time.
+
+use nudge_storage::search::FullText;
+use nudge_storage::{App, KEYS, Kept};
+
+/// The tables, and the triggers that keep the full-text index in step.
+///
+/// A relation has the unit that it leads to as `dst`; none where there is no such unit, or more than one. `hash` of a
+/// chunk is that of the text a vector is made of, so that a text which only moved keeps its vector; `meaning` is the
+/// hash whose vector it has, which is an older one until the new one is made. `AUTOINCREMENT`: the number of a chunk
+/// that is gone is never another's.
+const TABLES: &str = "\
+CREATE TABLE brain(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE unit(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, uid TEXT NOT NULL, own_id TEXT, title TEXT NOT NULL,
+  aliases TEXT NOT NULL, summary TEXT, kind TEXT, domain TEXT NOT NULL, tags TEXT NOT NULL, confidence REAL, source TEXT,
+  created TEXT, modified TEXT, problems TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL, hash BLOB NOT NULL) STRICT;
+CREATE INDEX unit_uid ON unit(uid);
+CREATE INDEX unit_domain ON unit(domain);
+CREATE TABLE chunk(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL REFERENCES unit(id) ON DELETE CASCADE, ord INTEGER NOT NULL,
+  begin INTEGER NOT NULL, line INTEGER NOT NULL, last_line INTEGER NOT NULL, level INTEGER NOT NULL,
+  breadcrumb TEXT NOT NULL, head TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, meaning BLOB NOT NULL,
+  UNIQUE(unit, ord)) STRICT;
+CREATE INDEX chunk_meaning ON chunk(meaning);
+CREATE TABLE relation(
+  src INTEGER NOT NULL REFERENCES unit(id) ON DELETE CASCADE, ord INTEGER NOT NULL, by TEXT NOT NULL, target TEXT NOT NULL,
+  kind TEXT NOT NULL, weight REAL NOT NULL, dst INTEGER REFERENCES unit(id) ON DELETE SET NULL,
+  PRIMARY KEY(src, ord)) STRICT, WITHOUT ROWID;
+CREATE INDEX relation_dst ON relation(dst, src);
+CREATE TABLE skipped(
+  path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
+  why TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE vector(
+  hash BLOB NOT NULL, model TEXT NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL,
+  PRIMARY KEY(hash, model, part)) STRICT, WITHOUT ROWID;
+CREATE VIRTUAL TABLE chunk_fts USING fts5(
+  head, text, content='chunk', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE chunk_words USING fts5vocab(chunk_fts, 'row');
+CREATE TRIGGER chunk_insert AFTER INSERT ON chunk BEGIN
+  INSERT INTO chunk_fts(rowid, head, text) VALUES (new.id, new.head, new.text);
+END;
+CREATE TRIGGER chunk_delete AFTER DELETE ON chunk BEGIN
+  INSERT INTO chunk_fts(chunk_fts, rowid, head, text) VALUES ('delete', old.id, old.head, old.text);
+END;";
+
+/// The database of one brain.
+pub static APP: App = App { name: "brain", migrations: &[KEYS, TABLES], full_text: &["chunk_fts"], kept: Kept::Cache };
+
+/// Its full-text index.
+pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

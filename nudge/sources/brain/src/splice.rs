@@ -1,0 +1,312 @@
+//! Changing one field of a file's frontmatter: its lines are replaced, every other byte stays. A change is made only
+//! when a parser then sees that field with its new value and all others as they were.
+
+use std::fmt::Write as _;
+
+use nudge_core::error::{Error, Result};
+use nudge_core::text::{escaped, is_hidden};
+use serde_json::Value;
+use serde_norway::Value as Yaml;
+
+use crate::front::{Split, mapping, split};
+
+/// A file with one field set, and the lines that differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spliced {
+    /// The text.
+    pub text: String,
+    /// The lines that were there, and those that are, as a diff has them.
+    pub diff: String,
+}
+
+/// Sets a top-level field to a text, a number, a truth value or a list of those.
+///
+/// # Errors
+/// `E_INVALID` for a name or value of another kind; `E_CONFLICT` where this cannot be done as one change of lines.
+///
+/// ```
+/// use nudge_brain::splice::set;
+/// use serde_json::json;
+///
+/// let text = "---\nid: a\nconfidence: 0.8  # guessed\n---\nText.\n";
+/// let set = set(text, "confidence", &json!(0.9))?;
+/// assert_eq!(set.text, "---\nid: a\nconfidence: 0.9  # guessed\n---\nText.\n");
+/// assert_eq!(set.diff, "-confidence: 0.8  # guessed\n+confidence: 0.9  # guessed\n");
+/// # Ok::<(), nudge_core::error::Error>(())
+/// ```
+pub fn set(text: &str, name: &str, value: &Value) -> Result<Spliced> {
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !is_name {
+        return Err(Error::invalid("`field` must be a name of letters, digits, `_` and `-`."));
+    }
+    let flow = flow(value)?;
+    let end = if text.lines().next().is_some_and(|_| text.contains("\r\n")) { "\r\n" } else { "\n" };
+    let Split { open, yaml, close, body } = split(text);
+    if open.is_empty() {
+        let added = format!("{name}: {flow}{end}");
+        let text = format!("---{end}{added}---{end}{body}");
+        let is_read = split(&text).yaml == added && split(&text).body == body && !body.starts_with('\u{feff}');
+        if !is_read {
+            return Err(conflict(name, &added));
+        }
+        prove("", &added, name, &flow)?;
+        return Ok(Spliced { text, diff: format!("+---\n+{name}: {flow}\n+---\n") });
+    }
+    let (range, lines) = match find(yaml, name) {
+        Some(found) => {
+            let key = &found.first[..found.colon];
+            (found.range, format!("{key}: {flow}{}{}", found.comment, if found.has_end { end } else { "" }))
+        }
+        None => (yaml.len()..yaml.len(), format!("{name}: {flow}{end}")),
+    };
+    let old = &yaml[range.clone()];
+    let new = [&yaml[..range.start], &lines, &yaml[range.end..]].concat();
+    prove(yaml, &new, name, &flow)?;
+    let side = |sign: &'static str, lines: &str| lines.lines().flat_map(|line| [sign, line, "\n"]).collect::<String>();
+    let diff = side("-", old) + &side("+", &lines);
+    Ok(Spliced { text: [open, &new, close, body].concat(), diff })
+}
+
+/// A value as YAML in one line. JSON strings are YAML's double-quoted ones.
+fn flow(value: &Value) -> Result<String> {
+    let refused = || Error::invalid("`value` must be a text, a number, true, false, or a list of those.");
+    match value {
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        Value::String(text) => Ok(scalar(text)),
+        Value::Array(list) => {
+            let items = list.iter().map(|item| if item.is_array() { Err(refused()) } else { flow(item) });
+            Ok(format!("[{}]", items.collect::<Result<Vec<_>>>()?.join(", ")))
+        }
+        Value::Null | Value::Object(_) => Err(refused()),
+    }
+}
+
+/// A text, without quotes where it is the same without them, wherever it stands.
+fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_alphabetic())
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '.'))
+        && !text.ends_with(' ')
+        && serde_norway::from_str::<Yaml>(text).is_ok_and(|read| read.as_str() == Some(text));
+    if is_plain {
+        return text.to_owned();
+    }
+    // Raw, some of these are ends of lines to YAML.
+    escaped(&Value::from(text).to_string(), is_hidden, |out, c| {
+        let _ = write!(out, "\\U{:08x}", u32::from(c));
+    })
+}
+
+/// The lines of a field.
+struct Found<'a> {
+    range: std::ops::Range<usize>,
+    /// Its first line, and where the colon stands in it.
+    first: &'a str,
+    colon: usize,
+    /// A comment after a value of one line, with the blanks before it.
+    comment: &'a str,
+    has_end: bool,
+}
+
+/// Finds a field: from its name in column 0 to the next name there. Blank lines and comments in column 0 that stand
+/// before that belong to it.
+fn find<'a>(yaml: &'a str, name: &str) -> Option<Found<'a>> {
+    let mut at = 0;
+    let mut found: Option<Found<'a>> = None;
+    for line in yaml.split_inclusive('\n') {
+        let begin = at;
+        at += line.len();
+        let text = line.trim_end();
+        if let Some(field) = &mut found {
+            if begins_field(text) {
+                break;
+            }
+            // A blank line or a comment may be followed by more of the value.
+            if !text.is_empty() && !text.starts_with('#') {
+                field.range.end = at;
+                field.comment = "";
+            }
+        } else if let Some(colon) = colon_of(text, name) {
+            let comment = comment(&line.trim_end_matches(['\r', '\n'])[colon + 1..]);
+            found = Some(Found { range: begin..at, first: text, colon, comment, has_end: true });
+        }
+        if let Some(field) = &mut found {
+            field.has_end = yaml[..field.range.end].ends_with('\n');
+        }
+    }
+    found
+}
+
+/// Whether a line begins another field: something in column 0 that goes on with none.
+fn begins_field(line: &str) -> bool {
+    let is_item = line == "-" || line.starts_with("- ") || line.starts_with("-\t");
+    !line.is_empty() && !line.starts_with([' ', '\t', '#', ']', '}']) && !is_item
+}
+
+/// Where the colon after a name stands.
+fn colon_of(line: &str, name: &str) -> Option<usize> {
+    let quoted = [name.to_owned(), format!("\"{name}\""), format!("'{name}'")];
+    quoted.iter().find_map(|key| {
+        let rest = line.strip_prefix(key.as_str())?;
+        let after = rest.trim_start_matches([' ', '\t']);
+        let value = after.strip_prefix(':')?;
+        let is_end = value.is_empty() || value.starts_with([' ', '\t']);
+        is_end.then_some(line.len() - after.len())
+    })
+}
+
+/// The comment at the end of a value, with the blanks before it; empty where there is none, or where it is unclear.
+fn comment(value: &str) -> &str {
+    let trimmed = value.trim_start();
+    if trimmed.starts_with(['|', '>', '[', '{', '&', '*']) {
+        return "";
+    }
+    // A quoted text ends at its quote; in any other, a comment begins after a blank.
+    let quoted = trimmed.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let from = quoted.and_then(|quote| trimmed.rfind(quote)).map_or(0, |at| value.len() - trimmed.len() + at + 1);
+    let begin = value[from..].match_indices('#').map(|(at, _)| from + at);
+    let mut begin = begin.filter(|at| value[..*at].ends_with([' ', '\t']));
+    begin.next().map_or("", |at| &value[value[..at].trim_end().len()..])
+}
+
+/// Whether a parser sees the change of one field and nothing else.
+fn prove(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
+    let refused = || conflict(name, flow);
+    let read = |text: &str| mapping(text).map_err(|_| refused());
+    let (was, is) = (read(old)?, read(new)?);
+    let (key, wanted) = (Yaml::from(name), serde_norway::from_str::<Yaml>(flow).map_err(|_| refused())?);
+    let others_stay = was.iter().all(|(other, value)| *other == key || is.get(other) == Some(value));
+    let count = was.len() + usize::from(!was.contains_key(&key));
+    let is_set = is.get(&key) == Some(&wanted) && is.len() == count && others_stay;
+    if is_set { Ok(()) } else { Err(refused()) }
+}
+
+fn conflict(name: &str, flow: &str) -> Error {
+    let line = format!("{name}: {}", flow.trim_start_matches(&format!("{name}: ")).trim_end());
+    Error::conflict(
+        "This field cannot be changed without touching others; write the line `set` into the file yourself.",
+    )
+    .with("set", line)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn edit(yaml: &str) -> Result<Spliced> {
+        set(&format!("---\n{yaml}---\nx\n"), "confidence", &json!(0.9))
+    }
+
+    #[test]
+    fn the_lines_of_the_field_change_and_no_others() {
+        for (yaml, diff) in [
+            ("", "+confidence: 0.9\n"),
+            ("# nothing yet\n", "+confidence: 0.9\n"),
+            ("id: a\n", "+confidence: 0.9\n"),
+            ("id: a\nconfidence: 0.8\n", "-confidence: 0.8\n+confidence: 0.9\n"),
+            ("confidence: 0.8   # why\nid: a\n", "-confidence: 0.8   # why\n+confidence: 0.9   # why\n"),
+            ("confidence: \"0.8 # no\" # str\n", "-confidence: \"0.8 # no\" # str\n+confidence: 0.9 # str\n"),
+            ("confidence: a#b\n", "-confidence: a#b\n+confidence: 0.9\n"),
+            ("\"confidence\": 0.4\n", "-\"confidence\": 0.4\n+\"confidence\": 0.9\n"),
+            ("confidence : 0.4\n", "-confidence : 0.4\n+confidence : 0.9\n"),
+            ("confidence:\n", "-confidence:\n+confidence: 0.9\n"),
+            (
+                "confidence:\n  - a\n  # in\n  - b\n# of id\nid: a\n",
+                "-confidence:\n-  - a\n-  # in\n-  - b\n+confidence: 0.9\n",
+            ),
+            ("confidence:\n- a\n- b\nid: a\n", "-confidence:\n-- a\n-- b\n+confidence: 0.9\n"),
+            ("confidence: [\n  x, # one\n  y\n]\nid: a\n", "-confidence: [\n-  x, # one\n-  y\n-]\n+confidence: 0.9\n"),
+            ("confidence: |\n  one\n\n  id: no\nid: a\n", "-confidence: |\n-  one\n-\n-  id: no\n+confidence: 0.9\n"),
+            ("confidence: a long\n  one\nid: a\n", "-confidence: a long\n-  one\n+confidence: 0.9\n"),
+            ("note: |\n  ---\n  confidence: no\n", "+confidence: 0.9\n"),
+            ("id: {{id}}\nconfidence: 1\n", "-confidence: 1\n+confidence: 0.9\n"),
+            ("base: &b {x: 1}\nuse: *b\nconfidence: 1\n", "-confidence: 1\n+confidence: 0.9\n"),
+        ] {
+            assert_eq!(edit(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}")).diff, diff, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_one_change_is_refused() {
+        for yaml in [
+            "id: a\nmeta:\n\tx: 1\nconfidence: 0.1\n",
+            "id: a\nid: b\nconfidence: 0.1\n",
+            "description: Retries use jitter: see net/\n",
+            "owner: @me\nconfidence: 0.4\n",
+            "{\"id\": \"a\", \"confidence\": 0.2}\n",
+            "confidence: &c 1\nother: *c\n",
+            "- a\n- b\n",
+        ] {
+            let refused = edit(yaml).expect_err(yaml);
+            assert_eq!((refused.reason(), &refused.data()["set"]), ("E_CONFLICT", &json!("confidence: 0.9")), "{yaml}");
+        }
+        for (name, value) in
+            [("a b", json!(1)), ("", json!(1)), ("a", json!(null)), ("a", json!([[1]])), ("a", json!({}))]
+        {
+            assert_eq!(set("x", name, &value).expect_err(name).reason(), "E_INVALID");
+        }
+    }
+
+    #[test]
+    fn ends_of_lines_and_files_without_fences_stay_as_they_are() {
+        for (text, expected) in [
+            ("---\r\nid: a\r\n---\r\nx\r\n", "---\r\nid: a\r\nt: b\r\n---\r\nx\r\n"),
+            ("\u{feff}---\nid: a\n---\nx", "\u{feff}---\nid: a\nt: b\n---\nx"),
+            ("---\nid: a\n---", "---\nid: a\nt: b\n---"),
+            ("# x\n\ny\n", "---\nt: b\n---\n# x\n\ny\n"),
+            ("", "---\nt: b\n---\n"),
+            ("---\nno end", "---\nt: b\n---\n---\nno end"),
+        ] {
+            assert_eq!(set(text, "t", &json!("b")).map(|set| set.text).unwrap_or_default(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_they_were_given() {
+        for value in [
+            json!("plain"),
+            json!("no"),
+            json!("1.10"),
+            json!(""),
+            json!("a: b # c"),
+            json!("ends "),
+            json!("\"q\" \\ 'q'\n\t\u{1}é🚀"),
+            json!("[x]"),
+            json!(1),
+            json!(-0.5),
+            json!(true),
+            json!(["x", "no", 1, "a, b"]),
+            json!([]),
+            json!("~"),
+            json!("- x"),
+            json!("null"),
+            json!("2024-01-01"),
+            json!("\u{85}\u{2028}"),
+        ] {
+            let set = set("---\nid: a\n---\nx", "t", &value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            let read = crate::front::Fields::read(split(&set.text).yaml);
+            assert_eq!(read.all.get("t"), Some(&value), "{}", set.text);
+        }
+    }
+
+    proptest! {
+        /// Of whatever stands there, either the one field changes or nothing is done.
+        #[test]
+        fn one_field_changes_or_none(
+            lines in proptest::collection::vec("(id|t|tags|note|\"t\"|# c| *- [a-z]|  [a-z]: x|\t|)(:|: )(\\[[a-z, ]*\\]?|[a-z#'\" |>&*{}]{0,8})( # c)?", 0..8),
+            value in "[ -~é]{0,12}",
+        ) {
+            let text = format!("---\n{}\n---\nbody\n---\n", lines.join("\n"));
+            if let Ok(set) = set(&text, "t", &json!(value)) {
+                let (old, new) = (split(&text), split(&set.text));
+                prop_assert_eq!((old.open, old.close, old.body), (new.open, new.close, new.body));
+                let mut was = crate::front::Fields::read(old.yaml).all;
+                was.insert("t".into(), json!(value));
+                prop_assert_eq!(was, crate::front::Fields::read(new.yaml).all);
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A unit of knowledge: what a file says of itself.
+
+use serde_json::Value;
+
+use crate::chunk::{self, Chunk};
+use crate::front::{Fields, Split, plain, split};
+use crate::outline::{Link, Outline};
+
+/// The words for a type that have a meaning here; others are kept, and told of.
+pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
+/// What relations weigh: those that somebody gave a type, and those that merely point.
+const TYPED: f64 = 1.0;
+const POINTING: f64 = 0.5;
+/// The relation of a link in the text.
+const LINKS: &str = "links_to";
+/// Longest title, id, tag and so on, in characters; what is longer is text that ended up there.
+const MAX_CHARS: usize = 200;
+/// Most relations of a file.
+const MAX_RELATIONS: usize = 2_000;
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// The id that the file gives itself, if any.
+    pub own_id: Option<String>,
+    /// The path without `.md`, by which it goes otherwise.
+    pub path_id: String,
+    /// What it is called.
+    pub title: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// What it says in a sentence.
+    pub summary: Option<String>,
+    /// Its type.
+    pub kind: Option<String>,
+    /// What it is about.
+    pub domain: String,
+    /// Its tags, each once.
+    pub tags: Vec<String>,
+    /// How sure its author is, 0 to 1.
+    pub confidence: Option<f64>,
+    /// Where it comes from.
+    pub source: Option<String>,
+    /// When it was made and changed, as it says.
+    pub created: Option<String>,
+    pub modified: Option<String>,
+    /// What it has to do with.
+    pub relations: Vec<Relation>,
+    /// The fields, as they stand there.
+    pub fields: Fields,
+    /// Its pieces, as places in the file.
+    pub chunks: Vec<Chunk>,
+    /// What is wrong with it.
+    pub problems: Vec<String>,
+}
+
+/// A unit that another one names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// The unit, as it is named.
+    pub target: Target,
+    /// What it is to this one, such as `uses`.
+    pub kind: String,
+    /// How much that counts, 0 to 1.
+    pub weight: f64,
+}
+
+/// How a unit is named.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// By its id.
+    Id(String),
+    /// By a title, an alias or a path, as in `[[target]]`.
+    Name(String),
+    /// By a path, from the folder of the file.
+    Path(String),
+}
+
+impl Target {
+    /// As it stands in the file.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Id(text) | Self::Name(text) | Self::Path(text) => text,
+        }
+    }
+}
+
+impl Unit {
+    /// Reads a file. Whatever stands in it, it is a unit.
+    pub fn read(path: &str, text: &str) -> Self {
+        let Split { open, yaml, close, body } = split(text);
+        let fields = Fields::read(yaml);
+        let outline = Outline::of(body);
+        let offset = open.len() + yaml.len() + close.len();
+        let mut chunks = chunk::chunks(body, &outline);
+        for chunk in &mut chunks {
+            chunk.range = chunk.range.start + offset..chunk.range.end + offset;
+        }
+        let path_id = without_ending(path).to_owned();
+        let stem = path_id.rsplit('/').next().unwrap_or_default();
+        let text_of = |names: &[&str]| names.iter().find_map(|name| fields.text(name)).map(|text| one_line(&text));
+        let mut problems: Vec<String> = fields.problem.clone().into_iter().collect();
+        let kind = text_of(&["type"]);
+        if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
+            problems.push(format!("the type `{kind}` is none of {}", KINDS.join(", ")));
+        }
+        let confidence = fields.number("confidence").filter(|number| (0.0..=1.0).contains(number));
+        if confidence.is_none() && fields.all.get("confidence").is_some_and(|value| !value.is_null()) {
+            problems.push("the confidence is no number from 0 to 1".to_owned());
+        }
+        let mut tags: Vec<_> = fields.texts("tags").iter().map(|tag| one_line(tag)).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        let relations = relations(&fields, &outline.links);
+        Self {
+            own_id: text_of(&["id", "permalink"]),
+            title: text_of(&["title", "name"])
+                .or_else(|| outline.heading().filter(|heading| !heading.is_empty()).map(one_line))
+                .unwrap_or_else(|| one_line(stem)),
+            aliases: fields.texts("aliases").iter().map(|alias| one_line(alias)).collect(),
+            summary: text_of(&["description", "summary"]),
+            domain: text_of(&["domain"]).unwrap_or_else(|| one_line(domain_of(path))),
+            source: text_of(&["source"]),
+            created: text_of(&["created", "date"]),
+            modified: text_of(&["last_modified", "modified", "updated"]),
+            path_id,
+            kind,
+            tags,
+            confidence,
+            relations,
+            fields,
+            chunks,
+            problems,
+        }
+    }
+
+    /// What stands before the breadcrumb of its first piece: by what a unit is called, it is found as well.
+    pub fn names(&self) -> String {
+        let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
+        names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// A path without the ending of a markdown file.
+pub fn without_ending(path: &str) -> &str {
+    let ending = path.rfind('.').filter(|at| path[*at..].eq_ignore_ascii_case(".md"));
+    ending.map_or(path, |at| &path[..at])
+}
+
+/// The folder below `domains`, else the first folder.
+fn domain_of(path: &str) -> &str {
+    let mut folders = path.split('/');
+    folders.next_back();
+    match (folders.next(), folders.next()) {
+        (Some("domains"), Some(domain)) | (Some(domain), _) if domain != "domains" => domain,
+        _ => "general",
+    }
+}
+
+/// Text in one line, as long as a name may be.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect()
+}
+
+/// What a file names, each once by target and kind.
+fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
+    let mut relations: Vec<Relation> = Vec::new();
+    let mut add = |target: Target, kind: &str, weight: f64| {
+        let kind = one_line(kind);
+        if relations.len() == MAX_RELATIONS || target.text().is_empty() {
+            return;
+        }
+        if !relations.iter().any(|known| known.target == target && known.kind == kind) {
+            relations.push(Relation { target, kind, weight });
+        }
+    };
+    for (name, value) in &fields.all {
+        let items = match value {
+            Value::Array(items) => items.as_slice(),
+            other => std::slice::from_ref(other),
+        };
+        for item in items {
+            if name == "related" {
+                let kind = item.get("type").and_then(plain).unwrap_or_else(|| "related".to_owned());
+                let target = item.get("id").map_or_else(|| wiki(item), wiki);
+                let id = || plain(item.get("id").unwrap_or(item)).map(|id| Target::Id(one_line(&id)));
+                if let Some(target) = target.map(Target::Name).or_else(id) {
+                    add(target, &kind, TYPED);
+                }
+            } else if let Some(target) = wiki(item) {
+                add(Target::Name(target), name, POINTING);
+            }
+        }
+    }
+    for Link { target, is_wiki, relation } in links {
+        let weight = if relation.is_some() { TYPED } else { POINTING };
+        let target = if *is_wiki { Target::Name(one_line(target)) } else { Target::Path(decoded(target)) };
+        add(target, relation.as_deref().unwrap_or(LINKS), weight);
+    }
+    relations
+}
+
+/// The target of a property that is `[[target|shown]]`. Without quotes, YAML takes that for a list in a list.
+fn wiki(value: &Value) -> Option<String> {
+    let inner = match value {
+        Value::String(text) => text.trim().strip_prefix("[[")?.strip_suffix("]]")?.to_owned(),
+        Value::Array(list) if matches!(&list[..], [Value::Array(_)]) => return wiki(&list[0]),
+        Value::Array(list) => list.iter().map(plain).collect::<Option<Vec<_>>>()?.join(", "),
+        _ => return None,
+    };
+    let target = inner.split(['|', '#']).next().unwrap_or_default();
+    Some(one_line(target)).filter(|target| !target.is_empty())
+}
+
+/// A path with its percent signs read.
+fn decoded(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_is_called() {
+        for (path, text, id, title, domain) in [
+            ("a/b.md", "", None, "b", "a"),
+            ("b.MD", "# A `b`\n# C", None, "A b", "general"),
+            ("domains/net/x.md", "---\nid: 7\ntitle: T\n---\n# H", Some("7"), "T", "net"),
+            ("domains/x.md", "", None, "x", "general"),
+            ("memory/x.md", "---\nname: retry\npermalink: m/x\ndomain: coding\n---\n", Some("m/x"), "retry", "coding"),
+            ("v1.2.md", "---\ntitle: [a]\n---\n", None, "v1.2", "general"),
+        ] {
+            let unit = Unit::read(path, text);
+            assert_eq!((unit.own_id.as_deref(), &*unit.title, &*unit.domain), (id, title, domain), "{path}");
+        }
+        let unit = Unit::read("a.md", "---\ntype: note\nconfidence: 2\ntags: '#b #a #b'\naliases: [x]\n---\n");
+        assert_eq!((unit.problems.len(), unit.confidence), (2, None));
+        assert_eq!(unit.names(), "a · x · a · b");
+    }
+
+    #[test]
+    fn what_a_file_names() {
+        let text = "---\nrelated:\n- {id: b, type: uses}\n- c\n- \"[[D|d]]\"\n- [[Other note]]\nup: \"[[Index]]\"\n\
+                    seen: plain\n---\n[[D]] [[D]] [md](../x%20y.md)\n## Relations\n- part_of [[E]]\n";
+        let relations = Unit::read("a/b.md", text).relations;
+        let relations: Vec<_> = relations.iter().map(|one| (one.target.text(), &*one.kind, one.weight)).collect();
+        assert_eq!(
+            relations,
+            [
+                ("b", "uses", 1.0),
+                ("c", "related", 1.0),
+                ("D", "related", 1.0),
+                ("Other note", "related", 1.0),
+                ("Index", "up", 0.5),
+                ("D", "links_to", 0.5),
+                ("../x y.md", "links_to", 0.5),
+                ("E", "part_of", 1.0),
+            ]
+        );
+        let unquoted = Unit::read("a.md", "---\nrelated: [[Other note]]\nup: [[A]]\n---\n").relations;
+        let targets: Vec<_> = unquoted.iter().map(|one| one.target.text()).collect();
+        assert_eq!(targets, ["Other note", "A"]);
+    }
+
+    #[test]
+    fn pieces_are_places_in_the_file() {
+        let text = "\u{feff}---\nid: a\n---\n\n# Grüße\n\ntext\n";
+        let unit = Unit::read("a.md", text);
+        let pieces: Vec<_> = unit.chunks.iter().map(|chunk| &text[chunk.range.clone()]).collect();
+        assert_eq!(pieces, ["# Grüße\n\ntext"]);
+    }
+}

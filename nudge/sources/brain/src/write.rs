@@ -1,0 +1,237 @@
+//! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
+
+use std::path::Path;
+
+use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::error::{Error, Result};
+use nudge_core::safety::refusal;
+use nudge_core::service::Caller;
+use nudge_storage::search::{Words, search};
+use nudge_storage::{Failure, rusqlite};
+use rusqlite::{Connection, OptionalExtension as _};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use uuid::{NoContext, Timestamp, Uuid};
+
+use crate::config::FILE;
+use crate::context::current;
+use crate::folder::{Folder, hex};
+use crate::method::{Add, Init, SetField};
+use crate::read::unit_of;
+use crate::schema::FULL_TEXT;
+use crate::source::Brains;
+use crate::splice;
+use crate::unit::KINDS;
+
+/// Longest title and body of a unit that is added.
+const TITLE_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
+const MAX_BODY_BYTES: usize = 256 << 10;
+/// Longest name of a file, without its ending.
+const MAX_SLUG_CHARS: usize = 80;
+/// Units like one that is added, and the share of its title's words that they hold.
+const MAX_SIMILAR: usize = 5;
+const SIMILAR: f64 = 0.7;
+
+/// Result of `nudge.brain.init`.
+#[derive(Debug, Serialize)]
+pub struct NewBrain {
+    pub root: String,
+    /// What was made; nothing where all was there.
+    pub made: Vec<&'static str>,
+    pub units: usize,
+}
+
+/// Result of `nudge.brain.add`.
+#[derive(Debug, Serialize)]
+pub struct Added {
+    pub id: String,
+    pub path: String,
+    /// Whether a file was written.
+    pub created: bool,
+    /// Units whose words are much like those of its title.
+    pub similar: Vec<Similar>,
+}
+
+/// A unit that may say the same.
+#[derive(Debug, Serialize)]
+pub struct Similar {
+    pub id: String,
+    pub title: String,
+}
+
+impl Brains {
+    pub(crate) fn init(&self, params: Init) -> Result<NewBrain> {
+        let context = params.context.build()?;
+        let here = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.");
+        let dir = match (params.dir.as_deref(), context.cwd()) {
+            (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),
+            (Some(dir), None) => dir.into(),
+            (None, Some(cwd)) => cwd.into(),
+            (None, None) => return Err(here()),
+        };
+        if !dir.is_absolute() {
+            return Err(here());
+        }
+        let failed = |error: std::io::Error| {
+            Error::unavailable(format!("The brain {} cannot be made ({error}).", dir.display()))
+        };
+        std::fs::create_dir_all(&dir).map_err(failed)?;
+        let folder = Folder::open(&dir)?;
+        let root = folder.path();
+        let mut made = Vec::new();
+        if root.join(FILE).symlink_metadata().is_err() {
+            let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let text = format!(
+                "# What this folder is to nudge; all of it may be left out.\nbrain: 1\nname: {}\n",
+                json!(name)
+            );
+            let mut file = std::fs::File::create_new(root.join(FILE)).map_err(failed)?;
+            std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+            made.push(FILE);
+        }
+        let has_notes =
+            folder.walk(&crate::config::Config::of(root), None).is_some_and(|walked| !walked.files.is_empty());
+        // Whoever has notes already has folders of their own.
+        if !has_notes && !root.join("domains").exists() {
+            std::fs::create_dir(root.join("domains")).map_err(failed)?;
+            made.push("domains");
+        }
+        let root_text = root.to_string_lossy().into_owned();
+        let index = self.index(root)?;
+        index.scan(None)?;
+        self.work_on();
+        let units = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?))?;
+        Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default() })
+    }
+
+    pub(crate) fn add(&self, by: Caller<'_>, params: &Add) -> Result<Box<RawValue>> {
+        params.check()?;
+        let now = self.clock().now();
+        let index = current(self, params.context.clone())?;
+        let (id, text) = params.file(now)?;
+        let path = params.path(index.folder.path().join("domains").is_dir());
+        let answer = index.db.write_once(by, |tx| {
+            let similar = similar(tx, &index.known, &params.title)?;
+            let known: Option<String> = tx
+                .prepare_cached("SELECT uid FROM unit WHERE path = ?1")?
+                .query_row([&path], |row| row.get(0))
+                .optional()?;
+            if let Some(id) = known.filter(|_| params.if_absent) {
+                return Ok(Added { id, path: path.clone(), created: false, similar });
+            }
+            index.folder.create(&path, &text)?;
+            index.put_written(tx, &path)?;
+            Ok(Added { id: id.clone(), path: path.clone(), created: true, similar })
+        })?;
+        if !answer.again {
+            self.tell(by, "add", &id);
+        }
+        Ok(answer.result)
+    }
+
+    pub(crate) fn set_field(&self, by: Caller<'_>, params: SetField) -> Result<Box<RawValue>> {
+        let SetField { id, field, value, if_hash, context } = params;
+        refusal::check_json("value", &value)?;
+        refusal::check(Some(&field), &value.to_string(), "value")?;
+        let index = current(self, context)?;
+        // A command line has texts alone; what reads as a number, a truth value or a list is meant as one.
+        let value = match &value {
+            Value::String(text) => serde_json::from_str(text)
+                .ok()
+                .filter(|read: &Value| !read.is_object() && !read.is_null())
+                .unwrap_or(value),
+            _ => value,
+        };
+        let answer = index.db.write_once(by, |tx| {
+            let (_, path) = unit_of(tx, &id)?;
+            let gone = |error: std::io::Error| Error::not_found(format!("{path} cannot be read: {error}."));
+            let read = index.folder.read(&path).map_err(gone)?;
+            if if_hash.as_ref().is_some_and(|wanted| *wanted != hex(&read.hash)) {
+                let message = format!("{path} was changed meanwhile; read it again.");
+                return Err(Error::conflict(message).with("hash", hex(&read.hash)).into());
+            }
+            let set = splice::set(&read.text, &field, &value)?;
+            index.folder.replace(&path, &read.hash, &set.text)?;
+            index.put_written(tx, &path)?;
+            let id: String =
+                tx.prepare_cached("SELECT uid FROM unit WHERE path = ?1")?.query_row([&path], |row| row.get(0))?;
+            Ok(json!({"id": id, "path": path, "diff": set.diff}))
+        })?;
+        if !answer.again {
+            self.tell(by, "set_field", &id);
+        }
+        Ok(answer.result)
+    }
+}
+
+impl Add {
+    fn check(&self) -> Result<()> {
+        let title = self.title.trim();
+        if !TITLE_CHARS.contains(&title.chars().count()) || title.chars().any(nudge_core::text::is_hidden) {
+            return Err(Error::invalid("`title` must be one line of at most 200 characters."));
+        }
+        if self.body.trim().is_empty() || self.body.len() > MAX_BODY_BYTES {
+            return Err(Error::invalid("`body` must have some text, of 256 KiB at most."));
+        }
+        if let Some(kind) = self.kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
+            return Err(nudge_core::near::unknown("type", kind, &KINDS));
+        }
+        refusal::check(None, title, "title")?;
+        refusal::check(None, &self.body, "body")?;
+        refusal::check_json("tags", &json!([self.tags, self.related, self.domain]))
+    }
+
+    /// Where the file goes.
+    fn path(&self, has_domains: bool) -> String {
+        let domain = slug(self.domain.as_deref().unwrap_or("general"));
+        let folder = if has_domains { format!("domains/{domain}") } else { domain };
+        format!("{folder}/{}.md", slug(&self.title))
+    }
+
+    /// The id and the text of the file.
+    fn file(&self, now: Millis) -> Result<(String, String)> {
+        let millis = u64::try_from(now).unwrap_or_default();
+        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
+        let id = Uuid::new_v7(Timestamp::from_unix(NoContext, millis / 1_000, nanos)).to_string();
+        let at = rfc3339::text(now);
+        let mut fields = vec![("id", json!(id)), ("title", json!(self.title.trim()))];
+        let some = |name, text: &Option<String>| text.as_ref().map(|text| (name, json!(text)));
+        fields.extend(some("type", &self.kind));
+        fields.extend(some("domain", &self.domain));
+        let list = |name, list: &[String]| (!list.is_empty()).then(|| (name, json!(list)));
+        fields.extend(list("tags", &self.tags));
+        fields.extend(list("related", &self.related));
+        fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
+        let mut text = format!("---\n---\n{}\n", self.body.trim_end());
+        for (name, value) in fields {
+            text = splice::set(&text, name, &value)?.text;
+        }
+        Ok((id, text))
+    }
+}
+
+/// A name of a file: letters and digits of any script, and `-` between.
+fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let slug: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_SLUG_CHARS).collect();
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unit".to_owned() } else { slug.to_owned() }
+}
+
+/// The units that hold most words of a title.
+fn similar(c: &Connection, known: &nudge_storage::search::Known, title: &str) -> Result<Vec<Similar>, Failure> {
+    let found = search(c, &FULL_TEXT, &Words::of(title), known)?;
+    let mut chunks: Vec<_> = found.rows.iter().filter(|(_, held)| held.coverage >= SIMILAR).collect();
+    chunks.sort_by(|(a, held), (b, other)| other.coverage.total_cmp(&held.coverage).then(a.cmp(b)));
+    let mut similar: Vec<Similar> = Vec::new();
+    let mut unit =
+        c.prepare_cached("SELECT u.uid, u.title FROM chunk c JOIN unit u ON u.id = c.unit WHERE c.id = ?1")?;
+    for (chunk, _) in chunks {
+        let one = unit.query_row([chunk], |row| Ok(Similar { id: row.get(0)?, title: row.get(1)? }))?;
+        if similar.len() < MAX_SIMILAR && similar.iter().all(|known| known.id != one.id) {
+            similar.push(one);
+        }
+    }
+    Ok(similar)
+}

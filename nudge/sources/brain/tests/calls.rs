@@ -1,0 +1,234 @@
+//! Every method, as a caller sees it.
+
+mod kit;
+
+use std::fs;
+use std::sync::Arc;
+
+use kit::{Desk, Letters};
+use nudge_core::service::Caller;
+use serde_json::json;
+
+/// Retries, what they use, and something else.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("brain.yaml", "brain: 1\n");
+    desk.write(
+        "domains/coding/retry.md",
+        "---\nid: retry\ntype: pattern\ntags: [network]\nconfidence: 0.8\nrelated:\n- {id: backoff, type: uses}\n---\n# Retry with full jitter\n\nRetries of clients that fail together must not come together.\n",
+    );
+    desk.write(
+        "domains/coding/backoff.md",
+        "---\nid: backoff\n---\n# Exponential waiting\n\nEach pause is twice the last. See [[Ceiling]].\n",
+    );
+    desk.write("domains/coding/ceiling.md", "# Ceiling\n\nA pause is a minute at most.\n");
+    desk.write("domains/fashion/linen.md", "# Linen\n\nLinen creases; iron it damp.\n");
+    desk
+}
+
+#[test]
+fn a_task_brings_what_is_known_and_what_it_uses() {
+    let desk = desk();
+    let answer = desk.call("context", &json!({"task_description": "How should clients retry?", "explain": true}));
+    let first = &answer["units"][0];
+    assert_eq!(
+        (&first["id"], &first["title"], &first["type"]),
+        (&json!("retry"), &json!("Retry with full jitter"), &json!("pattern"))
+    );
+    assert_eq!(first["sections"][0]["lines"], "9-11");
+    assert!(first["explain"]["parts"].as_object().is_some_and(|parts| !parts.is_empty()));
+    assert_eq!(kit::ids(&answer["related"]), ["backoff"]);
+    assert_eq!((&answer["related"][0]["via"], &answer["related"][0]["relation"]), (&json!("retry"), &json!("uses")));
+    assert_eq!(answer["degraded"], json!(["no embedding model: nudge model add"]));
+    assert_eq!(answer["searched"], json!({"units": 4, "chunks": 4}));
+    for (params, ids) in [
+        (json!({"task_description": "linen pause", "domain": "fashion"}), vec!["domains/fashion/linen"]),
+        (json!({"task_description": "retry pause", "tags": ["Network"]}), vec!["retry"]),
+        (json!({"task_description": "zebra"}), vec![]),
+        (json!({"task_description": ""}), vec![]),
+    ] {
+        assert_eq!(kit::ids(&desk.call("context", &params)["units"]), ids, "{params}");
+    }
+    assert_eq!(desk.refused("context", &json!({"task_description": "x", "limit": 0})).reason(), "E_INVALID");
+}
+
+#[test]
+fn the_index_follows_the_files() {
+    let desk = desk();
+    assert_eq!(desk.found("linen").0, ["domains/fashion/linen"]);
+    desk.write("domains/fashion/linen.md", "# Wool\n\nWool is washed cold.\n");
+    assert_eq!((desk.found("linen").0.len(), desk.found("wool").0), (0, vec!["domains/fashion/linen".to_owned()]));
+    fs::rename(desk.path("domains/fashion/linen.md"), desk.path("domains/fashion/wool.md")).unwrap();
+    assert_eq!(desk.found("wool").0, ["domains/fashion/wool"]);
+    fs::remove_file(desk.path("domains/coding/backoff.md")).unwrap();
+    assert_eq!(desk.found("How should clients retry?"), (vec!["retry".to_owned()], vec![]));
+    let check = desk.call("check", &json!({}));
+    assert_eq!(check["problems"][0]["kind"], "dangling", "{check}");
+}
+
+#[test]
+fn a_unit_and_its_neighbours() {
+    let desk = desk();
+    let got = desk.call("get", &json!({"id": "backoff"}));
+    assert_eq!(got["related"], json!([{"id": "domains/coding/ceiling", "title": "Ceiling", "relation": "links_to"}]));
+    assert_eq!(got["backlinks"], json!([{"id": "retry", "title": "Retry with full jitter", "relation": "uses"}]));
+    assert_eq!(
+        (&got["frontmatter"]["id"], got["body"].as_str().map(|body| body.starts_with("# Exp"))),
+        (&json!("backoff"), Some(true))
+    );
+    assert_eq!(desk.call("get", &json!({"id": "domains/coding/ceiling.md"}))["unit"]["title"], "Ceiling");
+    let refused = desk.refused("get", &json!({"id": "backof"}));
+    assert_eq!(
+        (refused.reason(), refused.message()),
+        ("E_NOT_FOUND", "There is no unit of this id or path. Did you mean `backoff`?")
+    );
+    let listed = desk.call("list", &json!({"limit": 2}));
+    assert_eq!(listed["units"].as_array().map(Vec::len), Some(2));
+    assert_eq!(listed["domains"][0], json!({"name": "coding", "count": 3}));
+    let rest = desk.call("list", &json!({"after": listed["next"]}));
+    assert_eq!(kit::ids(&rest["units"]), ["retry", "domains/fashion/linen"]);
+    assert_eq!(
+        kit::ids(&desk.call("list", &json!({"type": "pattern", "tag": "network", "domain": "coding"}))["units"]),
+        ["retry"]
+    );
+}
+
+#[test]
+fn a_unit_is_added_once_and_found_at_once() {
+    let desk = desk();
+    let params = json!({"title": "Circuit breakers: half open", "body": "One try passes.", "type": "concept", "domain": "coding", "tags": ["net"], "related": ["retry"]});
+    let mut by = Caller::named("test").with_key(Some("k1"));
+    by.call = None;
+    let added = desk.by(by, "add", &params).unwrap();
+    assert_eq!(
+        (&added["path"], &added["created"]),
+        (&json!("domains/coding/circuit-breakers-half-open.md"), &json!(true))
+    );
+    assert_eq!(desk.by(by, "add", &params).unwrap(), added, "made once by key");
+    assert_eq!(desk.refused("add", &params).reason(), "E_CONFLICT");
+    let mut again = params.clone();
+    again["if_absent"] = json!(true);
+    let again = desk.call("add", &again);
+    assert_eq!((&again["created"], &again["id"]), (&json!(false), &added["id"]));
+    assert_eq!(kit::ids(&again["similar"]), [added["id"].as_str().unwrap()]);
+    let (found, _) = desk.found("circuit breakers");
+    assert_eq!(found[0], added["id"].as_str().unwrap());
+    assert_eq!(desk.call("get", &json!({"id": "retry"}))["backlinks"][0]["id"], added["id"]);
+    let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+    for (params, reason) in [
+        (json!({"title": "x", "body": format!("token {token}")}), "E_SECRET_REJECTED"),
+        (json!({"title": "", "body": "x"}), "E_INVALID"),
+        (json!({"title": "x", "body": "x", "type": "patern"}), "E_INVALID"),
+    ] {
+        assert_eq!(desk.refused("add", &params).reason(), reason, "{params}");
+    }
+    // Whatever it is called, it stays in the brain.
+    let odd = desk.call("add", &json!({"title": "../../etc: passwd", "body": "x", "domain": "../.."}));
+    assert_eq!(odd["path"], "domains/unit/etc-passwd.md");
+}
+
+#[test]
+fn one_field_is_set_and_the_rest_stays() {
+    let desk = desk();
+    let before = fs::read_to_string(desk.path("domains/coding/retry.md")).unwrap();
+    let hash = desk.call("get", &json!({"id": "retry"}))["hash"].clone();
+    let set = desk.call("set_field", &json!({"id": "retry", "field": "confidence", "value": "0.9", "if_hash": hash}));
+    assert_eq!(set["diff"], "-confidence: 0.8\n+confidence: 0.9\n");
+    let after = fs::read_to_string(desk.path("domains/coding/retry.md")).unwrap();
+    assert_eq!(after, before.replace("0.8", "0.9"));
+    let stale = desk.refused("set_field", &json!({"id": "retry", "field": "confidence", "value": 1, "if_hash": hash}));
+    assert_eq!(stale.reason(), "E_CONFLICT");
+    let set = desk.call("set_field", &json!({"id": "domains/coding/ceiling", "field": "id", "value": "ceiling"}));
+    assert_eq!(set["id"], "ceiling");
+    assert_eq!(kit::ids(&desk.call("get", &json!({"id": "backoff"}))["related"]), ["ceiling"]);
+}
+
+#[test]
+fn a_brain_is_made_where_there_is_none_and_left_as_it_is_else() {
+    let desk = Desk::new();
+    let new = desk.folder.path().join("new");
+    let made = desk.call("init", &json!({"dir": new}));
+    assert_eq!(made["made"], json!(["brain.yaml", "domains"]));
+    assert_eq!(desk.call("init", &json!({"dir": new}))["made"], json!([]));
+    desk.write("a.md", "x");
+    assert_eq!(
+        desk.call("init", &json!({"dir": desk.path("")}))["made"],
+        json!(["brain.yaml"]),
+        "notes have folders of their own"
+    );
+    // Whoever stands in one means it, unless they have named another.
+    let here = json!({"context": {"cwd": new.join("domains")}});
+    assert_eq!(desk.call("status", &here)["root"], json!(desk.path("").canonicalize().unwrap()));
+    let named = json!({"context": {"cwd": "/", "env": {"NUDGE_BRAIN": new}}});
+    assert_eq!(desk.call("status", &named)["root"], json!(new.canonicalize().unwrap()));
+}
+
+#[test]
+fn what_is_wrong_is_told_and_nothing_is_changed() {
+    let desk = Desk::new();
+    let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+    desk.write("a.md", "---\nid: same\n---\n[[nowhere]]");
+    desk.write("b.md", "---\nid: same\ntype: thing\n---\n");
+    desk.write("c.md", "---\ndescription: a: b\n---\n");
+    desk.write("d.md", format!("the key is {token}\n"));
+    desk.write("e.md", [0xff, 0xfe]);
+    desk.write("f.md", "x".repeat((1 << 20) + 1));
+    let check = desk.call("check", &json!({}));
+    let told: Vec<_> = check["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["path"].as_str().unwrap(), one["kind"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("a.md", "dangling"),
+            ("b.md", "duplicate id"),
+            ("b.md", "frontmatter"),
+            ("c.md", "frontmatter"),
+            ("d.md", "secret"),
+            ("e.md", "skipped"),
+            ("f.md", "skipped")
+        ]
+    );
+    assert!(!check.to_string().contains(&token));
+    assert_eq!(kit::ids(&desk.call("list", &json!({}))["units"]), ["same", "b", "c", "d"]);
+    let answer = desk.call("context", &json!({"task_description": "the key"}));
+    assert!(!answer.to_string().contains(&token) && answer["units"][0]["id"] == "d", "{answer}");
+}
+
+#[test]
+fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one_is_made() {
+    let mut desk = Desk::with(Arc::new(Letters("one")));
+    desk.write("a.md", "# listen\n\nsilent tinsel inlets enlist\n");
+    desk.write("b.md", "# cargo\n\nbuild bundle double\n");
+    desk.work();
+    let ask = |desk: &Desk| desk.call("context", &json!({"task_description": "tensil", "explain": true}));
+    let answer = ask(&desk);
+    assert_eq!(
+        (&answer["units"][0]["id"], &answer["weak"], &answer["degraded"]),
+        (&json!("a"), &json!(false), &json!([]))
+    );
+    desk.write("a.md", "# listen\n\nsilent tinsel inlets enlist more\n");
+    let answer = ask(&desk);
+    assert!(
+        answer["units"][0]["explain"]["similarity"].as_f64().is_some_and(|similarity| similarity > 0.9),
+        "{answer}"
+    );
+    // Another model knows none of them yet: words answer, and it says so.
+    desk.work();
+    desk.again(Arc::new(Letters("two")));
+    let answer = ask(&desk);
+    assert_eq!(answer["degraded"], json!(["2 sections have no vector yet; they are found by words"]));
+    desk.source.status();
+}
+
+#[test]
+fn a_rebuild_finds_what_was_found() {
+    let desk = desk();
+    let before = desk.call("context", &json!({"task_description": "How should clients retry after a pause?"}));
+    let rebuilt = desk.call("rebuild", &json!({}));
+    assert_eq!((&rebuilt["units"], &rebuilt["chunks"]), (&json!(4), &json!(4)));
+    assert_eq!(desk.call("context", &json!({"task_description": "How should clients retry after a pause?"})), before);
+}

@@ -1,0 +1,155 @@
+//! Whatever people keep in their files, reading them changes no byte, and setting a field changes that field or nothing.
+
+mod kit;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use kit::Desk;
+use serde_json::json;
+
+/// Files as people and programs write them: what each is called, and what is in it.
+const FILES: &[(&str, &str)] = &[
+    ("plain", "---\nid: one\ntitle: Plain\nconfidence: 0.8\ntags: [a, b]\n---\n# Body\n\n---\n\nno fence\n"),
+    ("crlf", "---\r\nid: two\r\nconfidence: 0.8\r\n---\r\nbody\r\n"),
+    (
+        "comments",
+        "---\n# by hand\nid: three   # mine\nconfidence: 0.8  # guessed\n\nrelated:\n  - {id: one, type: uses}   # why\n---\nx\n",
+    ),
+    ("list", "---\nid: four\ntags:\n  - x\n  - y\n---\nx\n"),
+    (
+        "block",
+        "---\nid: five\nsummary: |\n  line one\n\n  confidence: no key\nconfidence: 0.8\ntags:\n- x\n- y\n---\nx\n",
+    ),
+    ("quotes", "---\nid: \"a: b\"\ntitle: 'it''s --- here # no comment'\nconfidence: \"0.8\" # text\n---\nx\n"),
+    ("empty-head", "---\n---\nbody\n"),
+    ("comment-head", "---\n# nothing yet\n---\nbody\n"),
+    ("no-fence", "---foo\nid: a\n---\nbody\n"),
+    ("open-fence", "---\nid: a\nbody without end\n"),
+    ("byte-order-mark", "\u{feff}---\nid: b\nconfidence: 1\n---\nbody\n"),
+    (
+        "obsidian",
+        "---\naliases: [A, B]\ncssclasses:\n  - wide\ncreated: 2024-01-02T03:04\ntags: \"#retry #net\"\nup: \"[[Index]]\"\nconfidence: 0.5\n---\n# x [[Link|alias]] #tag\n",
+    ),
+    (
+        "basic-memory",
+        "---\ntitle: Coffee\ntype: note\npermalink: coffee/coffee\ntags:\n- coffee\n---\n\n# Coffee\n\n## Observations\n- [method] Pour over #brew\n\n## Relations\n- pairs_with [[Chocolate]]\n",
+    ),
+    (
+        "agent-memory",
+        "---\nname: retry-policy\ndescription: Retries use full jitter: see net/\nmetadata:\n  type: feedback\n---\n\nbody\n",
+    ),
+    ("anchors", "---\nbase: &b {x: 1}\nuse: *b\nconfidence: 0.2\nid: six\n---\nx\n"),
+    ("twice", "---\nid: a\nid: b\nconfidence: 0.1\n---\nx\n"),
+    ("tabs", "---\nid: a\nmeta:\n\tx: 1\nconfidence: 0.1\n---\nx\n"),
+    ("json", "---\n{\"id\": \"seven\", \"confidence\": 0.2}\n---\nx\n"),
+    ("words", "---\nid: no\ntitle: yes\ncountry: NO\nversion: 1.10\ndate: 2024-01-01\nconfidence: .5\n---\nx\n"),
+    ("flow", "---\nid: eight\ntags: [\n  x, # one\n  y\n]\nconfidence: 0.4\n---\nx\n"),
+    ("blanks", "---   \nid: nine\nconfidence: 0.4\n---  \nx\n"),
+    ("no-end-of-line", "---\nid: ten\nconfidence: 0.4\n---"),
+    ("scripts", "---\nid: eleven\ntitle: Größe – 重试 🚀\nconfidence: 0.4\n---\nx\u{2028}y\u{200b}z\n"),
+    ("fence-in-block", "---\nid: twelve\nnote: |\n  ---\n  inside\nconfidence: 0.4\n---\nx\n"),
+    ("template", "---\nid: {{id}}\nconfidence: 0.4\n---\nx\n"),
+    ("nulls", "---\nid:\ntags:\nconfidence:\n---\nx\n"),
+    ("quoted-names", "---\n\"id\": thirteen\n\"confidence\": 0.4\n---\nx\n"),
+    ("last-comment", "---\nid: fourteen\nconfidence: 0.4\n# the end\n---\nx\n"),
+    ("dots", "---\nid: fifteen\nconfidence: 0.4\n...\nx\n---\n"),
+    ("wikilinks", "---\nid: sixteen\nrelated: [[Other note]]\nup: [[A]]\nconfidence: 0.4\n---\nx\n"),
+    ("folded", "---\nid: seventeen\ntitle: a long title\n  that goes on\nconfidence: 0.4\n---\nx\n"),
+    ("marks", "---\nid: a\nowner: @me\nconfidence: 0.4\n---\nx\n"),
+    ("empty", ""),
+    ("blank", " \n\t\n"),
+    ("open-code", "# x\n\n```sh\n# no heading\n"),
+    ("mixed-ends", "---\nid: eighteen\r\nconfidence: 0.4\n---\r\na\rb\r\n"),
+    ("long-line", "x y [[a]] "),
+];
+/// The fields of these cannot be changed one by one.
+const REFUSED: &[&str] = &["agent-memory", "twice", "tabs", "json", "marks"];
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    for (name, text) in FILES {
+        let text = if *name == "long-line" { text.repeat(20_000) } else { (*text).to_owned() };
+        desk.write(&format!("{name}.md"), text);
+    }
+    desk.write("brain.yaml", "# mine\nbrain: 1\nignore: [x]\n");
+    desk.write("picture.png", [0, 1, 2, 0xff]);
+    desk.write(".obsidian/app.json", "{}");
+    desk
+}
+
+/// Every file of the brain.
+fn bytes(desk: &Desk) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![desk.path("")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => drop(all.insert(path.clone(), fs::read(path).unwrap())),
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn reading_changes_no_byte() {
+    let desk = desk();
+    let before = bytes(&desk);
+    assert!(before.len() >= 32);
+    for (verb, params) in [
+        ("context", json!({"task_description": "retries with jitter"})),
+        ("list", json!({})),
+        ("check", json!({})),
+        ("status", json!({})),
+        ("rebuild", json!({})),
+        ("init", json!({"dir": desk.path("")})),
+        ("context", json!({"task_description": "x", "limit": 20, "hops": 3})),
+    ] {
+        desk.call(verb, &params);
+        assert_eq!(bytes(&desk), before, "{verb}");
+    }
+    for unit in desk.call("list", &json!({}))["units"].as_array().unwrap() {
+        desk.call("get", &json!({"id": unit["id"]}));
+        desk.call("get", &json!({"id": unit["path"]}));
+    }
+    assert_eq!(bytes(&desk), before);
+}
+
+#[test]
+fn setting_a_field_changes_its_lines_or_nothing() {
+    let desk = desk();
+    desk.call("list", &json!({}));
+    for (name, _) in FILES {
+        let path = format!("{name}.md");
+        let before = fs::read(desk.path(&path)).unwrap();
+        let params = json!({"id": path, "field": "confidence", "value": 0.9});
+        let by = nudge_core::service::Caller::named("test");
+        let set = desk.by(by, "set_field", &params);
+        let after = fs::read(desk.path(&path)).unwrap();
+        assert_eq!(set.is_err(), REFUSED.contains(name), "{name}: {set:?}");
+        let Ok(set) = set else {
+            assert_eq!(after, before, "{name}");
+            continue;
+        };
+        // Without what was taken away and put in, both are the same.
+        let diff = set["diff"].as_str().unwrap();
+        let without = |bytes: &[u8], sign: char| {
+            let mut gone: Vec<&str> = diff.lines().filter_map(|line| line.strip_prefix(sign)).collect();
+            let mut kept = Vec::new();
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                let text = String::from_utf8_lossy(line);
+                match gone.iter().position(|own| *own == text.trim_end_matches(['\r', '\n'])) {
+                    Some(at) => drop(gone.remove(at)),
+                    None => kept.extend_from_slice(line),
+                }
+            }
+            assert!(gone.is_empty(), "{name}: {gone:?}");
+            kept
+        };
+        assert_eq!(without(&before, '-'), without(&after, '+'), "{name}");
+        let got = desk.call("get", &json!({"id": path}));
+        assert_eq!(got["frontmatter"]["confidence"], 0.9, "{name}");
+    }
+}

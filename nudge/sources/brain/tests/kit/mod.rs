@@ -1,0 +1,185 @@
+//! A brain in a folder of the test's own.
+#![allow(dead_code)] // No test needs all of it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_brain::SOURCE;
+use nudge_core::clock::{Clock, ManualClock};
+use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Caller;
+use nudge_core::settings::{Origin, Values};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Nobody follows, nobody takes the lock.
+struct Alone;
+
+impl Fence for Alone {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for Alone {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for Alone {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+/// Takes texts for the same that have the same letters as often.
+pub struct Letters(pub &'static str);
+
+impl Embedder for Letters {
+    fn id(&self) -> &'static str {
+        self.0
+    }
+
+    fn dims(&self) -> usize {
+        26
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let of = |text: &str| {
+            let mut counts = [0.0_f32; 26];
+            let letters = text.bytes().filter(u8::is_ascii_lowercase);
+            letters.for_each(|byte| counts[usize::from(byte - b'a')] += 1.0);
+            let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
+            counts.map(|count| count / length).to_vec()
+        };
+        Ok(texts.iter().map(|text| of(text)).collect())
+    }
+}
+
+impl Models for Letters {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::new(Self(self.0)))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+/// A brain and the source that reads it.
+pub struct Desk {
+    pub folder: tempfile::TempDir,
+    pub clock: Arc<ManualClock>,
+    pub source: Arc<dyn Source>,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self::with(Arc::new(NoModels))
+    }
+
+    pub fn with(models: Arc<dyn Models>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("brain")).unwrap();
+        let clock = Arc::new(ManualClock::new(1_767_225_600_000));
+        let source = open(&folder, &clock, models);
+        Self { folder, clock, source }
+    }
+
+    /// Another process, perhaps with another model.
+    pub fn again(&mut self, models: Arc<dyn Models>) {
+        self.source.close();
+        self.source = open(&self.folder, &self.clock, models);
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join("brain").join(path)
+    }
+
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), text).unwrap();
+    }
+
+    pub fn by(&self, by: Caller<'_>, verb: &str, params: &Value) -> Result<Value, Error> {
+        let params = RawValue::from_string(params.to_string()).unwrap();
+        let answer = self.source.call_by(by, &format!("nudge.brain.{verb}"), &params)?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    }
+
+    pub fn call(&self, verb: &str, params: &Value) -> Value {
+        self.by(Caller::named("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
+    }
+
+    pub fn refused(&self, verb: &str, params: &Value) -> Error {
+        self.by(Caller::named("test"), verb, params).unwrap_err()
+    }
+
+    /// The ids that are found, and those by relation.
+    pub fn found(&self, question: &str) -> (Vec<String>, Vec<String>) {
+        let answer = self.call("context", &json!({"task_description": question}));
+        (ids(&answer["units"]), ids(&answer["related"]))
+    }
+
+    /// Does the work of the background until all vectors are made.
+    pub fn work(&self) {
+        let stop = StopFlag::default();
+        let source = Arc::clone(&self.source);
+        let worker = {
+            let stop = stop.clone();
+            std::thread::spawn(move || source.work(&stop))
+        };
+        for _ in 0..2_000 {
+            let stands = &self.source.status()["brain"];
+            if stands["chunks"] != 0 && stands["vectors"] == stands["chunks"] {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stop.set();
+        worker.join().unwrap();
+    }
+}
+
+pub fn ids(units: &Value) -> Vec<String> {
+    units.as_array().unwrap().iter().map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: Arc<dyn Models>) -> Arc<dyn Source> {
+    let mut values = Values::default();
+    let root = folder.path().join("brain").to_string_lossy().into_owned();
+    values.set(&SOURCE.settings[0], Origin::Flag, "brain.root", root).unwrap();
+    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
+    (SOURCE.open)(Host {
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        session: SessionIdentity { id: String::new(), created_at: 0 },
+        data: DataDir::new(folder.path().join("data")),
+        cache: DataDir::new(folder.path().join("cache")),
+        fence: Arc::new(Alone),
+        journal: Arc::new(Alone),
+        records: Box::new(std::iter::empty()),
+        changes: Arc::new(Alone),
+        models,
+        settings: Arc::new(values),
+    })
+    .unwrap()
+}

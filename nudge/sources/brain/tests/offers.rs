@@ -1,0 +1,70 @@
+//! What an agent is told unasked.
+
+mod kit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Desk, Letters};
+use nudge_core::clock::Clock as _;
+use nudge_core::context::ContextSpec;
+use nudge_core::embed::{Models, NoModels};
+use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
+use serde_json::Value;
+
+/// The lines that a prompt draws.
+fn drawn(desk: &Desk, models: &dyn Models, prompt: &str, context: ContextSpec) -> Vec<String> {
+    let mut event = Suggest::at(SuggestEvent::Prompt);
+    event.prompt = Some(prompt.to_owned());
+    event.context = context;
+    let offer = |request: &Arc<SuggestRequest>| {
+        let mut request = SuggestRequest::clone(request);
+        request.deadline += Duration::from_mins(1);
+        request.understand(models, Duration::from_mins(1));
+        (vec![("brain", desk.source.offers(&request))], Vec::new())
+    };
+    let told = Suggester::new(100).suggest(event, || desk.clock.now(), offer).unwrap();
+    let told: Value = serde_json::to_value(&told).unwrap();
+    told["suggestions"].as_array().unwrap().iter().map(|one| one["line"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_prompt_draws_what_means_the_same_and_nothing_else() {
+    let model = Letters("one");
+    let desk = Desk::with(Arc::new(Letters("one")));
+    desk.write("listen.md", "# listen\n\nsilent tinsel inlets enlist\n");
+    desk.write("zoo.md", "---\ndescription: buzz\n---\n# zoo\n\nfuzzy buzz fizz\n");
+    desk.work();
+    let here = ContextSpec::default;
+    assert_eq!(
+        drawn(&desk, &model, "silent tinsel inlets", here()),
+        ["note listen (listen.md): silent tinsel inlets enlist"]
+    );
+    assert_eq!(drawn(&desk, &model, "qqq www kkk", here()), [""; 0]);
+    // By words alone nothing is told unasked, and neither is anything of two words.
+    assert_eq!(drawn(&desk, &NoModels, "silent tinsel inlets", here()), [""; 0]);
+    assert_eq!(drawn(&desk, &model, "silent tinsel", here()), [""; 0]);
+}
+
+#[test]
+fn a_brain_that_nobody_named_tells_nothing() {
+    let model = Letters("one");
+    let desk = Desk::with(Arc::new(Letters("one")));
+    let cloned = desk.folder.path().join("cloned");
+    std::fs::create_dir(&cloned).unwrap();
+    std::fs::write(cloned.join("brain.yaml"), "brain: 1\n").unwrap();
+    std::fs::write(cloned.join("a.md"), "# listen\n\nsilent tinsel inlets enlist\n").unwrap();
+    let here = ContextSpec { cwd: Some(cloned.to_string_lossy().into()), ..ContextSpec::default() };
+    assert_eq!(drawn(&desk, &model, "silent tinsel inlets", here), [""; 0]);
+}
+
+#[test]
+fn a_line_holds_no_credential() {
+    let model = Letters("one");
+    let desk = Desk::with(Arc::new(Letters("one")));
+    let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
+    desk.write("a.md", format!("# listen {token}\n\n{token} silent tinsel inlets enlist\n"));
+    desk.work();
+    let lines = drawn(&desk, &model, "silent tinsel inlets enlist listen", ContextSpec::default());
+    assert!(lines.iter().all(|line| !line.contains(&token)), "{lines:?}");
+}
