@@ -142,7 +142,7 @@ impl Models for Loaded {
 }
 
 /// Nobody follows, nobody takes the lock.
-struct Alone;
+pub struct Alone;
 
 impl Fence for Alone {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {

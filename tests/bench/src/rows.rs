@@ -2,6 +2,7 @@
 
 pub mod c;
 pub mod cli;
+pub mod code;
 pub mod contention;
 pub mod get;
 pub mod git;
@@ -50,6 +51,8 @@ pub const ALL: &[Row] = &[
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
     Row { name: "records-search", cpus: Cpus::One, programs: NONE, run: records::search },
     Row { name: "records-write", cpus: Cpus::One, programs: NONE, run: records::write },
+    Row { name: "code-index", cpus: Cpus::One, programs: code::PROGRAMS, run: code::index },
+    Row { name: "code-node", cpus: Cpus::One, programs: NONE, run: code::node },
     Row { name: "c", cpus: Cpus::One, programs: c::PROGRAMS, run: c::typed },
     Row { name: "python", cpus: Cpus::One, programs: python::PROGRAMS, run: python::get },
     Row { name: "node", cpus: Cpus::One, programs: node::PROGRAMS, run: node::get },
