@@ -272,7 +272,7 @@ fn write_beside(place: &Path, text: &str, like: Option<&Metadata>) -> io::Result
 
 /// Flushes a folder, where that is possible.
 fn flush(folder: &Path) {
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::options().read(true).open(folder) {
         let _ = folder.sync_all();
     }
 }

@@ -144,9 +144,9 @@ impl Index {
                     Ok(Read { text, hash }) => {
                         if let Some(from) = work.rename(hash, known.contains_key(*path)) {
                             rows::rename(tx, &from, path)?;
+                            work.has_changed = true;
                         }
-                        rows::put(tx, path, text, *stamp, hash)?;
-                        work.has_changed = true;
+                        work.has_changed |= rows::put(tx, path, text, *stamp, hash)?;
                     }
                     // It went away meanwhile; the next look finds out.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -183,8 +183,7 @@ impl Index {
         let (Ok(Read { text, hash }), Some(stamp)) = (self.folder.read(path), self.folder.look(path)) else {
             return Ok(());
         };
-        rows::put(tx, path, &text, stamp.sure(SystemTime::now()), &hash)?;
-        rows::settle(tx)
+        if rows::put(tx, path, &text, stamp.sure(SystemTime::now()), &hash)? { rows::settle(tx) } else { Ok(()) }
     }
 }
 

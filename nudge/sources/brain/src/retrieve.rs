@@ -18,7 +18,7 @@ use crate::schema::FULL_TEXT;
 const NEAREST: usize = 50;
 /// How much of a question a model must understand for meaning to count alone, but for a little. By the same half as
 /// below: what is asked of prose is prose, and words beside its meaning make the order worse.
-const MOSTLY: f64 = 0.2;
+const MOSTLY: f64 = 0.5;
 /// Units from which relations are followed.
 const SEEDS: usize = 5;
 /// One slot of so many is for what is found by relation.

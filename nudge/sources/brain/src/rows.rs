@@ -8,7 +8,7 @@ use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
 use crate::folder::{Hash, Stamp};
-use crate::unit::{Target, Unit, without_ending};
+use crate::unit::{Relation, Unit, without_ending};
 
 /// What is known of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +89,14 @@ pub fn rename(c: &Connection, from: &str, to: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts a file in, in the place of what was known of it. What it leads to is found out by [`settle`].
-pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) -> Result<(), Failure> {
+/// Puts a file in, in the place of what was known of it. Returns whether that may change what it or another one leads to,
+/// which [`settle`] finds out.
+pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) -> Result<bool, Failure> {
     let unit = Unit::read(path, text);
+    let names = (unit.own_id.clone(), unit.title.clone(), json(&unit.aliases));
+    let sql = "SELECT own_id, title, aliases FROM unit WHERE path = ?1";
+    let known =
+        c.prepare_cached(sql)?.query_row([path], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
     c.prepare_cached("DELETE FROM skipped WHERE path = ?1")?.execute([path])?;
     let sql = "INSERT INTO unit(path, uid, own_id, title, aliases, summary, kind, domain, tags, confidence, source,
                  created, modified, problems, size, mtime_ns, inode, hash)
@@ -125,17 +130,34 @@ pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) ->
         |row| row.get(0),
     )?;
     put_chunks(c, id, &unit, text)?;
+    Ok(put_relations(c, id, &unit)? || known != Some(names))
+}
+
+/// Puts the relations of a unit in, unless it has them already; whether it did.
+fn put_relations(c: &Connection, id: i64, unit: &Unit) -> Result<bool, Failure> {
+    let mut known = c.prepare_cached("SELECT by, target, kind, weight FROM relation WHERE src = ?1 ORDER BY ord")?;
+    let known = known.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let known: Vec<(String, String, String, f64)> = known.collect::<Result<_, _>>()?;
+    let is_same = |(relation, (by, target, kind, weight)): (&Relation, &(String, String, String, f64))| {
+        (relation.target.by(), relation.target.text(), &*relation.kind) == (by, target, kind)
+            && relation.weight.total_cmp(weight).is_eq()
+    };
+    if known.len() == unit.relations.len() && unit.relations.iter().zip(&known).all(is_same) {
+        return Ok(false);
+    }
     c.prepare_cached("DELETE FROM relation WHERE src = ?1")?.execute([id])?;
     let mut insert = c.prepare_cached("INSERT INTO relation VALUES(?1, ?2, ?3, ?4, ?5, ?6, NULL)")?;
     for (ord, relation) in (0_i64..).zip(&unit.relations) {
-        let by = match relation.target {
-            Target::Id(_) => "id",
-            Target::Name(_) => "name",
-            Target::Path(_) => "path",
-        };
-        insert.execute(params![id, ord, by, relation.target.text(), relation.kind, relation.weight])?;
+        insert.execute(params![
+            id,
+            ord,
+            relation.target.by(),
+            relation.target.text(),
+            relation.kind,
+            relation.weight
+        ])?;
     }
-    Ok(())
+    Ok(true)
 }
 
 fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Failure> {

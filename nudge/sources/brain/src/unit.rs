@@ -77,6 +77,15 @@ pub enum Target {
 }
 
 impl Target {
+    /// The word for how it is named.
+    pub fn by(&self) -> &'static str {
+        match self {
+            Self::Id(_) => "id",
+            Self::Name(_) => "name",
+            Self::Path(_) => "path",
+        }
+    }
+
     /// As it stands in the file.
     pub fn text(&self) -> &str {
         match self {
