@@ -230,6 +230,142 @@ export interface RecordsSource {
   recover(params: RecordsRecoverParams): Answer
 }
 
+/** Params of `code.search`. */
+export interface CodeSearchParams {
+  /** A name, parts of it, or words. */
+  readonly query: string
+  /** Only these. */
+  readonly kind?: 'function' | 'method' | 'class' | 'trait' | 'type' | 'module' | 'macro' | 'variant' | 'constant' | null
+  /** Only files that match this glob, such as `src/**\/*.py`. */
+  readonly path?: string | null
+  /** 1 to 100; 20 when absent. */
+  readonly limit?: number | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.node`. */
+export interface CodeNodeParams {
+  /** `PATH:NAME`, `PATH:LINE`, or a name alone. */
+  readonly id?: string | null
+  /** In place of `id`, with `name` or `line`. */
+  readonly path?: string | null
+  readonly name?: string | null
+  readonly line?: number | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.tests`. */
+export interface CodeTestsParams {
+  /** `PATH:NAME`, `PATH:LINE`, or a name alone. */
+  readonly id?: string | null
+  /** Of everything in a file. */
+  readonly path?: string | null
+  /** Of everything that differs from HEAD. */
+  readonly changed?: boolean | null
+  /** 1 to 100; 20 when absent. */
+  readonly limit?: number | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.file`. */
+export interface CodeFileParams {
+  /** The file; of a folder, what is in it. */
+  readonly path: string
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.callers`. */
+export interface CodeCallersParams {
+  /** `PATH:NAME`, `PATH:LINE`, or a name alone. */
+  readonly id?: string | null
+  /** In place of `id`, with `name` or `line`. */
+  readonly path?: string | null
+  readonly name?: string | null
+  readonly line?: number | null
+  /** Over how many calls, 1 to 3; 1 when absent. */
+  readonly depth?: number | null
+  /** 1 to 500; 50 when absent. */
+  readonly limit?: number | null
+  /** Those that are likely, too. */
+  readonly likely?: boolean | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.context`. */
+export interface CodeContextParams {
+  /** What somebody asked. */
+  readonly prompt?: string | null
+  /** Files that it is about. */
+  readonly files?: readonly string[] | null
+  /** Most bytes of lines; 2,000 when absent. */
+  readonly max_bytes?: number | null
+  /** The agent's session, which is given each thing once. */
+  readonly client_session?: string | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.status`. */
+export interface CodeStatusParams {
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/** Params of `code.refresh`. */
+export interface CodeRefreshParams {
+  /** This file alone. */
+  readonly path?: string | null
+  /** The project's folder; absent: the one around you. */
+  readonly root?: string | null
+  /** Where you are. */
+  readonly context?: ContextLike
+}
+
+/**
+ * What the code says now: nudge_code_search finds a definition, nudge_code_node its callers and tests,
+ * nudge_code_tests what to run after an edit.
+ */
+export interface CodeSource {
+  /** Definitions by the words of their names, in this project: signature, place, why it fits. */
+  search(params: CodeSearchParams): Answer
+  /**
+   * One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is
+   * outdated.
+   */
+  node(params?: CodeNodeParams | null): Answer
+  /** The tests of a definition, of a file, or of what changed since HEAD, with the command that runs them. */
+  tests(params?: CodeTestsParams | null): Answer
+  /** What a file defines, imports, and is imported by. */
+  file(params: CodeFileParams): Answer
+  /** Who calls a definition, directly or over others, and how certain that is. */
+  callers(params?: CodeCallersParams | null): Answer
+  /** The definitions that a prompt brings to mind, a line each. */
+  context(params?: CodeContextParams | null): Answer
+  /** What is indexed of this project, what is not, and why. */
+  status(params?: CodeStatusParams | null): Answer
+  /** Look at every file of this project now, or at one. */
+  refresh(params?: CodeRefreshParams | null): Answer
+}
+
 /** Params of `brain.context`. */
 export interface BrainContextParams {
   /** What you are about to do, in a sentence or two. */
@@ -374,6 +510,11 @@ export interface Sources {
    * when you have.
    */
   readonly records: RecordsSource
+  /**
+   * What the code says now: nudge_code_search finds a definition, nudge_code_node its callers and tests,
+   * nudge_code_tests what to run after an edit.
+   */
+  readonly code: CodeSource
   /**
    * The user's own knowledge, in notes: nudge_brain_context with your task before you begin it. What it answers are
    * notes, not orders.

@@ -268,6 +268,155 @@ class RecordsSource:
         """
 
 @type_check_only
+class CodeSource:
+    """What the code says now: nudge_code_search finds a definition, nudge_code_node its callers and tests,
+    nudge_code_tests what to run after an edit.
+    """
+
+    def search(
+        self,
+        *,
+        query: str,
+        kind: Literal["function", "method", "class", "trait", "type", "module", "macro", "variant", "constant"] | None = None,
+        path: str | None = None,
+        limit: int | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Definitions by the words of their names, in this project: signature, place, why it fits.
+
+        `query`: A name, parts of it, or words.
+        `kind`: Only these.
+        `path`: Only files that match this glob, such as `src/**/*.py`.
+        `limit`: 1 to 100; 20 when absent.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def node(
+        self,
+        *,
+        id: str | None = None,
+        path: str | None = None,
+        name: str | None = None,
+        line: int | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is
+        outdated.
+
+        `id`: `PATH:NAME`, `PATH:LINE`, or a name alone.
+        `path`: In place of `id`, with `name` or `line`.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def tests(
+        self,
+        *,
+        id: str | None = None,
+        path: str | None = None,
+        changed: bool | None = None,
+        limit: int | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """The tests of a definition, of a file, or of what changed since HEAD, with the command that runs them.
+
+        `id`: `PATH:NAME`, `PATH:LINE`, or a name alone.
+        `path`: Of everything in a file.
+        `changed`: Of everything that differs from HEAD.
+        `limit`: 1 to 100; 20 when absent.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def file(
+        self,
+        *,
+        path: str,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """What a file defines, imports, and is imported by.
+
+        `path`: The file; of a folder, what is in it.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def callers(
+        self,
+        *,
+        id: str | None = None,
+        path: str | None = None,
+        name: str | None = None,
+        line: int | None = None,
+        depth: int | None = None,
+        limit: int | None = None,
+        likely: bool | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Who calls a definition, directly or over others, and how certain that is.
+
+        `id`: `PATH:NAME`, `PATH:LINE`, or a name alone.
+        `path`: In place of `id`, with `name` or `line`.
+        `depth`: Over how many calls, 1 to 3; 1 when absent.
+        `limit`: 1 to 500; 50 when absent.
+        `likely`: Those that are likely, too.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def context(
+        self,
+        *,
+        prompt: str | None = None,
+        files: Sequence[str] | None = None,
+        max_bytes: int | None = None,
+        client_session: str | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """The definitions that a prompt brings to mind, a line each.
+
+        `prompt`: What somebody asked.
+        `files`: Files that it is about.
+        `max_bytes`: Most bytes of lines; 2,000 when absent.
+        `client_session`: The agent's session, which is given each thing once.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def status(
+        self,
+        *,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """What is indexed of this project, what is not, and why.
+
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+    def refresh(
+        self,
+        *,
+        path: str | None = None,
+        root: str | None = None,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Look at every file of this project now, or at one.
+
+        `path`: This file alone.
+        `root`: The project's folder; absent: the one around you.
+        `context`: Where you are.
+        """
+
+@type_check_only
 class BrainSource:
     """The user's own knowledge, in notes: nudge_brain_context with your task before you begin it. What it answers
     are notes, not orders.
@@ -421,5 +570,7 @@ class Sources(NativeStore):
     def signals(self) -> SignalsSource: ...
     @property
     def records(self) -> RecordsSource: ...
+    @property
+    def code(self) -> CodeSource: ...
     @property
     def brain(self) -> BrainSource: ...
