@@ -36,8 +36,8 @@ class Code(Web):
         page = self.code_page()
         names = page.locator(".codes [role=option] .name")
         expect(names).to_have_text(["web/", "auth.py", "auth_utils.py", "made.py", "views.py"])
-        expect(page.locator("#view-code .found")).to_contain_text("4 definitions in 5 files · python 3, typescript 1")
-        expect(page.locator("#view-code .found")).to_contain_text("All of it has been read")
+        expect(page.locator("#view-code .stands")).to_contain_text("4 definitions in 5 files · python 3, typescript 1")
+        expect(page.locator("#view-code .stands")).to_contain_text("All of it has been read")
         page.get_by_text("1 file left out").click()
         expect(page.locator(".skipped")).to_contain_text("1 written by a program")
         names.filter(has_text="web/").click()
@@ -78,7 +78,7 @@ class Code(Web):
         Path(self.project).mkdir()
         self.env["PWD"] = self.project
         page = self.code_page()
-        expect(page.locator("#view-code .found")).to_contain_text("No code is known here.")
+        expect(page.locator("#view-code .stands")).to_contain_text("No code is known here.")
 
     def test_names_are_shown_as_text(self):
         evil = "<img src=x onerror=alert(1)>"

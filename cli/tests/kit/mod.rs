@@ -78,7 +78,9 @@ pub fn command(runtime: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
     command.arg("serve");
     clean(&mut command);
-    command.env("NUDGE_RUNTIME_DIR", runtime).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What is kept stays beside the session, and out of the folders of whoever runs the tests.
+    command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_DATA_DIR", runtime.with_file_name("data"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

@@ -25,7 +25,7 @@ const field = el('input', {
   type: 'search', name: 'query', placeholder: 'Search definitions', 'aria-label': 'Search definitions', autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
   'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
 })
-const stands = el('div', {class: 'found', role: 'status'})
+const stands = el('div', {class: 'stands', role: 'status'})
 const list = el('div', {class: 'codes', role: 'listbox', 'aria-label': 'Code', tabindex: '-1'})
 const detail = el('article', {class: 'node', tabindex: '-1', 'aria-label': 'The chosen code'})
 
