@@ -12,7 +12,9 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 32] = [
+    "brain",
+    "code",
     "records",
     "model",
     "signals",
