@@ -223,7 +223,10 @@ class SessionCase(Case):
         elif "write" in step:
             file = Path(self.saved["folder"], step["write"])
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(step["text"]) if "text" in step else file.unlink()
+            if "text" in step:
+                file.write_text(step["text"])
+            else:
+                file.unlink()
         else:
             super().step(step)
 
