@@ -60,7 +60,10 @@ fn method(verb: &Verb, out: &mut String) {
         let _ = writeln!(out, "    def {name}(\n        self,\n        *,");
         for Param { name, is_required, kind, .. } in &verb.params {
             let optional = if *is_required { "" } else { " | None = None" };
-            let _ = writeln!(out, "        {}: {}{optional},", attribute(name), annotation(kind));
+            let line = format!("        {}: {}{optional},", attribute(name), annotation(kind));
+            // As the formatter breaks it.
+            let line = if line.len() > WIDTH { line.replace(" | None = None", "\n        | None = None") } else { line };
+            let _ = writeln!(out, "{line}");
         }
         *out += "    ) -> dict[str, Any]:\n";
     }

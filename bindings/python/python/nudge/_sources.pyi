@@ -277,7 +277,8 @@ class CodeSource:
         self,
         *,
         query: str,
-        kind: Literal["function", "method", "class", "trait", "type", "module", "macro", "variant", "constant"] | None = None,
+        kind: Literal["function", "method", "class", "trait", "type", "module", "macro", "variant", "constant"]
+        | None = None,
         path: str | None = None,
         limit: int | None = None,
         root: str | None = None,
