@@ -62,7 +62,8 @@ fn method(verb: &Verb, out: &mut String) {
             let optional = if *is_required { "" } else { " | None = None" };
             let line = format!("        {}: {}{optional},", attribute(name), annotation(kind));
             // As the formatter breaks it.
-            let line = if line.len() > WIDTH { line.replace(" | None = None", "\n        | None = None") } else { line };
+            let line =
+                if line.len() > WIDTH { line.replace(" | None = None", "\n        | None = None") } else { line };
             let _ = writeln!(out, "{line}");
         }
         *out += "    ) -> dict[str, Any]:\n";
