@@ -317,6 +317,8 @@ export interface SuggestParams {
   readonly error?: string | null
   /** The tool that was used, for `tool`, or the kind of subagent that ends, for `stop`. */
   readonly tool?: string | null
+  /** The file that the tool was used on. */
+  readonly file?: string | null
   /** A hint is shown to it once. */
   readonly client_session?: string | null
   /** Forgets what the session was shown. */

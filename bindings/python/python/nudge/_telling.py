@@ -24,6 +24,7 @@ class Telling(Sources):
         command: str | None = None,
         error: str | None = None,
         tool: str | None = None,
+        file: str | None = None,
         client_session: str | None = None,
         fresh: bool = False,
         max_bytes: int | None = None,
@@ -45,6 +46,7 @@ class Telling(Sources):
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
         rest = {
             "tool": tool,
+            "file": file,
             "client_session": client_session,
             "max_bytes": max_bytes,
             "limit": limit,
@@ -62,6 +64,7 @@ class Telling(Sources):
         command: str | None = None,
         error: str | None = None,
         tool: str | None = None,
+        file: str | None = None,
         client_session: str | None = None,
         fresh: bool = False,
         max_bytes: int | None = None,
@@ -82,6 +85,7 @@ class Telling(Sources):
         params = {"event": event, "prompt": prompt, "command": command, "error": error, "fresh": fresh}
         rest = {
             "tool": tool,
+            "file": file,
             "client_session": client_session,
             "max_bytes": max_bytes,
             "limit": limit,
