@@ -245,8 +245,8 @@ fn row_21_what_large_calls_took_is_given_back() {
     let components: Map<_, _> = (0..8).map(|n| (format!("c{n}"), component(n))).collect();
     let payload = json!({"payload": {"components": components}});
     let bytes = 800 * text.len() as u64;
-    // What is stored, a fifth of that between it, and code that a call touches for the first time.
-    let most = at_start + (bytes + bytes / 5) / 1024 + (6 << 10);
+    // What is stored, and a fifth of that between it.
+    let most = at_start + (bytes + bytes / 5) / 1024 + (4 << 10);
     let given_back = |serve: &Serve, what: &str, most: u64| {
         let resident = settled(serve, most).unwrap();
         eprintln!("after {what}: {} MiB, {} at the start", resident >> 10, at_start >> 10);
