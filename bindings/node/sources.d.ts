@@ -16,7 +16,6 @@ export interface SignalsSendParams {
   readonly from?: string | null
   /** Wait for an answer. */
   readonly requires_response?: boolean | null
-  /** Where the sender is. */
   readonly context?: ContextLike
 }
 
@@ -26,7 +25,6 @@ export interface SignalsCheckParams {
   readonly agent?: string | null
   /** The `last_seen` of the last answer. */
   readonly last_seen?: string | null
-  /** Where the agent is. */
   readonly context?: ContextLike
 }
 
@@ -36,13 +34,11 @@ export interface SignalsRespondParams {
   readonly agent?: string | null
   /** What you are at. Absent: that it was received. */
   readonly message?: string | null
-  /** Where the agent is. */
   readonly context?: ContextLike
 }
 
 /** Params of `signals.list`. */
 export interface SignalsListParams {
-  /** Where the caller is. */
   readonly context?: ContextLike
 }
 
@@ -77,7 +73,6 @@ export interface RecordsSearchParams {
   readonly explain?: boolean | null
   /** Bodies as long as they are; else the first 2,000 bytes of each. */
   readonly whole?: boolean | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -103,7 +98,6 @@ export interface RecordsUpsertParams {
   readonly dedup?: 'ask' | 'merge' | null
   /** Refuse if the record has another version by now. */
   readonly if_match_version?: number | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -127,7 +121,6 @@ export interface RecordsListParams {
   readonly limit?: number | null
   /** The `next` of the last answer, for what comes after it. */
   readonly before?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -163,7 +156,6 @@ export interface RecordsDuplicatesParams {
   readonly max_distance?: number | null
   /** 1 to 100; 20 when absent. */
   readonly limit?: number | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -177,7 +169,6 @@ export interface RecordsExportParams {
 export interface RecordsImportParams {
   /** An export, a backup, or the upstream plugin's `dude.db`, which is only read. */
   readonly file: string
-  /** Where a relative path begins. */
   readonly context?: ContextLike
 }
 
@@ -185,7 +176,6 @@ export interface RecordsImportParams {
 export interface RecordsBackupParams {
   /** The file to write, which may not be there yet. */
   readonly file: string
-  /** Where a relative path begins. */
   readonly context?: ContextLike
 }
 
@@ -193,7 +183,6 @@ export interface RecordsBackupParams {
 export interface RecordsRecoverParams {
   /** A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made. */
   readonly file: string
-  /** Where a relative path begins. */
   readonly context?: ContextLike
 }
 
@@ -242,7 +231,6 @@ export interface CodeSearchParams {
   readonly limit?: number | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -256,7 +244,6 @@ export interface CodeNodeParams {
   readonly line?: number | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -272,7 +259,6 @@ export interface CodeTestsParams {
   readonly limit?: number | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -282,7 +268,6 @@ export interface CodeFileParams {
   readonly path: string
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -302,7 +287,6 @@ export interface CodeCallersParams {
   readonly likely?: boolean | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -318,7 +302,6 @@ export interface CodeContextParams {
   readonly client_session?: string | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -326,7 +309,6 @@ export interface CodeContextParams {
 export interface CodeStatusParams {
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -336,7 +318,6 @@ export interface CodeRefreshParams {
   readonly path?: string | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -382,7 +363,6 @@ export interface BrainContextParams {
   readonly hops?: number | null
   /** Say why each was found. */
   readonly explain?: boolean | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -390,7 +370,6 @@ export interface BrainContextParams {
 export interface BrainGetParams {
   /** Its id, or its path in the brain. */
   readonly id: string
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -406,7 +385,6 @@ export interface BrainListParams {
   readonly limit?: number | null
   /** The `next` of the last answer, for what comes after it. */
   readonly after?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -414,7 +392,6 @@ export interface BrainListParams {
 export interface BrainInitParams {
   /** The folder, which is made when it is not there. Absent: the one where you are. */
   readonly dir?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -434,7 +411,6 @@ export interface BrainAddParams {
   readonly related?: readonly string[] | null
   /** Answer what is there where a unit of this title is there already. */
   readonly if_absent?: boolean | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
@@ -448,25 +424,21 @@ export interface BrainSetFieldParams {
   readonly value: string
   /** Refuse when the file has another SHA-256 than this. */
   readonly if_hash?: string | null
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
 /** Params of `brain.status`. */
 export interface BrainStatusParams {
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
 /** Params of `brain.check`. */
 export interface BrainCheckParams {
-  /** Where you are. */
   readonly context?: ContextLike
 }
 
 /** Params of `brain.rebuild`. */
 export interface BrainRebuildParams {
-  /** Where you are. */
   readonly context?: ContextLike
 }
 

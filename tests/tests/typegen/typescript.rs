@@ -46,7 +46,8 @@ fn params(source: &Namespace, verb: &Verb, out: &mut String) {
     comment(&format!("Params of `{}.{}`.", source.name, method(&verb.name)), "", out);
     let _ = writeln!(out, "export interface {} {{", params_name(source, verb));
     for Param { name, description, is_required, kind } in &verb.params {
-        if !description.is_empty() {
+        // What a context is, its type says.
+        if !description.is_empty() && !matches!(kind, Kind::Context) {
             comment(description, "  ", out);
         }
         // Names are the wire's.
