@@ -174,7 +174,7 @@ fn units_that_all_are_linked_with_flood_nothing() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
-/// By a server: NUDGE_TEST_BOLT says which.
+/// By a server: `NUDGE_TEST_BOLT` says which.
 mod server {
     use std::cell::{Cell, RefCell};
 

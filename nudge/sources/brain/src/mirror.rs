@@ -29,7 +29,7 @@ pub const WALK_WAIT: Duration = Duration::from_millis(300);
 /// How long a person waits who wants the server and no other.
 const REACH_WAIT: Duration = Duration::from_secs(5);
 /// How long one statement may take that reads or writes the mirror.
-const WRITE_WAIT: Duration = Duration::from_secs(60);
+const WRITE_WAIT: Duration = Duration::from_mins(1);
 /// How often the server is compared with the index and written to, until they are the same.
 const ROUNDS: usize = 4;
 /// Rows that are written by one statement.
@@ -265,7 +265,8 @@ impl Mirror<'_> {
             let there = self.picture()?;
             if there == *picture {
                 // A server that was just started takes long for the first question of a kind; let it be nobody's.
-                self.edges(picture.units.keys().take(1).cloned().collect(), 0, WRITE_WAIT)?;
+                let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
+                self.edges(&one, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
                 return Ok(Mirrored { units: picture.units.len(), relations: picture.relations.len() });
             }
@@ -288,7 +289,7 @@ impl Mirror<'_> {
         Ok(Some(picture.differences(&self.picture()?)))
     }
 
-    fn edges(&self, units: Vec<String>, limit: usize, wait: Duration) -> Result<Vec<Row>, String> {
+    fn edges(&self, units: &[&str], limit: usize, wait: Duration) -> Result<Vec<Row>, String> {
         self.ask_one(EDGES, &json!({"units": units, "limit": limit}), wait)
     }
 }
@@ -319,9 +320,10 @@ impl<'a> Walk<'a> {
         for unit in units {
             ids.insert(uid.query_row([unit], |row| row.get(0))?, Some(*unit));
         }
-        let keys = ids.keys().map(|uid| key(mirror.brain, uid)).collect();
+        let keys: Vec<String> = ids.keys().map(|uid| key(mirror.brain, uid)).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let unanswered = |why: String| Failure::from(Error::unavailable(why));
-        let rows = mirror.bolt.unless_broken(|| mirror.edges(keys, limit, wait)).map_err(unanswered)?;
+        let rows = mirror.bolt.unless_broken(|| mirror.edges(&keys, limit, wait)).map_err(unanswered)?;
         let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
         let mut edges = Vec::with_capacity(rows.len());
         for row in rows {
