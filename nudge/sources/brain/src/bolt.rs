@@ -26,6 +26,7 @@ const BREAK: Millis = 60_000;
 const PORT: u16 = 7687;
 
 /// A statement in Cypher. Texts of files are params of it and never part of it.
+#[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct Query {
     pub text: &'static str,
     pub params: Map<String, Value>,
@@ -35,6 +36,7 @@ pub struct Query {
 pub type Row = Vec<Value>;
 
 /// Where a server is, and how to log in. It cannot be printed: there is a password in it.
+#[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct Place {
     pub host: String,
     pub port: u16,

@@ -1,5 +1,3 @@
-use std::env;
-
 use nudge_core::clock::ManualClock;
 use nudge_core::source::Host;
 
@@ -12,12 +10,13 @@ fn bolt(settings: &[(&str, &str)], clock: Arc<dyn Clock>) -> Option<Bolt> {
 }
 
 /// The server that the tests are to use, if the environment names one: `tests/brain/bolt` starts one and does.
+#[cfg(feature = "bolt")]
 pub fn server() -> Option<Bolt> {
-    let Ok(address) = env::var("NUDGE_TEST_BOLT") else {
+    let Ok(address) = std::env::var("NUDGE_TEST_BOLT") else {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
         return None;
     };
-    let of = |name: &str| env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
+    let of = |name: &str| std::env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
     let (user, password, database) = (of("USER"), of("PASSWORD"), of("DATABASE"));
     let settings = [
         ("brain.bolt", &*address),

@@ -159,6 +159,14 @@ proptest! {
 }
 
 #[test]
+fn kinds_and_weights_change_nothing_in_that() {
+    for seed in 0..16 {
+        let (links, seeds) = (tangle(seed), [(1, 1.0), (2, 0.9), (3, 0.5)]);
+        assert_eq!(reached(&Indexes, 40, &links, &seeds, 3), reached(&Lists, 40, &links, &seeds, 3), "{seed}");
+    }
+}
+
+#[test]
 fn units_that_all_are_linked_with_flood_nothing() {
     const UNITS: i64 = 50_000;
     let mut number = numbers(7);
@@ -175,6 +183,7 @@ fn units_that_all_are_linked_with_flood_nothing() {
 }
 
 /// By a server: `NUDGE_TEST_BOLT` says which.
+#[cfg(feature = "bolt")]
 mod server {
     use std::cell::{Cell, RefCell};
 
