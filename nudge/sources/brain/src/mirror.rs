@@ -26,7 +26,7 @@ use crate::rows;
 
 /// How long a question waits for the server in all.
 pub const WALK_WAIT: Duration = Duration::from_millis(300);
-/// How long a person waits who wants the server and no other.
+/// How long it may take to find out whether the server is there, where nobody's question waits.
 const REACH_WAIT: Duration = Duration::from_secs(5);
 /// How long one statement may take that reads or writes the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
@@ -76,7 +76,7 @@ pub struct Picture {
     units: BTreeMap<String, Row>,
     /// By the key of their unit, and their place in it: key of the other unit, kind, weight.
     relations: BTreeMap<(String, i64), Row>,
-    /// Keys that are there more than once, or have no unit or relation that can be ours.
+    /// Keys of units that are there more than once, or have two relations in one place.
     doubtful: BTreeSet<String>,
 }
 
@@ -96,6 +96,7 @@ pub struct Differences {
 pub struct Mirrored {
     pub units: usize,
     pub relations: usize,
+    pub ms: u64,
 }
 
 /// The name of what the index has now.
@@ -241,21 +242,23 @@ impl Mirror<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<(), String> {
         let _guard = self.bolt.writing.lock();
-        if self.state(WRITE_WAIT)? == state {
+        if self.state(REACH_WAIT)? == state {
             return Ok(());
         }
-        self.write(state, &picture()?, stop).map(drop)
+        self.write(state, &picture()?, stop)
     }
 
     /// Drops what the server has of the brain, and writes it anew.
     pub fn rebuild(&self, state: &str, picture: &Picture) -> Result<Mirrored, String> {
-        let _guard = self.bolt.writing.lock();
+        let (_guard, begun) = (self.bolt.writing.lock(), Instant::now());
         self.set_state("")?;
         self.ask_one(DELETE_ALL, &json!({"brain": self.brain}), WRITE_WAIT)?;
-        self.write(state, picture, &|| false)
+        self.write(state, picture, &|| false)?;
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(Mirrored { units: picture.units.len(), relations: picture.relations.len(), ms })
     }
 
-    fn write(&self, state: &str, picture: &Picture, stop: &dyn Fn() -> bool) -> Result<Mirrored, String> {
+    fn write(&self, state: &str, picture: &Picture, stop: &dyn Fn() -> bool) -> Result<(), String> {
         // Before anything is as it was not: whoever asks meanwhile takes it for behind.
         self.set_state("")?;
         for text in KEYS {
@@ -268,7 +271,7 @@ impl Mirror<'_> {
                 let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.edges(&one, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
-                return Ok(Mirrored { units: picture.units.len(), relations: picture.relations.len() });
+                return Ok(());
             }
             for query in picture.to_be_done(self.brain, there) {
                 if stop() {
@@ -282,8 +285,8 @@ impl Mirror<'_> {
 
     /// How the server differs from the index; `None` while it has not caught up.
     pub fn differences(&self, state: &str, picture: &Picture) -> Result<Option<Differences>, String> {
-        let _guard = self.bolt.writing.lock();
-        if self.state(WRITE_WAIT)? != state {
+        let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
+        if self.state(REACH_WAIT)? != state {
             return Ok(None);
         }
         Ok(Some(picture.differences(&self.picture()?)))

@@ -262,7 +262,7 @@ impl Brains {
         let text = match mirror.differences(&state, &picture) {
             Ok(Some(differences)) if differences == Differences::default() => return Ok(None),
             Ok(Some(Differences { missing, orphans, relations })) => format!(
-                "{name} lacks {missing} units, has {orphans} without a file, and {relations} relations are not as in the files; {mend}"
+                "on {name}, {missing} units are missing or not as here, {orphans} have no file, and {relations} relations are not those of the files; {mend}"
             ),
             Ok(None) => format!("{name} has not caught up with the files yet; {mend}"),
             Err(why) => why,

@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Between two signs of life of a connection that waits.
 const ALIVE: Duration = Duration::from_secs(30);
 /// Most threads that wait for the server.
-const MAX_WAITING: usize = 4;
+const MAX_WAITING: usize = 8;
 /// What is in the way of another transaction is tried again, after so many milliseconds.
 const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
 /// Length to which what the server says is cut.
