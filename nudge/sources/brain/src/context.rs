@@ -1,9 +1,7 @@
 //! What the brain says of a task.
 
-use std::time::Duration;
-
 use std::cell::RefCell;
-use std::time::Instant;
+use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
 use nudge_core::embed::Thought;
@@ -189,17 +187,17 @@ impl Brains {
         Ok(Context { degraded, ..answer? })
     }
 
-    /// The mirror and the time until which it has to answer, where it has what the index has; else why it is not asked.
+    /// The mirror and the time that it has to answer, where it has what the index has; else why it is not asked.
     pub(crate) fn in_step<'a>(
         &self,
         index: &Index,
         mirror: Mirror<'a>,
-    ) -> Result<Result<(Mirror<'a>, Instant), String>> {
-        let until = mirror.walk(&index.db.read(state)?);
-        if until.is_err() {
+    ) -> Result<Result<(Mirror<'a>, Duration), String>> {
+        let left = mirror.in_step(&index.db.read(state)?);
+        if left.is_err() {
             self.work_on();
         }
-        Ok(until.map(|until| (mirror, until)))
+        Ok(left.map(|left| (mirror, left)))
     }
 }
 

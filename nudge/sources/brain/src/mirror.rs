@@ -10,7 +10,7 @@
 //!
 //! Kinds are words of files, so they are a property: a type would have to be part of the statement.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
@@ -225,11 +225,11 @@ impl Mirror<'_> {
         Ok(Picture::answered(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
     }
 
-    /// Whether the server has what the index has, found out within the time of a question: until when it has to answer.
-    pub fn walk(&self, state: &str) -> Result<Instant, String> {
-        let until = Instant::now() + WALK_WAIT;
+    /// Whether the server has what the index has, found out within the time of a question: how much is left of that.
+    pub fn in_step(&self, state: &str) -> Result<Duration, String> {
+        let begun = Instant::now();
         if self.bolt.unless_broken(|| self.state(WALK_WAIT))? == state {
-            return Ok(until);
+            return Ok(WALK_WAIT.saturating_sub(begun.elapsed()));
         }
         Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
     }
@@ -299,15 +299,18 @@ impl Mirror<'_> {
 
 /// The relations on a server that is in step, seen from an index; those of the index from where the server fails.
 pub struct Walk<'a> {
-    mirror: Option<(Mirror<'a>, Instant)>,
+    mirror: Option<Mirror<'a>>,
+    /// How long may still be waited for it: what happens between two hops is none of its time.
+    left: Cell<Duration>,
     relations: Relations<'a>,
     why: &'a RefCell<Option<String>>,
 }
 
 impl<'a> Walk<'a> {
-    /// With the time until which the server has to answer. Why it did not goes into `why`.
-    pub fn new(c: &'a Connection, mirror: Option<(Mirror<'a>, Instant)>, why: &'a RefCell<Option<String>>) -> Self {
-        Self { mirror, relations: Relations(c), why }
+    /// With the time that the server has to answer. Why it did not goes into `why`.
+    pub fn new(c: &'a Connection, mirror: Option<(Mirror<'a>, Duration)>, why: &'a RefCell<Option<String>>) -> Self {
+        let (mirror, left) = mirror.unzip();
+        Self { mirror, left: Cell::new(left.unwrap_or_default()), relations: Relations(c), why }
     }
 
     fn edges_there(
@@ -350,10 +353,13 @@ impl<'a> Walk<'a> {
 
 impl Graph for Walk<'_> {
     fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure> {
-        let Some((mirror, until)) = self.mirror.filter(|_| self.why.borrow().is_none()) else {
+        let Some(mirror) = self.mirror.filter(|_| self.why.borrow().is_none()) else {
             return self.relations.edges(units, limit);
         };
-        match self.edges_there(mirror, until.saturating_duration_since(Instant::now()), units, limit) {
+        let begun = Instant::now();
+        let there = self.edges_there(mirror, self.left.get(), units, limit);
+        self.left.set(self.left.get().saturating_sub(begun.elapsed()));
+        match there {
             Err(Failure::Refused(error)) => {
                 *self.why.borrow_mut() = Some(error.message().to_owned());
                 self.relations.edges(units, limit)
