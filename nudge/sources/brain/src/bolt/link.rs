@@ -19,8 +19,6 @@ use super::{Place, Query, Row};
 
 /// How long it may take to connect and log in, at most.
 const CONNECT: Duration = Duration::from_secs(10);
-/// An idle connection is tried out before it is used again.
-const IDLE: Duration = Duration::from_secs(1);
 /// Between two signs of life of a connection that waits.
 const ALIVE: Duration = Duration::from_secs(30);
 /// Most threads that wait for the server.
@@ -92,7 +90,8 @@ fn connect(place: &Place) -> Result<Arc<Driver>, String> {
         .with_auth(Arc::new(login))
         .with_connection_timeout(CONNECT)
         .with_connection_acquisition_timeout(CONNECT)
-        .with_idle_time_before_connection_test(IDLE)
+        // A server that was started anew is not noticed.
+        .with_idle_time_before_connection_test(Duration::ZERO)
         .with_keep_alive(KeepAliveConfig::CustomTime(ALIVE))
         .with_telemetry(false);
     Ok(Arc::new(Driver::new(connection, config)))

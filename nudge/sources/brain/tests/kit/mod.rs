@@ -95,7 +95,7 @@ impl Desk {
             let stop = stop.clone();
             std::thread::spawn(move || source.work(&stop))
         };
-        for _ in 0..2_000 {
+        for _ in 0..12_000 {
             if is_so() {
                 break;
             }
