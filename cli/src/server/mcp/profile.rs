@@ -4,6 +4,7 @@
 //! server that has one is PRIMARY or PROXY as every server is, and what it stores is there for all.
 
 mod dude;
+mod nugget;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub type Run = for<'a> fn(&'a Methods<'a>, &'a RawValue) -> Answer<'a>;
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send + 'a>>;
 
 /// Every profile.
-static PROFILES: &[&Profile] = &[&dude::PROFILE];
+static PROFILES: &[&Profile] = &[&dude::PROFILE, &nugget::PROFILE];
 
 /// The names of all profiles.
 pub fn names() -> impl Iterator<Item = &'static str> {
