@@ -20,7 +20,10 @@ impl User {
                 "domains/coding/retry.md",
                 "---\nid: retry\nrelated: [{id: backoff, type: uses}]\n---\n# Retry with full jitter\n\nClients that fail together must not retry together.\n",
             ),
-            ("domains/coding/backoff.md", "---\nid: backoff\n---\n# Exponential waiting\n\nEach pause is twice the last.\n"),
+            (
+                "domains/coding/backoff.md",
+                "---\nid: backoff\n---\n# Exponential waiting\n\nEach pause is twice the last.\n",
+            ),
             ("domains/fashion/linen.md", "# Linen\n\nLinen creases; iron it damp.\n"),
         ] {
             let path = root.join(path);
@@ -57,7 +60,10 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
             let section = &answer["units"][0]["sections"][0];
             assert_eq!(section["lines"], "5-7");
             assert!(section["text"].as_str().unwrap().contains("must not retry together"), "{section}");
-            assert_eq!((&answer["related"][0]["id"], &answer["related"][0]["via"]), (&json!("backoff"), &json!("retry")));
+            assert_eq!(
+                (&answer["related"][0]["id"], &answer["related"][0]["via"]),
+                (&json!("backoff"), &json!("retry"))
+            );
             assert_eq!(paths(&ask(&mut client, "linen").unwrap()["units"]), ["domains/fashion/linen.md"]);
             assert_eq!(ask(&mut client, "zebra").unwrap()["units"], json!([]));
             refusals(&mut client);

@@ -44,5 +44,7 @@ pub mod suggest;
 pub mod suggest_service;
 pub mod table;
 pub mod text;
+#[cfg(feature = "watch")]
+pub mod watch;
 pub mod wire;
 pub mod words;

@@ -13,7 +13,7 @@ use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::unit::without_ending;
 
 /// Most files of a brain.
@@ -24,6 +24,8 @@ pub const MAX_BYTES: u64 = 1 << 20;
 const NO_FOLDERS: &[&str] = &["node_modules", "templates", "_templates"];
 /// Parts of the names of copies that programs leave behind when two of them write.
 const COPIES: &[&str] = &["sync-conflict-", "conflicted copy", "conflict copy", "(conflict"];
+/// Files that say which files are passed over.
+const RULES: &[&str] = &[".gitignore", ".ignore"];
 /// A file that was changed so short a time ago may be changed again without its time telling.
 const UNSURE: Duration = Duration::from_millis(50);
 
@@ -65,6 +67,8 @@ pub fn hex(bytes: &[u8]) -> String {
 pub struct Walked {
     /// The files, by their paths below the root, with `/`.
     pub files: Vec<(String, Stamp)>,
+    /// The folders that they lie in, and those without any.
+    pub folders: Vec<PathBuf>,
     /// There are more than are indexed.
     pub is_cut: bool,
 }
@@ -106,6 +110,9 @@ impl Folder {
                 return None;
             }
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                    walked.folders.push(entry.into_path());
+                }
                 continue;
             }
             let Some(path) = self.name(entry.path()).filter(|path| is_unit(path)) else { continue };
@@ -239,6 +246,18 @@ impl Stamp {
 /// Whether a file or folder of this name may be of the brain.
 fn is_of_brain(name: &str) -> bool {
     !NO_FOLDERS.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// Whether what happens to a path below the root may change what a walk finds.
+pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
+    let parts = path.strip_prefix(root).ok().map(|below| below.iter().map(std::ffi::OsStr::to_str));
+    let Some(parts) = parts.and_then(Iterator::collect::<Option<Vec<_>>>) else { return false };
+    let Some((file, folders)) = parts.split_last() else { return may_be_folder };
+    if !folders.iter().all(|name| !name.starts_with('.') && is_of_brain(name)) {
+        return false;
+    }
+    let is_file = RULES.contains(file) || is_unit(file) || (folders.is_empty() && *file == config::FILE);
+    is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
 }
 
 /// Whether a path is that of a unit.

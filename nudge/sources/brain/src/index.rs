@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::chunk;
 use crate::config::Config;
 use crate::folder::{Folder, Hash, Read, Stamp, hex};
+use crate::follow::Follow;
 use crate::meaning::Meanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
@@ -31,6 +32,7 @@ pub struct Index {
     pub db: Db,
     pub known: Known,
     pub meanings: Meanings,
+    pub follow: Follow,
     /// One looks at the files at a time.
     scanning: Mutex<()>,
 }
@@ -56,8 +58,14 @@ impl Index {
         let key = hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(key));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
-        let index =
-            Self { folder, db, known: Known::default(), meanings: Meanings::default(), scanning: Mutex::new(()) };
+        let index = Self {
+            folder,
+            db,
+            known: Known::default(),
+            meanings: Meanings::default(),
+            follow: Follow::default(),
+            scanning: Mutex::new(()),
+        };
         index.check_version()?;
         Ok(index)
     }
@@ -95,7 +103,9 @@ impl Index {
         let Some(_guard) = guard else { return Ok(cut) };
         // Before the walk: what is written meanwhile is not taken for gone.
         let known = self.db.read(rows::files)?;
-        let Some(walked) = self.folder.walk(&Config::of(self.folder.path()), deadline) else { return Ok(cut) };
+        let config = Config::of(self.folder.path());
+        let Some(mut walked) = self.folder.walk(&config, deadline) else { return Ok(cut) };
+        self.follow.set(std::mem::take(&mut walked.folders));
         let differs = |(path, stamp): &(String, Stamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
         let there: HashSet<&str> = walked.files.iter().map(|(path, _)| path.as_str()).collect();
         let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();

@@ -88,6 +88,8 @@ pub struct Standing {
     pub vectors: i64,
     /// The files have changed, and not all was read yet.
     pub stale: bool,
+    /// When changes are read.
+    pub follows: String,
     pub problems: i64,
     /// The file of the index.
     pub index: String,
@@ -210,6 +212,7 @@ impl Brains {
                 model: self.models().look().state(),
                 vectors: meaning::count_with(c)?,
                 stale,
+                follows: index.follow.told(),
                 problems: i64::try_from(problems).unwrap_or(i64::MAX),
                 index: index.db.path().to_string_lossy().into(),
             })

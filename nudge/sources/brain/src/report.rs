@@ -8,6 +8,8 @@ pub fn found(answer: &Value) -> Report {
     let mut notes: Vec<_> = list(&answer["degraded"]).iter().map(text).collect();
     let units = list(&answer["units"]);
     if units.is_empty() {
+        notes
+            .push("`nudge brain list` shows what there is, `nudge brain add TITLE BODY` writes what is missing".into());
         return Report { lines: vec!["nothing found".to_owned()], notes, ..Report::default() };
     }
     if answer["weak"] == true {
@@ -22,7 +24,7 @@ pub fn found(answer: &Value) -> Report {
         }
         for section in list(&unit["sections"]) {
             lines.push(format!("  {}:{}  {}", path, text(&section["lines"]), text(&section["breadcrumb"])));
-            lines.extend(text(&section["text"]).lines().map(|line| format!("    {line}")));
+            lines.extend(text(&section["text"]).lines().map(|line| format!("  > {line}").trim_end().to_owned()));
         }
         lines.push(String::new());
     }
@@ -77,8 +79,15 @@ pub fn made(answer: &Value) -> Report {
         [] => format!("✔ {root} is a brain already, of {} units", text(&answer["units"])),
         made => format!("✔ made {} in {root}", made.iter().map(text).collect::<Vec<_>>().join(" and ")),
     };
-    let notes = vec![format!("`brain.root = \"{root}\"` in the settings makes it yours wherever you are")];
-    Report { notes, ..Report::line(line) }
+    let dir = if root.contains([' ', '\'']) { format!("'{}'", root.replace('\'', r"'\''")) } else { root };
+    let yours = (answer["is_yours"] != true)
+        .then(|| format!("`nudge brain use {dir}` makes it the one that is asked wherever you are"));
+    let next = if answer["units"] == 0 {
+        "`nudge brain add TITLE BODY` writes a first unit; so does any editor"
+    } else {
+        "`nudge ask WORDS` asks it, `nudge brain check` says what is wrong in it"
+    };
+    Report { notes: yours.into_iter().chain([next.to_owned()]).collect(), ..Report::line(line) }
 }
 
 /// Of a unit that was added.
@@ -149,7 +158,7 @@ mod tests {
         let section = json!({"breadcrumb": "A > B", "text": "x\ny", "lines": "3-4"});
         let unit = json!({"title": "A", "path": "a.md", "score": 0.5, "sections": [section]});
         let told = found(&json!({"units": [unit], "weak": true, "degraded": ["why"]}));
-        assert_eq!(told.lines, ["A  (a.md, 0.5)", "  a.md:3-4  A > B", "    x", "    y"]);
+        assert_eq!(told.lines, ["A  (a.md, 0.5)", "  a.md:3-4  A > B", "  > x", "  > y"]);
         assert_eq!(told.notes, ["why", "perhaps none of this has to do with it"]);
     }
 }

@@ -12,18 +12,21 @@ use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag, Worker};
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, DataDir, Fence, Host, LongCommand, Source, SourceSpec, StopFlag, Worker,
+};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use crate::choose;
 use crate::config;
 use crate::folder::Folder;
 use crate::fusion::Fusion;
 use crate::index::Index;
 use crate::meaning;
-use crate::method::{CONTEXT, TABLE};
+use crate::method::{CONTEXT, TABLE, USE};
 use crate::offer;
 
 /// The variable by which a caller names a brain.
@@ -54,7 +57,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     list: CONTEXT,
     env: &[VARIABLE],
     alone: true,
-    commands: &[],
+    commands: &[LongCommand { row: USE, run: choose::run }],
     works: true,
     open: |host| Ok(Arc::new(Brains::open(host))),
 };
@@ -114,7 +117,7 @@ impl Brains {
         };
         let none = || {
             Error::unavailable(
-                "There is no brain: `nudge brain init DIR` makes one, and the setting `brain.root` names it.",
+                "There is no brain: `nudge brain init DIR` makes one, and `nudge brain use DIR` names one that is there.",
             )
         };
         self.index(&self.named(context).or_else(here).ok_or_else(none)?)
@@ -179,14 +182,22 @@ impl Brains {
         }]);
     }
 
+    /// Waits until the changes that the system tells of are over: what comes together is read together.
+    fn settle(&self, stop: &StopFlag) {
+        let rest = || self.open.lock().iter().filter_map(|index| index.follow.rest()).min();
+        while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
+    }
+
     /// Reads what has changed and makes the vectors that are missing; whether all is done.
     fn do_work(&self, stop: &StopFlag) -> Result<bool> {
         if let Some(root) = &self.root {
             self.index(root)?;
         }
+        self.settle(stop);
         let open = self.open.lock().clone();
         for index in open {
-            index.scan(None)?;
+            index.follow.begin(index.folder.path(), stop);
+            index.follow.look(|| index.scan(None))?;
             // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
             let is_wanted = matches!(self.models.look(), Model::Ready(_)) || index.db.read(meaning::is_any_without)?;
             if !is_wanted {

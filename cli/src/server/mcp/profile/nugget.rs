@@ -50,7 +50,10 @@ mod tests {
         let [tool] = PROFILE.tools else { panic!("one tool") };
         let schema = (tool.params)();
         assert_eq!(tool.name, "get_relevant_context");
-        assert_eq!(schema["properties"].as_object().map(|all| all.keys().collect::<Vec<_>>()), Some(vec!["task_description"]));
+        assert_eq!(
+            schema["properties"].as_object().map(|all| all.keys().collect::<Vec<_>>()),
+            Some(vec!["task_description"])
+        );
         assert_eq!(schema["required"], serde_json::json!(["task_description"]));
     }
 }
