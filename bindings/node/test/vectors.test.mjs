@@ -138,7 +138,7 @@ class SessionRun {
     const file = join(this.saved.get('folder'), write)
     mkdirSync(dirname(file), { recursive: true })
     if (text === undefined) rmSync(file)
-    else writeFileSync(file, text)
+    else writeFileSync(file, resolve(text, this.saved))
   }
 
   advance(ms) {

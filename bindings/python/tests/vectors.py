@@ -224,7 +224,7 @@ class SessionCase(Case):
             file = Path(self.saved["folder"], step["write"])
             file.parent.mkdir(parents=True, exist_ok=True)
             if "text" in step:
-                file.write_text(step["text"])
+                file.write_text(resolve(step["text"], self.saved))
             else:
                 file.unlink()
         else:
