@@ -18,12 +18,14 @@ pub fn found(answer: &Value) -> Report {
     let mut lines = Vec::new();
     for unit in units {
         let [title, path, score, why] = ["title", "path", "score", "why"].map(|name| text(&unit[name]));
-        lines.push(format!("{title}  ({path}, {score})"));
+        let what: Vec<_> = ["type", "domain"].map(|name| text(&unit[name])).into_iter().filter(|word| !word.is_empty()).collect();
+        lines.push(format!("{title}  ({})", what.join(", ")));
         if !unit["explain"].is_null() {
-            notes.push(format!("{title}: {why}"));
+            notes.push(format!("{title}: {score}, {why}"));
         }
         for section in list(&unit["sections"]) {
-            lines.push(format!("  {}:{}  {}", path, text(&section["lines"]), text(&section["breadcrumb"])));
+            let place = format!("  {path}:{}  {}", text(&section["lines"]), text(&section["breadcrumb"]));
+            lines.push(place.trim_end().to_owned());
             lines.extend(text(&section["text"]).lines().map(|line| format!("  > {line}").trim_end().to_owned()));
         }
         lines.push(String::new());
@@ -156,9 +158,9 @@ mod tests {
             assert_eq!(told.lines, [line]);
         }
         let section = json!({"breadcrumb": "A > B", "text": "x\ny", "lines": "3-4"});
-        let unit = json!({"title": "A", "path": "a.md", "score": 0.5, "sections": [section]});
+        let unit = json!({"title": "A", "path": "a.md", "domain": "general", "score": 0.5, "sections": [section]});
         let told = found(&json!({"units": [unit], "weak": true, "degraded": ["why"]}));
-        assert_eq!(told.lines, ["A  (a.md, 0.5)", "  a.md:3-4  A > B", "  > x", "  > y"]);
+        assert_eq!(told.lines, ["A  (general)", "  a.md:3-4  A > B", "  > x", "  > y"]);
         assert_eq!(told.notes, ["why", "perhaps none of this has to do with it"]);
     }
 }
