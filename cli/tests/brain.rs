@@ -116,8 +116,8 @@ fn what_keeps_a_name_from_counting_is_told() {
     assert!(named.contains("of 1 unit; `nudge ask WORDS` asks it"), "{named}");
     assert!(beside.contains("`nudge stop`") && beside.lines().count() == 1, "{beside}");
     assert!(user.json(&["brain", "status"])["root"].as_str().unwrap().ends_with("/a"), "{beside}");
-    drop(session);
     user.told(&["stop"]);
+    drop(session);
     assert!(user.json(&["brain", "status"])["root"].as_str().unwrap().ends_with("/b"));
     let mut set = nudge(&user.runtime, &["brain", "use", "a"]);
     let output = user.place(&mut set).env("NUDGE_BRAIN_ROOT", "/elsewhere").output().unwrap();
