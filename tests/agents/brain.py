@@ -53,7 +53,9 @@ class Brain(Case):
 
         def write() -> tuple[str, dict]:
             """What the model makes of the answer: it knows nothing else of retries."""
-            answer.update(json.loads(read_by_model(self.home.model.requests[-1])[-1]))
+            # Claude Code may write a word of its own below.
+            said, _ = json.JSONDecoder().raw_decode(read_by_model(self.home.model.requests[-1])[-1])
+            answer.update(said)
             (section,) = answer["units"][0]["sections"]
             text = f"# {answer['units'][0]['path']}:{section['lines']}\n# {section['text'].splitlines()[-1]}\n"
             return "Write", {"file_path": str(self.home.shop / EDIT), "content": text}

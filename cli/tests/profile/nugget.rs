@@ -54,6 +54,7 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
             let [listed] = tools.as_array().unwrap().as_slice() else { panic!("{tools}") };
             assert_eq!((&listed["name"], &listed["annotations"]["readOnlyHint"]), (&json!(TOOL), &json!(true)));
             assert_eq!(listed["inputSchema"]["required"], json!(["task_description"]));
+            assert_eq!(listed["_meta"]["anthropic/alwaysLoad"], true, "it is there without a search");
 
             let answer = ask(&mut client, "How should clients retry?").unwrap();
             assert_eq!(paths(&answer["units"]), ["domains/coding/retry.md"], "{place:?} {answer}");

@@ -18,6 +18,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::fill_in::{self, Filler, ToolCall};
+use super::tools;
 use crate::server::session::backend::Backend;
 use crate::sources;
 
@@ -109,9 +110,10 @@ impl ProfileTool {
         let annotations = self.row().map_or_else(ToolAnnotations::new, |row| {
             ToolAnnotations::new().read_only(row.read_only).destructive(row.destructive).idempotent(row.idempotent)
         });
-        Tool::new(self.name, self.description, Arc::new(schema))
+        let tool = Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
-            .with_annotations(annotations.open_world(false))
+            .with_annotations(annotations.open_world(false));
+        if self.row().is_some_and(|row| row.frequent) { tools::at_once(tool) } else { tool }
     }
 }
 
