@@ -18,7 +18,8 @@ pub fn found(answer: &Value) -> Report {
     let mut lines = Vec::new();
     for unit in units {
         let [title, path, score, why] = ["title", "path", "score", "why"].map(|name| text(&unit[name]));
-        let what: Vec<_> = ["type", "domain"].map(|name| text(&unit[name])).into_iter().filter(|word| !word.is_empty()).collect();
+        let what: Vec<_> =
+            ["type", "domain"].map(|name| text(&unit[name])).into_iter().filter(|word| !word.is_empty()).collect();
         lines.push(format!("{title}  ({})", what.join(", ")));
         if !unit["explain"].is_null() {
             notes.push(format!("{title}: {score}, {why}"));
