@@ -11,8 +11,10 @@ use parking_lot::Mutex;
 
 use crate::folder::is_of_interest;
 
-/// Between two looks because something has changed, as a multiple of what one costs.
+/// Between two looks because something has changed: as a multiple of what one costs, and at most. The first one reads
+/// everything.
 const LOOK_COST: u32 = 10;
+const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
 
 /// Who follows a brain, if anybody.
 #[derive(Default)]
@@ -73,7 +75,9 @@ impl Follow {
         let State::Told { watch, folders: count, stop, .. } = &mut *state else { return };
         *count = folders.len();
         let lost = std::mem::take(&mut self.news.lock().lost);
-        lost.iter().for_each(|folder| watch.forget(folder));
+        for folder in &lost {
+            watch.forget(folder);
+        }
         match watch.set(folders.into_iter().collect()) {
             Ok(true) => {
                 self.news.lock().settling.note();
@@ -99,7 +103,7 @@ impl Follow {
         let begun = Instant::now();
         let seen = look();
         if let State::Told { next, .. } = &mut *self.state.lock() {
-            *next = Instant::now() + begun.elapsed() * LOOK_COST;
+            *next = Instant::now() + pause(begun.elapsed());
         }
         seen
     }
@@ -111,5 +115,21 @@ impl Follow {
             State::Told { folders, .. } => format!("as they change, in {folders} folders"),
             State::Untold(why) => format!("before each question: {why}"),
         }
+    }
+}
+
+/// How long to wait after a look that cost so much.
+fn pause(cost: Duration) -> Duration {
+    (cost * LOOK_COST).min(PAUSE_AT_MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_read_everything_holds_up_no_later_one() {
+        assert_eq!(pause(Duration::from_millis(20)), Duration::from_millis(200));
+        assert_eq!(pause(Duration::from_secs(13)), PAUSE_AT_MOST);
     }
 }
