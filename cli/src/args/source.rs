@@ -306,16 +306,13 @@ impl FromArgMatches for SourceVerb {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
-        let (source, word, args) = match with_verbs().find(|source| source.name == name) {
-            Some(source) => {
-                let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-                let word = Word::all(source).find(|word| word.name == wanted);
-                (source, word.ok_or_else(unknown)?, args)
-            }
-            None => {
-                let (source, word) = commands().find(|(_, word)| word.name == name).ok_or_else(unknown)?;
-                (source, word, inner)
-            }
+        let (source, word, args) = if let Some(source) = with_verbs().find(|source| source.name == name) {
+            let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
+            let word = Word::all(source).find(|word| word.name == wanted);
+            (source, word.ok_or_else(unknown)?, args)
+        } else {
+            let (source, word) = commands().find(|(_, word)| word.name == name).ok_or_else(unknown)?;
+            (source, word, inner)
         };
         let params =
             word.params().into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?))).collect();
