@@ -18,6 +18,8 @@ use crate::unit::without_ending;
 
 /// Most files of a brain.
 pub const MAX_FILES: usize = 100_000;
+/// Files and folders that are looked at whatever the time: that is quick.
+const AT_LEAST: usize = 256;
 /// Longest file.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// Folders that hold no knowledge.
@@ -105,8 +107,8 @@ impl Folder {
             builder.overrides(rules);
         }
         let mut walked = Walked::default();
-        for entry in builder.build().flatten() {
-            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+        for (at, entry) in builder.build().flatten().enumerate() {
+            if at >= AT_LEAST && deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return None;
             }
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
@@ -343,6 +345,10 @@ mod tests {
         fs::write(place.path().join(".gitignore"), "ignored.md\n").unwrap();
         let config = Config { ignore: vec!["drafts/".into(), "[".into()], ..Config::default() };
         assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
+        assert!(folder.walk(&config, Some(Instant::now())).is_some(), "a few take no time");
+        for at in 0..AT_LEAST {
+            fs::write(place.path().join(format!("{at}.md")), "x").unwrap();
+        }
         assert!(folder.walk(&config, Some(Instant::now())).is_none(), "no time at all");
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
@@ -25,6 +25,8 @@ use crate::schema::APP;
 
 /// Files that are put in at once: others can write between.
 const BATCH: usize = 64;
+/// How long another look is waited for, beyond the time that there is.
+const OTHER_WAIT: Duration = Duration::from_millis(150);
 
 /// The index of one brain, open.
 pub struct Index {
@@ -93,13 +95,16 @@ impl Index {
     }
 
     /// Looks at all files and reads those that differ, as far as there is time. Another thread that does the same is
-    /// not waited for, unless there is no deadline.
+    /// waited for a moment longer: mostly it reads what is asked for.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
     pub fn scan(&self, deadline: Option<Instant>) -> Result<Scanned> {
         let cut = Scanned { is_whole: false, read: 0, renamed: 0 };
-        let guard = if deadline.is_some() { self.scanning.try_lock() } else { Some(self.scanning.lock()) };
+        let guard = match deadline {
+            Some(deadline) => self.scanning.try_lock_until(deadline + OTHER_WAIT),
+            None => Some(self.scanning.lock()),
+        };
         let Some(_guard) = guard else { return Ok(cut) };
         // Before the walk: what is written meanwhile is not taken for gone.
         let known = self.db.read(rows::files)?;

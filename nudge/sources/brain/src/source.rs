@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::context::Context;
+use nudge_core::context::{Context, EnvNames, ask_env_of};
 use nudge_core::embed::{Model, Models};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
@@ -18,6 +18,7 @@ use nudge_core::source::{
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::choose;
@@ -227,6 +228,11 @@ impl TableService for Brains {
     // Each change goes through `Db::write_once` of the brain that it is of.
     fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
+    }
+
+    fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
+        let names = || [VARIABLE.to_owned()].into_iter().collect();
+        ask_env_of(params, false, || EnvNames { names: names(), values: names() })
     }
 }
 
