@@ -392,6 +392,8 @@ export interface BrainListParams {
 export interface BrainInitParams {
   /** The folder, which is made when it is not there. Absent: the one where you are. */
   readonly dir?: string | null
+  /** Make it a repository of git, too, unless it is one. */
+  readonly git?: boolean | null
   readonly context?: ContextLike
 }
 

@@ -18,6 +18,8 @@ use nudge_core::settings::{Flag, Kind, Origin, Setting, Values};
 use nudge_core::source::DataDir;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
+use crate::agents::config::{Config, Form};
+use crate::agents::record;
 use crate::sources;
 
 /// Largest settings file that is read.
@@ -167,6 +169,21 @@ pub fn with(flags: &SettingFlags) -> Result<Values> {
     let text = file().map_or(Ok(None), |path| read_file(&path))?;
     let variable = |setting: &Setting| variable(&setting.variable());
     layered(text.as_deref(), variable, flags)
+}
+
+/// Writes a value into the settings file. Everything else in it stays.
+///
+/// # Errors
+/// `E_INVALID` for a file that makes no sense; `E_UNAVAILABLE` for one that cannot be written.
+pub fn keep(setting: &Setting, value: &str) -> Result<()> {
+    read()?;
+    let path = file().ok_or_else(|| {
+        Error::unavailable(format!("The system has no folder for settings; set {} instead.", setting.variable()))
+    })?;
+    let mut config = Config::read(&path, Form::Toml)?;
+    let place: Vec<_> = setting.name.split('.').collect();
+    config.set(&place, &value.into())?;
+    record::write(&path, &config.after())
 }
 
 /// The default of every setting.

@@ -1,7 +1,9 @@
-//! `nudge serve --profile dude`: the six tools of that specification, whoever serves the session.
+//! `nudge serve --profile`: the tools of other specifications, whoever serves the session; here the six of `dude`.
 #![cfg(unix)]
 
 mod kit;
+#[path = "profile/nugget.rs"]
+mod nugget;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,16 +72,21 @@ impl User {
 
     /// Serves the profile to a client in a project.
     fn serve(&self, place: Place, project: &str, model: Option<&Path>) -> Served {
-        let with_model = |mut serve: Command| {
-            serve.envs(model.map(|folder| ("NUDGE_MODEL_DIR", folder)));
+        self.serve_as("dude", place, project, model.map(|folder| ("NUDGE_MODEL_DIR", folder)))
+    }
+
+    /// Serves any profile, by a server with a variable more.
+    fn serve_as(&self, profile: &str, place: Place, project: &str, variable: Option<(&str, &Path)>) -> Served {
+        let with_variable = |mut serve: Command| {
+            serve.envs(variable);
             serve
         };
-        let dude = with_model(self.command(project, &["--profile", "dude"]));
+        let served = with_variable(self.command(project, &["--profile", profile]));
         if place == Place::Primary {
-            return Served { profile: Serve::spawn(dude, &self.runtime), first: None };
+            return Served { profile: Serve::spawn(served, &self.runtime), first: None };
         }
-        let first = Serve::spawn(with_model(self.command("blog", &[])), &self.runtime);
-        Served { profile: self.beside(dude, &first), first: Some(first) }
+        let first = Serve::spawn(with_variable(self.command("blog", &[])), &self.runtime);
+        Served { profile: self.beside(served, &first), first: Some(first) }
     }
 
     fn beside(&self, mut serve: Command, first: &Serve) -> Serve {

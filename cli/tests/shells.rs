@@ -12,7 +12,8 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 32] = [
+const VERBS: [&str; 33] = [
+    "ask",
     "brain",
     "code",
     "records",
@@ -289,6 +290,7 @@ fn the_examples_in_the_help_work() {
             let short = r#"{"components": {"api": {"hints": {"build": "make"}}}}"#;
             fs::write(desk.folder.join("seed-hints.json"), short).unwrap();
             fs::write(desk.folder.join("params.json"), format!("{{\"payload\": {short}}}")).unwrap();
+            fs::write(desk.folder.join("brain.yaml"), "").unwrap();
             prepare(&serve);
             let out = desk.shell("bash", &["--norc", "--noprofile", "-o", "pipefail"], example);
             // It names a variant that only a store of its own has.

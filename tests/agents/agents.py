@@ -9,6 +9,7 @@ import unittest
 from collections.abc import Callable
 from pathlib import Path
 
+from brain import Brain  # noqa: F401 - it is run with the others
 from case import Case
 from code_index import Code  # noqa: F401 - it is run with the others
 from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for

@@ -49,6 +49,8 @@ pub struct Config {
     pub signals_on: Option<bool>,
     /// `NUDGE_RECORDS_ON`, for a session
     pub records_on: Option<bool>,
+    /// `NUDGE_BRAIN_ROOT`, for a session
+    pub brain_root: Option<String>,
 }
 
 impl Config {
@@ -66,6 +68,7 @@ impl Config {
             ("NUDGE_SUGGEST_MAX", count(self.suggest_max)),
             ("NUDGE_SIGNALS_ON", self.signals_on.map(|on| u8::from(on).to_string())),
             ("NUDGE_RECORDS_ON", self.records_on.map(|on| u8::from(on).to_string())),
+            ("NUDGE_BRAIN_ROOT", self.brain_root.clone()),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -101,8 +104,8 @@ pub struct Advance {
 pub struct Write {
     /// Its path in the folder.
     pub write: String,
-    /// All that it says; absent: the file goes.
-    pub text: Option<String>,
+    /// All that it says, perhaps put together; absent: the file goes.
+    pub text: Option<Json>,
 }
 
 /// Starts again with a fresh store.

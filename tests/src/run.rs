@@ -29,7 +29,7 @@ pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
         let done = match step {
             Step::Call(call) => run_call(driver, call, &mut saved),
             Step::Advance(step) => driver.advance(step.advance_ms),
-            Step::Write(step) => write(folder.as_ref().map(tempfile::TempDir::path), step),
+            Step::Write(step) => write(folder.as_ref().map(tempfile::TempDir::path), step, &saved),
             Step::Restart(_) => start(driver),
         };
         done.map_err(|e| format!("step {} of {}: {e}\n  why: {}", i + 1, case.steps.len(), case.why))?;
@@ -37,10 +37,14 @@ pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-fn write(folder: Option<&Path>, step: &Write) -> Result<(), String> {
+fn write(folder: Option<&Path>, step: &Write, saved: &Saved) -> Result<(), String> {
     let file = folder.ok_or("a case that writes files says what it `needs`")?.join(&step.write);
-    let done = match &step.text {
-        Some(text) => file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text)),
+    let text = step.text.as_ref().map(|text| resolve(text, saved)).transpose()?;
+    let done = match &text {
+        Some(Json::String(text)) => {
+            file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text))
+        }
+        Some(other) => return Err(format!("{} is no text of a file", other.text())),
         None => fs::remove_file(&file),
     };
     done.map_err(|error| error.to_string())

@@ -36,7 +36,10 @@ def test_vector(case: dict[str, Any], tmp_path: Path) -> None:
     if (binary := nudge_binary()) is None:
         pytest.skip("no nudge binary: set NUDGE_BIN")
     with Server(binary, tmp_path / "run") as server, nudge.connect(server.runtime) as store:
-        if "nudge.test_advance" not in {row["name"] for row in store.call("nudge.methods")["methods"]}:
+        try:
+            # What tests alone have is not listed.
+            store.call("nudge.test_advance", {"ms": 0})
+        except nudge.UnknownMethodError:
             pytest.skip("the clock of this nudge cannot be moved: NUDGE_BIN names one with the feature test-clock")
         (tmp_path / "folder").mkdir()
         SessionCase(case, store, tmp_path / "folder").run()

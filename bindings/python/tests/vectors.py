@@ -224,7 +224,7 @@ class SessionCase(Case):
             file = Path(self.saved["folder"], step["write"])
             file.parent.mkdir(parents=True, exist_ok=True)
             if "text" in step:
-                file.write_text(step["text"])
+                file.write_text(resolve(step["text"], self.saved))
             else:
                 file.unlink()
         else:
@@ -232,8 +232,8 @@ class SessionCase(Case):
 
     def compare(self, method: str, params: Any, answer: Any) -> None:
         """The attribute of the store says the same of the same look."""
-        *_, source, verb = method.split(".")
-        if verb in ("check", "list"):
+        source, _, verb = method.rpartition(".")
+        if source and verb in ("check", "list"):
             said = outcome(lambda: getattr(getattr(self.session, source), verb)(**params))
             assert anonymous(answer) == anonymous(said), f"{text(answer)} but typed {text(said)}"
 

@@ -22,6 +22,7 @@ use super::plan::{File, PriorEntries};
 pub struct Change {
     /// The client's name for `nudge init`.
     pub client: String,
+    /// The file.
     pub path: PathBuf,
     /// The file behind the links of the path; absent in records of older versions.
     #[serde(default)]
@@ -116,6 +117,7 @@ fn digest(text: &str) -> String {
 /// All changes that have not been undone.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Record {
+    /// In the order in which they were made.
     pub changes: Vec<Change>,
     #[serde(skip)]
     path: PathBuf,

@@ -1,4 +1,5 @@
-//! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows.
+//! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows. A verb that is a command by itself
+//! needs no source: `nudge ask`.
 //!
 //! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words, and
 //! so is what a row names as its argument;
@@ -139,7 +140,7 @@ impl Param {
 
     /// What somebody asks in words, which need no quotes.
     fn is_words(&self) -> bool {
-        self.name == "query" && self.kind() == "string"
+        matches!(self.name.as_str(), "query" | "task_description") && self.kind() == "string"
     }
 
     /// A word that says how stands behind its flag.
@@ -241,25 +242,54 @@ fn command(source: &'static SourceSpec) -> Command {
 /// at every start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
-    let verbs = Word::all(source).map(|word| {
-        let (params, about) = (word.params(), word.about());
-        let Word { name, other, method, .. } = word;
-        let example = params.iter().filter(|param| param.is_required || param.is_argument);
-        let example = example.fold(format!("  nudge {} {name}", source.name), |line, param| {
-            let value = param.name.to_ascii_uppercase();
-            if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }
-        });
-        let command = Command::new(Str::from(name)).aliases(other.map(Str::from)).args(params.iter().map(Param::arg));
-        let command = if method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
-        // The flags of the context would describe the command as themselves.
-        command.about(about).long_about(None).after_help(format!("Example:\n{example}"))
+    command.subcommands(Word::all(source).map(|word| {
+        let other = word.other.clone();
+        with_params(Command::new(Str::from(word.name.clone())), &word, &format!("nudge {}", source.name))
+            .aliases(other.map(Str::from))
+    }))
+}
+
+/// Adds the params of the verb that the command is, without its source.
+fn with_params_alone(command: Command) -> Command {
+    match commands().find(|(_, word)| word.name == command.get_name()) {
+        Some((_, word)) => with_params(command, &word, "nudge"),
+        None => command,
+    }
+}
+
+/// Adds the params of a verb, and an example with the words before it.
+fn with_params(command: Command, word: &Word, before: &str) -> Command {
+    let params = word.params();
+    let example = params.iter().filter(|param| param.is_required || param.is_argument);
+    let example = example.fold(format!("  {before} {}", word.name), |line, param| {
+        let value = if param.is_words() { "WORDS".to_owned() } else { param.name.to_ascii_uppercase() };
+        if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }
     });
-    command.subcommands(verbs)
+    let command = command.args(params.iter().map(Param::arg));
+    let command = if word.method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
+    // The flags of the context would describe the command as themselves.
+    command.about(word.about()).long_about(None).after_help(format!("Example:\n{example}"))
+}
+
+/// The verbs that are commands by themselves, each with its source.
+fn commands() -> impl Iterator<Item = (&'static SourceSpec, Word)> {
+    let of = |source| Word::all(source).map(move |word| (source, word));
+    with_verbs().flat_map(of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
+}
+
+/// The words of the verbs that are commands by themselves.
+#[cfg(test)]
+pub fn command_names() -> Vec<String> {
+    commands().map(|(_, word)| word.name).collect()
 }
 
 impl Subcommand for SourceVerb {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(with_verbs().map(self::command))
+        let by_itself = |(_, word): (_, Word)| {
+            let about = word.about();
+            Command::new(Str::from(word.name)).about(about).defer(with_params_alone)
+        };
+        command.subcommands(with_verbs().map(self::command)).subcommands(commands().map(by_itself))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -268,6 +298,7 @@ impl Subcommand for SourceVerb {
 
     fn has_subcommand(name: &str) -> bool {
         with_verbs().any(|source| source.name == name || source.name.strip_suffix('s') == Some(name))
+            || commands().any(|(_, word)| word.name == name)
     }
 }
 
@@ -275,9 +306,14 @@ impl FromArgMatches for SourceVerb {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
-        let source = with_verbs().find(|source| source.name == name).ok_or_else(unknown)?;
-        let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-        let word = Word::all(source).find(|word| word.name == wanted).ok_or_else(unknown)?;
+        let (source, word, args) = if let Some(source) = with_verbs().find(|source| source.name == name) {
+            let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
+            let word = Word::all(source).find(|word| word.name == wanted);
+            (source, word.ok_or_else(unknown)?, args)
+        } else {
+            let (source, word) = commands().find(|(_, word)| word.name == name).ok_or_else(unknown)?;
+            (source, word, inner)
+        };
         let params =
             word.params().into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?))).collect();
         let Word { method, long, edited, .. } = word;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
-use nudge_core::settings::Values;
+use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{CommandHost, Host, LongCommand, Source, SourceSpec, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::watch::{Wait, nobody_reads};
-use super::{CommandOutput, Form, RunningSession, json, parsed, print, text_or_stdin};
+use super::{CommandOutput, Form, RunningSession, json, parsed, print, tell, text_or_stdin};
 use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
-use crate::running::{given, raw};
+use crate::running::{connect, given, raw};
 use crate::server::stop_signal;
 use crate::{output, settings, sources};
 
@@ -137,9 +137,28 @@ fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<Command
             stop.set();
         }
     };
+    let source = call.source;
+    let keep = |name: &str, value: &str| keep(source, name, value, global);
     let params = raw(&with_context(call))?;
-    (long.run)(&params, &CommandHost { clock: Arc::new(SystemClock), stop: stop.clone(), say: &say })?;
+    (long.run)(&params, &CommandHost { clock: Arc::new(SystemClock), stop: stop.clone(), say: &say, keep: &keep })?;
     Ok(String::new().into())
+}
+
+/// Writes a setting of a source into the settings file, and tells what keeps it from counting at once.
+fn keep(source: &SourceSpec, name: &str, value: &str, global: &Global) -> Result<()> {
+    let setting = source.settings.iter().find(|setting| setting.name == name);
+    let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;
+    settings::keep(setting, value)?;
+    if global.json {
+        return Ok(());
+    }
+    if settings::read()?.origin(name) != Origin::File {
+        tell(&format!("{} is set here and counts more; unset it", setting.variable()));
+    }
+    if connect(global).is_ok() {
+        tell("the session that runs goes by the settings of its start; `nudge stop`, then restart your agents");
+    }
+    Ok(())
 }
 
 /// Sets the flag when the process is asked to end.

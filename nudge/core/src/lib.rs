@@ -10,6 +10,7 @@
 //! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
 //! | [`safety`], [`foreign`], [`dir`] | the secret guard and the rules for paths; the reader of files of others; a directory of this user's |
+//! | `watch` | what the system tells of changes in folders (feature `watch`) |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
 //! | [`embed`] | texts as vectors: what a model is, to those who ask one |
@@ -44,5 +45,7 @@ pub mod suggest;
 pub mod suggest_service;
 pub mod table;
 pub mod text;
+#[cfg(feature = "watch")]
+pub mod watch;
 pub mod wire;
 pub mod words;

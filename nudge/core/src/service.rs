@@ -89,6 +89,8 @@ pub struct Method {
     pub cost: Cost,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
+    /// The command line takes that word without its source's, too: `nudge ask`.
+    pub is_command: bool,
     /// The param that needs no flag on the command line, though it is not required.
     pub argument: Option<&'static str>,
     /// How a person changes in an editor what it writes.
@@ -157,6 +159,7 @@ impl Method {
             context: ContextUse::None,
             cost: Cost::Slow,
             verb: None,
+            is_command: false,
             argument: None,
             edited: None,
             is_document: false,
@@ -168,6 +171,13 @@ impl Method {
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
+    }
+
+    /// The same, with another word on the command line that is a command by itself, besides: `nudge ask` is `nudge brain
+    /// ask`.
+    #[must_use]
+    pub const fn command(self, verb: &'static str) -> Self {
+        Self { is_command: true, ..self.verb(verb) }
     }
 
     /// The same, with a param that needs no flag on the command line, though it is not required.

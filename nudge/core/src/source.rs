@@ -67,7 +67,8 @@ pub struct SourceSpec {
     pub open: fn(Host<'_>) -> Result<Arc<dyn Source>>,
 }
 
-/// A command of a source that stays, and says what comes, until it is stopped: `nudge signals watch`.
+/// A command of a source that is not one call. It may stay, and say what comes, until it is stopped: `nudge signals
+/// watch`.
 #[derive(Debug)]
 pub struct LongCommand {
     /// Its name, params and words, as those of a method; nothing but the command line calls it.
@@ -84,6 +85,9 @@ pub struct CommandHost<'a> {
     pub stop: StopFlag,
     /// Says what came: a line for people, which may hold anything, and an object for programs.
     pub say: &'a (dyn Fn(&str, &Value) + Sync),
+    /// Writes the value of one of the source's settings into the user's own file of settings, and tells the user what
+    /// keeps it from counting at once.
+    pub keep: &'a dyn Fn(&str, &str) -> Result<()>,
 }
 
 /// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,

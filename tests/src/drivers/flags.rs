@@ -98,9 +98,49 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
                 agent => line.flag("agent", agent),
             }
         }
-        _ => return None,
+        method => brain(method.strip_prefix("nudge.brain.")?, &mut fields, &mut line)?,
     }
     fields.0.is_empty().then_some(Words { args: line.args, stdin: line.stdin })
+}
+
+/// The verbs of the brain.
+fn brain(method: &str, fields: &mut Fields, line: &mut Line) -> Option<()> {
+    let verb: &[&str] = match method {
+        "context" => &["ask"],
+        "get" => &["brain", "show"],
+        "set_field" => &["brain", "set"],
+        other => &["brain", other],
+    };
+    line.args.extend(verb.iter().map(|word| (*word).to_owned()));
+    line.context(fields.take("context"), true)?;
+    line.switch("explain", fields.yes("explain")?);
+    line.switch("if-absent", fields.yes("if_absent")?);
+    line.list("tags", fields.list("tags")?)?;
+    line.list("related", fields.list("related")?)?;
+    for name in ["limit", "hops", "max_chars"] {
+        line.flag(&name.replace('_', "-"), fields.count(name)?);
+    }
+    for name in ["domain", "type", "tag", "after", "if_hash"] {
+        line.flag(&name.replace('_', "-"), fields.text(name)?);
+    }
+    let arguments: &[&str] = match method {
+        "context" => &["task_description"],
+        "get" => &["id"],
+        "set_field" => &["id", "field", "value"],
+        "add" => &["title", "body"],
+        "init" => &["dir"],
+        _ => &[],
+    };
+    line.args.push("--".into());
+    for name in arguments {
+        match fields.text(name)? {
+            // What is a dash alone comes from stdin.
+            Some(text) => line.args.push(Some(text).filter(|text| text != "-" && text.len() < MAX_ARG_BYTES)?),
+            None if *name == "dir" => {}
+            None => return None,
+        }
+    }
+    Some(())
 }
 
 fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {

@@ -18,7 +18,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// The methods that are MCP tools.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 16] = [
     "set_hint",
     "get_hint",
     "query",
@@ -34,6 +34,7 @@ const TOOLS: [&str; 15] = [
     "records.search",
     "records.upsert",
     "records.get",
+    "brain.context",
 ];
 
 /// The fields of a context that a server infers for its stdio client.

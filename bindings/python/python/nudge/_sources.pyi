@@ -484,11 +484,13 @@ class BrainSource:
         self,
         *,
         dir: str | None = None,
+        git: bool | None = None,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
         """Make a folder a brain: `brain.yaml` and `domains`. What is there stays as it is.
 
         `dir`: The folder, which is made when it is not there. Absent: the one where you are.
+        `git`: Make it a repository of git, too, unless it is one.
         `context`: Where you are.
         """
 

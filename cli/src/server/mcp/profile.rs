@@ -4,6 +4,7 @@
 //! server that has one is PRIMARY or PROXY as every server is, and what it stores is there for all.
 
 mod dude;
+mod nugget;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::fill_in::{self, Filler, ToolCall};
+use super::tools;
 use crate::server::session::backend::Backend;
 use crate::sources;
 
@@ -55,7 +57,7 @@ pub type Run = for<'a> fn(&'a Methods<'a>, &'a RawValue) -> Answer<'a>;
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send + 'a>>;
 
 /// Every profile.
-static PROFILES: &[&Profile] = &[&dude::PROFILE];
+static PROFILES: &[&Profile] = &[&dude::PROFILE, &nugget::PROFILE];
 
 /// The names of all profiles.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -108,9 +110,10 @@ impl ProfileTool {
         let annotations = self.row().map_or_else(ToolAnnotations::new, |row| {
             ToolAnnotations::new().read_only(row.read_only).destructive(row.destructive).idempotent(row.idempotent)
         });
-        Tool::new(self.name, self.description, Arc::new(schema))
+        let tool = Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
-            .with_annotations(annotations.open_world(false))
+            .with_annotations(annotations.open_world(false));
+        if self.row().is_some_and(|row| row.frequent) { tools::at_once(tool) } else { tool }
     }
 }
 

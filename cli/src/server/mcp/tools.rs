@@ -87,10 +87,10 @@ fn tool(row: MethodInfo) -> Tool {
         .open_world(false);
     let tool =
         Tool::new(name, row.description, Arc::new(row.params)).with_title(row.title).with_annotations(annotations);
-    if row.frequent {
-        // Otherwise Claude Code hides tools until they are searched for.
-        tool.with_meta(MetaObject(Map::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))])))
-    } else {
-        tool
-    }
+    if row.frequent { at_once(tool) } else { tool }
+}
+
+/// A tool that is loaded at once: otherwise Claude Code hides tools until they are searched for.
+pub fn at_once(tool: Tool) -> Tool {
+    tool.with_meta(MetaObject(Map::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))])))
 }

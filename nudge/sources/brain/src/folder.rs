@@ -13,17 +13,21 @@ use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::unit::without_ending;
 
 /// Most files of a brain.
 pub const MAX_FILES: usize = 100_000;
+/// Files and folders that are looked at whatever the time: that is quick.
+const AT_LEAST: usize = 256;
 /// Longest file.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// Folders that hold no knowledge.
 const NO_FOLDERS: &[&str] = &["node_modules", "templates", "_templates"];
 /// Parts of the names of copies that programs leave behind when two of them write.
 const COPIES: &[&str] = &["sync-conflict-", "conflicted copy", "conflict copy", "(conflict"];
+/// Files that say which files are passed over.
+const RULES: &[&str] = &[".gitignore", ".ignore"];
 /// A file that was changed so short a time ago may be changed again without its time telling.
 const UNSURE: Duration = Duration::from_millis(50);
 
@@ -65,6 +69,8 @@ pub fn hex(bytes: &[u8]) -> String {
 pub struct Walked {
     /// The files, by their paths below the root, with `/`.
     pub files: Vec<(String, Stamp)>,
+    /// The folders that they lie in, and those without any.
+    pub folders: Vec<PathBuf>,
     /// There are more than are indexed.
     pub is_cut: bool,
 }
@@ -101,11 +107,14 @@ impl Folder {
             builder.overrides(rules);
         }
         let mut walked = Walked::default();
-        for entry in builder.build().flatten() {
-            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+        for (at, entry) in builder.build().flatten().enumerate() {
+            if at >= AT_LEAST && deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return None;
             }
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                    walked.folders.push(entry.into_path());
+                }
                 continue;
             }
             let Some(path) = self.name(entry.path()).filter(|path| is_unit(path)) else { continue };
@@ -241,6 +250,18 @@ fn is_of_brain(name: &str) -> bool {
     !NO_FOLDERS.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
+/// Whether what happens to a path below the root may change what a walk finds.
+pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
+    let parts = path.strip_prefix(root).ok().map(|below| below.iter().map(std::ffi::OsStr::to_str));
+    let Some(parts) = parts.and_then(Iterator::collect::<Option<Vec<_>>>) else { return false };
+    let Some((file, folders)) = parts.split_last() else { return may_be_folder };
+    if !folders.iter().all(|name| !name.starts_with('.') && is_of_brain(name)) {
+        return false;
+    }
+    let is_file = RULES.contains(file) || is_unit(file) || (folders.is_empty() && *file == config::FILE);
+    is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
+}
+
 /// Whether a path is that of a unit.
 fn is_unit(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
@@ -324,6 +345,10 @@ mod tests {
         fs::write(place.path().join(".gitignore"), "ignored.md\n").unwrap();
         let config = Config { ignore: vec!["drafts/".into(), "[".into()], ..Config::default() };
         assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
+        assert!(folder.walk(&config, Some(Instant::now())).is_some(), "a few take no time");
+        for at in 0..AT_LEAST {
+            fs::write(place.path().join(format!("{at}.md")), "x").unwrap();
+        }
         assert!(folder.walk(&config, Some(Instant::now())).is_none(), "no time at all");
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
@@ -18,12 +18,15 @@ use sha2::{Digest as _, Sha256};
 use crate::chunk;
 use crate::config::Config;
 use crate::folder::{Folder, Hash, Read, Stamp, hex};
+use crate::follow::Follow;
 use crate::meaning::Meanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
 
 /// Files that are put in at once: others can write between.
 const BATCH: usize = 64;
+/// How long another look is waited for, beyond the time that there is.
+const OTHER_WAIT: Duration = Duration::from_millis(150);
 
 /// The index of one brain, open.
 pub struct Index {
@@ -33,6 +36,7 @@ pub struct Index {
     pub db: Db,
     pub known: Known,
     pub meanings: Meanings,
+    pub follow: Follow,
     /// One looks at the files at a time.
     scanning: Mutex<()>,
 }
@@ -58,8 +62,15 @@ impl Index {
         let key = hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(&key));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
-        let index =
-            Self { folder, key, db, known: Known::default(), meanings: Meanings::default(), scanning: Mutex::new(()) };
+        let index = Self {
+            folder,
+            key,
+            db,
+            known: Known::default(),
+            meanings: Meanings::default(),
+            follow: Follow::default(),
+            scanning: Mutex::new(()),
+        };
         index.check_version()?;
         Ok(index)
     }
@@ -87,17 +98,22 @@ impl Index {
     }
 
     /// Looks at all files and reads those that differ, as far as there is time. Another thread that does the same is
-    /// not waited for, unless there is no deadline.
+    /// waited for a moment longer: mostly it reads what is asked for.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
     pub fn scan(&self, deadline: Option<Instant>) -> Result<Scanned> {
         let cut = Scanned { is_whole: false, read: 0, renamed: 0 };
-        let guard = if deadline.is_some() { self.scanning.try_lock() } else { Some(self.scanning.lock()) };
+        let guard = match deadline {
+            Some(deadline) => self.scanning.try_lock_until(deadline + OTHER_WAIT),
+            None => Some(self.scanning.lock()),
+        };
         let Some(_guard) = guard else { return Ok(cut) };
         // Before the walk: what is written meanwhile is not taken for gone.
         let known = self.db.read(rows::files)?;
-        let Some(walked) = self.folder.walk(&Config::of(self.folder.path()), deadline) else { return Ok(cut) };
+        let config = Config::of(self.folder.path());
+        let Some(mut walked) = self.folder.walk(&config, deadline) else { return Ok(cut) };
+        self.follow.set(std::mem::take(&mut walked.folders));
         let differs = |(path, stamp): &(String, Stamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
         let there: HashSet<&str> = walked.files.iter().map(|(path, _)| path.as_str()).collect();
         let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();

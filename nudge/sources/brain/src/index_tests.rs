@@ -124,7 +124,7 @@ fn without_time_nothing_is_lost() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("brain");
     fs::create_dir(&root).unwrap();
-    let files = 3 * BATCH;
+    let files = 5 * BATCH;
     for at in 0..files {
         fs::write(root.join(format!("{at}.md")), format!("# Note {at}\n")).unwrap();
     }

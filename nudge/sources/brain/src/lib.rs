@@ -10,20 +10,25 @@
 //! | `outline`, `chunk` | what a text is made of; the pieces that are found |
 //! | `unit`, `config` | what a file says of itself, and `brain.yaml` of all |
 //! | `folder` | which files are units; reading and writing them |
-//! | `schema`, `rows`, `index` | the index; its rows; how it follows the files |
+//! | `schema`, `rows`, `index` | the index; its rows; how it is brought in step with the files |
+//! | `follow` | what the system tells of changes, while a session runs |
 //! | `meaning` | vectors: made in the background, kept, held in memory |
 //! | `fusion`, `graph`, `retrieve` | the order of what is found; what is found by relation; finding |
 //! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
 //! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
+//! | `choose`, `git` | naming a brain in the user's settings; making it a repository |
 //! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
 
 mod bolt;
+mod choose;
 pub mod chunk;
 mod config;
 mod context;
 mod folder;
+mod follow;
 pub mod front;
 mod fusion;
+mod git;
 mod graph;
 mod index;
 mod meaning;

@@ -16,6 +16,17 @@ pub const CONTEXT: &str = "nudge.brain.context";
 /// The method that gets the whole of one unit.
 pub const GET: &str = "nudge.brain.get";
 
+/// The command that names a brain in the user's settings.
+pub const USE: Method = Method::new(
+    "nudge.brain.use",
+    "Use a brain",
+    "Make a folder of notes your brain wherever you are: the setting `brain.root`.",
+    schema::<Use>,
+)
+.idempotent()
+.inferred()
+.argument("dir");
+
 pub static TABLE: Table<Brains> = Table(&[
     &Row {
         method: Method::new(
@@ -27,6 +38,7 @@ pub static TABLE: Table<Brains> = Table(&[
         .frequent()
         .reads()
         .inferred()
+        .command("ask")
         .reports(report::found),
         run: |brains, _, params| answer(params, |params: AskContext| brains.context(params)),
     },
@@ -54,6 +66,7 @@ pub static TABLE: Table<Brains> = Table(&[
         )
         .idempotent()
         .inferred()
+        .argument("dir")
         .reports(report::made),
         run: |brains, _, params| answer(params, |params: Init| brains.init(params)),
     },
@@ -184,6 +197,21 @@ pub struct List {
 #[serde(deny_unknown_fields)]
 pub struct Init {
     /// The folder, which is made when it is not there. Absent: the one where you are.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub dir: Option<String>,
+    /// Make it a repository of git, too, unless it is one.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub git: bool,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge brain use`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Use {
+    /// The folder. Absent: the one where you are.
     #[serde(default, deserialize_with = "wire::given")]
     pub dir: Option<String>,
     /// Where you are.

@@ -89,6 +89,8 @@ pub struct Standing {
     pub vectors: i64,
     /// The files have changed, and not all was read yet.
     pub stale: bool,
+    /// When changes are read.
+    pub follows: String,
     pub problems: i64,
     /// Who follows relations: `index`, or the address of the graph server.
     pub graph: String,
@@ -225,6 +227,7 @@ impl Brains {
                 model: self.models().look().state(),
                 vectors: meaning::count_with(c)?,
                 stale,
+                follows: index.follow.told(),
                 problems: i64::try_from(problems).unwrap_or(i64::MAX),
                 graph: graph.clone(),
                 degraded: degraded.clone(),

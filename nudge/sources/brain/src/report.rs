@@ -8,6 +8,8 @@ pub fn found(answer: &Value) -> Report {
     let mut notes: Vec<_> = list(&answer["degraded"]).iter().map(text).collect();
     let units = list(&answer["units"]);
     if units.is_empty() {
+        notes
+            .push("`nudge brain list` shows what there is, `nudge brain add TITLE BODY` writes what is missing".into());
         return Report { lines: vec!["nothing found".to_owned()], notes, ..Report::default() };
     }
     if answer["weak"] == true {
@@ -16,13 +18,16 @@ pub fn found(answer: &Value) -> Report {
     let mut lines = Vec::new();
     for unit in units {
         let [title, path, score, why] = ["title", "path", "score", "why"].map(|name| text(&unit[name]));
-        lines.push(format!("{title}  ({path}, {score})"));
+        let what: Vec<_> =
+            ["type", "domain"].map(|name| text(&unit[name])).into_iter().filter(|word| !word.is_empty()).collect();
+        lines.push(format!("{title}  ({})", what.join(", ")));
         if !unit["explain"].is_null() {
-            notes.push(format!("{title}: {why}"));
+            notes.push(format!("{title}: {score}, {why}"));
         }
         for section in list(&unit["sections"]) {
-            lines.push(format!("  {}:{}  {}", path, text(&section["lines"]), text(&section["breadcrumb"])));
-            lines.extend(text(&section["text"]).lines().map(|line| format!("    {line}")));
+            let place = format!("  {path}:{}  {}", text(&section["lines"]), text(&section["breadcrumb"]));
+            lines.push(place.trim_end().to_owned());
+            lines.extend(text(&section["text"]).lines().map(|line| format!("  > {line}").trim_end().to_owned()));
         }
         lines.push(String::new());
     }
@@ -77,8 +82,15 @@ pub fn made(answer: &Value) -> Report {
         [] => format!("✔ {root} is a brain already, of {} units", text(&answer["units"])),
         made => format!("✔ made {} in {root}", made.iter().map(text).collect::<Vec<_>>().join(" and ")),
     };
-    let notes = vec![format!("`brain.root = \"{root}\"` in the settings makes it yours wherever you are")];
-    Report { notes, ..Report::line(line) }
+    let dir = if root.contains([' ', '\'']) { format!("'{}'", root.replace('\'', r"'\''")) } else { root };
+    let yours = (answer["is_yours"] != true)
+        .then(|| format!("`nudge brain use {dir}` makes it the one that is asked wherever you are"));
+    let next = if answer["units"] == 0 {
+        "`nudge brain add TITLE BODY` writes a first unit; so does any editor"
+    } else {
+        "`nudge ask WORDS` asks it, `nudge brain check` says what is wrong in it"
+    };
+    Report { notes: yours.into_iter().chain([next.to_owned()]).collect(), ..Report::line(line) }
 }
 
 /// Of a unit that was added.
@@ -147,9 +159,9 @@ mod tests {
             assert_eq!(told.lines, [line]);
         }
         let section = json!({"breadcrumb": "A > B", "text": "x\ny", "lines": "3-4"});
-        let unit = json!({"title": "A", "path": "a.md", "score": 0.5, "sections": [section]});
+        let unit = json!({"title": "A", "path": "a.md", "domain": "general", "score": 0.5, "sections": [section]});
         let told = found(&json!({"units": [unit], "weak": true, "degraded": ["why"]}));
-        assert_eq!(told.lines, ["A  (a.md, 0.5)", "  a.md:3-4  A > B", "    x", "    y"]);
+        assert_eq!(told.lines, ["A  (general)", "  a.md:3-4  A > B", "  > x", "  > y"]);
         assert_eq!(told.notes, ["why", "perhaps none of this has to do with it"]);
     }
 }

@@ -6,25 +6,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::context::Context;
+use nudge_core::context::{Context, EnvNames, ask_env_of};
 use nudge_core::embed::{Model, Models};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag, Worker};
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, DataDir, Fence, Host, LongCommand, Source, SourceSpec, StopFlag, Worker,
+};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::bolt::Bolt;
+use crate::choose;
 use crate::config;
 use crate::folder::Folder;
 use crate::fusion::Fusion;
 use crate::index::Index;
 use crate::meaning;
-use crate::method::{CONTEXT, TABLE};
+use crate::method::{CONTEXT, TABLE, USE};
 use crate::mirror::{self, Mirror, Picture};
 use crate::offer;
 
@@ -84,7 +88,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     list: CONTEXT,
     env: &[VARIABLE],
     alone: true,
-    commands: &[],
+    commands: &[LongCommand { row: USE, run: choose::run }],
     works: true,
     open: |host| Ok(Arc::new(Brains::open(host))),
 };
@@ -147,7 +151,7 @@ impl Brains {
         };
         let none = || {
             Error::unavailable(
-                "There is no brain: `nudge brain init DIR` makes one, and the setting `brain.root` names it.",
+                "There is no brain: `nudge brain init DIR` makes one, and `nudge brain use DIR` names one that is there.",
             )
         };
         self.index(&self.named(context).or_else(here).ok_or_else(none)?)
@@ -188,7 +192,7 @@ impl Brains {
     }
 
     /// Brings the graph server in step with an index; whether it is.
-    fn follow(&self, index: &Index, stop: &StopFlag) -> Result<bool> {
+    fn keep_mirror(&self, index: &Index, stop: &StopFlag) -> Result<bool> {
         let Some(mirror) = self.mirror(index) else { return Ok(true) };
         let state = index.db.read(mirror::state)?;
         let picture = || index.db.read(|c| Picture::of(c, &index.key)).map_err(|error| error.message().to_owned());
@@ -225,16 +229,24 @@ impl Brains {
         }]);
     }
 
+    /// Waits until the changes that the system tells of are over: what comes together is read together.
+    fn settle(&self, stop: &StopFlag) {
+        let rest = || self.open.lock().iter().filter_map(|index| index.follow.rest()).min();
+        while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
+    }
+
     /// Reads what has changed and makes the vectors that are missing; whether all is done.
     fn do_work(&self, stop: &StopFlag) -> Result<bool> {
         if let Some(root) = &self.root {
             self.index(root)?;
         }
+        self.settle(stop);
         let open = self.open.lock().clone();
         let mut is_done = true;
         for index in open {
-            index.scan(None)?;
-            is_done &= self.follow(&index, stop)?;
+            index.follow.begin(index.folder.path(), stop);
+            index.follow.look(|| index.scan(None))?;
+            is_done &= self.keep_mirror(&index, stop)?;
             // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
             let is_wanted = matches!(self.models.look(), Model::Ready(_)) || index.db.read(meaning::is_any_without)?;
             if !is_wanted {
@@ -264,6 +276,11 @@ impl TableService for Brains {
     // Each change goes through `Db::write_once` of the brain that it is of.
     fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
+    }
+
+    fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
+        let names = || [VARIABLE.to_owned()].into_iter().collect();
+        ask_env_of(params, false, || EnvNames { names: names(), values: names() })
     }
 }
 

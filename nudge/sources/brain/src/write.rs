@@ -1,7 +1,5 @@
 //! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
 
-use std::path::Path;
-
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
@@ -14,9 +12,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
+use crate::choose::place;
 use crate::config::FILE;
 use crate::context::current;
 use crate::folder::{Folder, hex};
+use crate::git;
 use crate::method::{Add, Init, SetField};
 use crate::read::unit_of;
 use crate::schema::FULL_TEXT;
@@ -40,6 +40,8 @@ pub struct NewBrain {
     /// What was made; nothing where all was there.
     pub made: Vec<&'static str>,
     pub units: usize,
+    /// It is the one that the caller has named, and needs no more than that.
+    pub is_yours: bool,
 }
 
 /// Result of `nudge.brain.add`.
@@ -63,16 +65,7 @@ pub struct Similar {
 impl Brains {
     pub(crate) fn init(&self, params: Init) -> Result<NewBrain> {
         let context = params.context.build()?;
-        let here = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.");
-        let dir = match (params.dir.as_deref(), context.cwd()) {
-            (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),
-            (Some(dir), None) => dir.into(),
-            (None, Some(cwd)) => cwd.into(),
-            (None, None) => return Err(here()),
-        };
-        if !dir.is_absolute() {
-            return Err(here());
-        }
+        let dir = place(params.dir.as_deref(), &context)?;
         let failed = |error: std::io::Error| {
             Error::unavailable(format!("The brain {} cannot be made ({error}).", dir.display()))
         };
@@ -80,6 +73,10 @@ impl Brains {
         let folder = Folder::open(&dir)?;
         let root = folder.path();
         let mut made = Vec::new();
+        // First: what it refuses is not done by halves.
+        if params.git && git::begin(root)? {
+            made.push(".git");
+        }
         if root.join(FILE).symlink_metadata().is_err() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let text = format!(
@@ -98,11 +95,13 @@ impl Brains {
             made.push("domains");
         }
         let root_text = root.to_string_lossy().into_owned();
+        let is_yours =
+            self.named(&context).and_then(|named| Folder::open(&named).ok()).is_some_and(|own| own == folder);
         let index = self.index(root)?;
         index.scan(None)?;
         self.work_on();
         let units = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?))?;
-        Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default() })
+        Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default(), is_yours })
     }
 
     pub(crate) fn add(&self, by: Caller<'_>, params: &Add) -> Result<Box<RawValue>> {

@@ -162,6 +162,14 @@ fn a_brain_is_made_where_there_is_none_and_left_as_it_is_else() {
     assert_eq!(desk.call("status", &here)["root"], json!(desk.path("").canonicalize().unwrap()));
     let named = json!({"context": {"cwd": "/", "env": {"NUDGE_BRAIN": new}}});
     assert_eq!(desk.call("status", &named)["root"], json!(new.canonicalize().unwrap()));
+    // A library sends of an environment what it is asked for.
+    let asked = desk.by(Caller::named("test").asking_env(), "status", &here).unwrap_err();
+    assert_eq!(asked.env_names().unwrap().names, ["NUDGE_BRAIN".to_owned()].into_iter().collect());
+    let none = json!({"context": {"cwd": new, "env": {"NUDGE_BRAIN": null}}});
+    assert_eq!(
+        desk.by(Caller::named("test").asking_env(), "status", &none).unwrap()["root"],
+        json!(desk.path("").canonicalize().unwrap())
+    );
 }
 
 #[test]

@@ -4,10 +4,12 @@
 #[cfg(feature = "bolt")]
 pub mod server;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nudge_brain::SOURCE;
 use nudge_core::clock::{Clock, ManualClock};
@@ -88,21 +90,70 @@ impl Desk {
     }
 
     /// Does the work of the background until this is so.
+    #[track_caller]
     pub fn work_until(&self, is_so: impl Fn() -> bool) {
-        let stop = StopFlag::default();
-        let source = Arc::clone(&self.source);
-        let worker = {
-            let stop = stop.clone();
-            std::thread::spawn(move || source.work(&stop))
-        };
-        for _ in 0..12_000 {
-            if is_so() {
-                break;
-            }
+        let _working = self.working();
+        self.wait_for("the end of the work", |_| is_so());
+    }
+
+    /// Does the work of the background as long as this is held.
+    pub fn working(&self) -> Working {
+        let (source, stop) = (Arc::clone(&self.source), StopFlag::default());
+        let until = stop.clone();
+        Working(stop, Some(std::thread::spawn(move || source.work(&until))))
+    }
+
+    /// Waits until the index stands so. Asking how it stands looks at no file.
+    #[track_caller]
+    pub fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
+        let until = Instant::now() + Duration::from_mins(2);
+        while !is_so(&self.source.status()["brain"]) {
+            assert!(Instant::now() < until, "waited in vain for {what}: {:?}", self.source.status());
             std::thread::sleep(Duration::from_millis(5));
         }
-        stop.set();
-        worker.join().unwrap();
+    }
+
+    /// Every file of the brain.
+    pub fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut all = BTreeMap::new();
+        let mut folders = vec![self.path("")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path => drop(all.insert(path.clone(), fs::read(path).unwrap())),
+                }
+            }
+        }
+        all
+    }
+
+    /// Copies the notes of a brain that `NUDGE_TEST_BRAIN` names into this one, if it names one; how many.
+    pub fn copy_real(&self) -> usize {
+        let Some(from) = std::env::var_os("NUDGE_TEST_BRAIN").map(PathBuf::from) else { return 0 };
+        let (mut folders, mut count) = (vec![from.clone()], 0);
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    self.write(path.strip_prefix(&from).unwrap().to_str().unwrap(), fs::read(&path).unwrap());
+                    count += 1;
+                }
+            }
+        }
+        count
+    }
+}
+
+/// The worker of a session, which ends with this.
+pub struct Working(StopFlag, Option<JoinHandle<()>>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.set();
+        let ended = self.1.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
     }
 }
 

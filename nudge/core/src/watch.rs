@@ -1,0 +1,249 @@
+//! Changes in folders, as the system tells of them. It is no truth: other machines' changes are not told, nor is what
+//! happens in a folder before that is watched. Whoever must know looks at the files.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use notify::event::ModifyKind;
+use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+/// How long nothing must happen before what happened is looked at, and how long that waits at most.
+const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE_AT_MOST: Duration = Duration::from_millis(500);
+/// Most folders that are watched.
+const MAX_FOLDERS: usize = 8_192;
+
+/// What the system tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told<'a> {
+    /// Something happened under this name: to a file, or, if that may be, to a folder.
+    Path {
+        /// The whole path.
+        path: &'a Path,
+        /// It came or went, so it may be a folder.
+        may_be_folder: bool,
+    },
+    /// Anything may have happened: there was more than could be told.
+    Anything,
+}
+
+/// Watches folders below a root. On Linux each for itself: whatever is of no interest would be registered first else.
+/// Elsewhere one handle has everything, and `tell` passes over what is of no interest.
+#[derive(Debug)]
+pub struct FolderWatch {
+    watcher: RecommendedWatcher,
+    folders: HashSet<PathBuf>,
+}
+
+impl FolderWatch {
+    /// Begins to watch nothing yet; `tell` is called from another thread.
+    ///
+    /// # Errors
+    /// Why that cannot be, for people.
+    pub fn begin(root: &Path, tell: impl Fn(Told<'_>) + Send + 'static) -> Result<Self, String> {
+        if let Some(kind) = remote(root) {
+            return Err(format!("the file system is {kind}, which does not tell of changes made elsewhere"));
+        }
+        let handler = move |event: notify::Result<Event>| match event {
+            Ok(event) if !event.need_rescan() => tell_each(&event, &tell),
+            _ => tell(Told::Anything),
+        };
+        let config = Config::default().with_follow_symlinks(false);
+        let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| said(&error))?;
+        if !cfg!(target_os = "linux") {
+            watcher.watch(root, RecursiveMode::Recursive).map_err(|error| said(&error))?;
+        }
+        Ok(Self { watcher, folders: HashSet::new() })
+    }
+
+    /// Watches a folder besides, for good, if that is possible. One inside the root may be watched already: once is
+    /// enough.
+    pub fn add(&mut self, folder: &Path) {
+        let _ = self.watcher.watch(folder, RecursiveMode::NonRecursive);
+    }
+
+    /// Forgets a folder that went away or came anew: the system may watch what was there before.
+    pub fn forget(&mut self, folder: &Path) {
+        if self.folders.remove(folder) {
+            let _ = self.watcher.unwatch(folder);
+        }
+    }
+
+    /// Watches just these folders from now on; whether any is new.
+    ///
+    /// # Errors
+    /// Why that cannot be, for people.
+    pub fn set(&mut self, now: HashSet<PathBuf>) -> Result<bool, String> {
+        if !cfg!(target_os = "linux") {
+            let has_new = !now.is_subset(&self.folders);
+            self.folders = now;
+            return Ok(has_new);
+        }
+        if now.len() > budget() {
+            return Err(format!("{} folders are too many to watch", now.len()));
+        }
+        for gone in self.folders.difference(&now) {
+            // It may be gone for good, and its watch with it.
+            let _ = self.watcher.unwatch(gone);
+        }
+        let new: Vec<_> = now.difference(&self.folders).cloned().collect();
+        self.folders = now;
+        for folder in &new {
+            match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+                // Whoever removed it will be heard of in the folder around it.
+                Ok(()) => {}
+                Err(error) if is_missing(&error) => {
+                    self.folders.remove(folder);
+                }
+                Err(error) => return Err(said(&error)),
+            }
+        }
+        Ok(!new.is_empty())
+    }
+}
+
+fn tell_each(event: &Event, tell: &impl Fn(Told<'_>)) {
+    if matches!(event.kind, EventKind::Access(_)) {
+        return;
+    }
+    let may_be_folder = !matches!(event.kind, EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)));
+    event.paths.iter().for_each(|path| tell(Told::Path { path, may_be_folder }));
+}
+
+fn is_missing(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::PathNotFound => true,
+        notify::ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn said(error: &notify::Error) -> String {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => "the system's limit of watches is reached".to_owned(),
+        notify::ErrorKind::Io(error) => format!("the system cannot watch ({})", error.kind()),
+        _ => "the system cannot watch".to_owned(),
+    }
+}
+
+/// Most folders that are watched: others want some, too.
+#[cfg(target_os = "linux")]
+fn budget() -> usize {
+    use crate::foreign::{self, Links};
+    let limit = foreign::read_text(Path::new("/proc/sys/fs/inotify/max_user_watches"), Links::Refused, 64).ok();
+    let limit = limit.and_then(|text| text.trim().parse::<usize>().ok());
+    limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))
+}
+
+/// Elsewhere one watch is all that it takes.
+#[cfg(not(target_os = "linux"))]
+fn budget() -> usize {
+    MAX_FOLDERS
+}
+
+/// The kind of a file system that other machines write to.
+#[cfg(target_os = "linux")]
+fn remote(path: &Path) -> Option<&'static str> {
+    // `linux/magic.h`
+    const REMOTE: [(u64, &str); 7] = [
+        (0x6969, "NFS"),
+        (0x517B, "SMB"),
+        (0xFF53_4D42, "CIFS"),
+        (0xFE53_4D42, "SMB"),
+        (0x0102_1997, "9P"),
+        (0x6573_5546, "FUSE"),
+        (0x00C3_6400, "Ceph"),
+    ];
+    let kind = u64::try_from(rustix::fs::statfs(path).ok()?.f_type).ok()?;
+    REMOTE.iter().find(|(magic, _)| *magic == kind & 0xFFFF_FFFF).map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remote(_: &Path) -> Option<&'static str> {
+    None
+}
+
+/// When things happened that are not looked at yet: what comes together is looked at together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settling(Option<(Instant, Instant)>);
+
+impl Settling {
+    /// Notes that something happens now.
+    pub fn note(&mut self) {
+        let now = Instant::now();
+        let first = self.0.map_or(now, |(first, _)| first);
+        self.0 = Some((first, now));
+    }
+
+    /// Whether nothing has happened.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How long until it has settled; `None` when nothing has happened.
+    pub fn rest(&self) -> Option<Duration> {
+        let (first, last) = self.0?;
+        let due = (last + SETTLE).min(first + SETTLE_AT_MOST);
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// Waits for something under this name.
+    fn heard_of(told: &Receiver<PathBuf>, name: &str) {
+        while !told.recv_timeout(Duration::from_secs(30)).unwrap().ends_with(name) {}
+    }
+
+    #[test]
+    fn folders_tell_what_happens_in_them_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for name in ["a", "b"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let (tell, told) = channel();
+        let mut watch = FolderWatch::begin(&root, move |news| {
+            if let Told::Path { path, .. } = news {
+                tell.send(path.to_owned()).unwrap();
+            }
+        })
+        .unwrap();
+        let set = |names: &[&str]| names.iter().map(|name| root.join(name)).collect();
+        assert_eq!(watch.set(set(&["a", "gone"])), Ok(true), "one that is not there is passed over");
+        assert_eq!(watch.set(set(&["a"])), Ok(false));
+        fs::read(root.join("a/x")).unwrap_err();
+        fs::write(root.join("b/y"), "1").unwrap();
+        fs::write(root.join("a/x"), "1").unwrap();
+        let first = told.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(!cfg!(target_os = "linux") || first == root.join("a/x"), "{first:?}");
+        assert_eq!(watch.set(set(&["b"])), Ok(true));
+        fs::write(root.join("b/z"), "1").unwrap();
+        heard_of(&told, "z");
+        // Another folder of the same name is watched anew.
+        fs::rename(root.join("b"), root.join("c")).unwrap();
+        fs::create_dir(root.join("b")).unwrap();
+        watch.forget(&root.join("b"));
+        assert_eq!(watch.set(set(&["b"])), Ok(true));
+        fs::write(root.join("b/w"), "1").unwrap();
+        heard_of(&told, "w");
+    }
+
+    #[test]
+    fn what_happens_on_and_on_settles_too() {
+        let mut settling = Settling::default();
+        assert!(settling.is_empty() && settling.rest().is_none());
+        settling.note();
+        assert!(settling.rest().is_some_and(|rest| rest <= SETTLE));
+        let long_ago = Instant::now().checked_sub(SETTLE_AT_MOST).unwrap();
+        settling.0 = Some((long_ago, long_ago));
+        settling.note();
+        assert_eq!(settling.rest(), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,51 @@
+//! `nudge brain use`: naming a brain in the user's own settings. No method does that: whoever asks the brain over MCP or
+//! HTTP may not choose what it is.
+
+use std::path::{Path, PathBuf};
+
+use nudge_core::context::Context;
+use nudge_core::error::{Error, Result};
+use nudge_core::source::CommandHost;
+use nudge_core::wire;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::config::Config;
+use crate::folder::Folder;
+use crate::method::Use;
+
+/// Runs the command.
+///
+/// # Errors
+/// `E_NOT_FOUND` where there is no folder; what keeps the setting from being written.
+pub fn run(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let Use { dir, context } = wire::params(params)?;
+    let folder = Folder::open(&place(dir.as_deref(), &context.build()?)?)?;
+    let unwritable = || Error::invalid("The path of the folder is no UTF-8 text; rename it.");
+    let root = folder.path().to_str().ok_or_else(unwritable)?;
+    let units = folder.walk(&Config::of(folder.path()), None).map_or(0, |walked| walked.files.len());
+    (host.keep)("brain.root", root)?;
+    let (unit, next) = match units {
+        1 => ("unit", "`nudge ask WORDS` asks it"),
+        0 => ("units", "`nudge brain add TITLE BODY` writes the first"),
+        _ => ("units", "`nudge ask WORDS` asks it"),
+    };
+    let line = format!("✔ {root} is your brain now, of {units} {unit}; {next}");
+    (host.say)(&line, &json!({"root": root, "units": units}));
+    Ok(())
+}
+
+/// The folder that a caller names, as a whole path or from where they are.
+///
+/// # Errors
+/// `E_INVALID` for what is no whole path where nobody knows where they are.
+pub fn place(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
+    let place = match (dir, context.cwd()) {
+        (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),
+        (Some(dir), None) => dir.into(),
+        (None, Some(cwd)) => cwd.into(),
+        (None, None) => PathBuf::new(),
+    };
+    let refused = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.");
+    Some(place).filter(|place| place.is_absolute()).ok_or_else(refused)
+}

@@ -1,0 +1,150 @@
+//! A vault of 4,000 notes, asked while files change under it: no note is rewritten, and no answer has a section that the
+//! file never had.
+
+mod kit;
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
+
+use kit::Desk;
+use serde_json::{Value, json};
+
+const NOTES: usize = 4_000;
+const CHANGES: usize = 120;
+const WORDS: [&str; 8] = ["anchor", "barley", "cobalt", "dahlia", "ember", "fjord", "garnet", "harbor"];
+
+/// Everything that stood in each file, the last one as it is.
+type Versions = Mutex<HashMap<String, Vec<String>>>;
+
+fn word(of: usize) -> &'static str {
+    WORDS[of % WORDS.len()]
+}
+
+/// Writes a file: first what may be told of it, then the file.
+fn write(desk: &Desk, versions: &Versions, path: &str, text: String, in_place: bool) {
+    versions.lock().unwrap().entry(path.to_owned()).or_default().push(text.clone());
+    if in_place {
+        return desk.write(path, text);
+    }
+    // As most editors do it.
+    desk.write(".new", text);
+    fs::create_dir_all(desk.path(path).parent().unwrap()).unwrap();
+    fs::rename(desk.path(".new"), desk.path(path)).unwrap();
+}
+
+fn note(at: usize, version: usize) -> String {
+    let (one, two) = (word(at), word(at / WORDS.len() + version));
+    format!(
+        "---\ntags: [t{at}]\n---\n# Note {at}\n\nThe {one} of version {version}.\n\n## Part\n\nA {two}, note{at}.\n"
+    )
+}
+
+/// Changes files in every way in which people do, the same each time.
+fn change(desk: &Desk, versions: &Versions, paths: &[String], at: usize) {
+    let path = &paths[at * 7919 % paths.len()];
+    let old = versions.lock().unwrap().get(path).and_then(|all| all.last().cloned()).unwrap_or_default();
+    match at % 5 {
+        0 | 1 => write(desk, versions, path, format!("{old}\n\nChange {at}: {}.\n", word(at)), at.is_multiple_of(2)),
+        2 => write(desk, versions, &format!("new{}/note{at}.md", at % 13), note(at, at), true),
+        3 => {
+            let to = format!("moved/{at}.md");
+            versions.lock().unwrap().entry(to.clone()).or_default().push(old);
+            fs::create_dir_all(desk.path("moved")).unwrap();
+            fs::rename(desk.path(path), desk.path(&to)).unwrap();
+            versions.lock().unwrap().get_mut(path).unwrap().push(String::new());
+            write(desk, versions, path, format!("# Again {at}\n\n{}\n", word(at)), false);
+        }
+        _ => {
+            // Half written, then whole.
+            write(desk, versions, path, old.chars().take(old.len() / 2).collect(), true);
+            write(desk, versions, path, old, true);
+        }
+    }
+}
+
+/// Checks that what an answer quotes stood in the file some time; how many sections that are.
+fn quoted(versions: &Versions, answer: &Value) -> usize {
+    let sections_of = |unit: &Value| match &unit["sections"] {
+        Value::Array(all) => all.clone(),
+        _ => unit.get("section").into_iter().cloned().collect(),
+    };
+    let units = answer["units"].as_array().unwrap().iter().chain(answer["related"].as_array().unwrap());
+    let mut count = 0;
+    for unit in units {
+        let path = unit["path"].as_str().unwrap();
+        for section in sections_of(unit) {
+            let text = section["text"].as_str().unwrap().trim_end_matches('…').trim_end();
+            // Manuals show what credentials look like.
+            if text.starts_with("[withheld: ") {
+                continue;
+            }
+            let stood = versions.lock().unwrap().get(path).is_some_and(|all| all.iter().any(|one| one.contains(text)));
+            assert!(stood, "{path} never said {text:?}");
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
+    let desk = Desk::new();
+    let versions = Versions::default();
+    if desk.copy_real() == 0 {
+        for at in 0..NOTES {
+            write(&desk, &versions, &format!("f{}/g{}/note{at}.md", at % 20, at % 3), note(at, 0), true);
+        }
+    }
+    let root = desk.path("");
+    for (path, text) in desk.bytes() {
+        let path = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        versions.lock().unwrap().insert(path, vec![String::from_utf8(text).unwrap()]);
+    }
+    let mut paths: Vec<String> = versions.lock().unwrap().keys().cloned().collect();
+    paths.sort_unstable();
+    let _working = desk.working();
+    let (told, answers) = sync_channel(1);
+    let sections = std::thread::scope(|scope| {
+        let askers: Vec<_> = (0..2)
+            .map(|asker| {
+                let (desk, versions, told) = (&desk, &versions, told.clone());
+                scope.spawn(move || {
+                    let mut sections = 0;
+                    for at in asker.. {
+                        let question = format!("{} {} change", word(at), word(at * 3));
+                        let answer = desk.call("context", &json!({"task_description": question, "limit": 20}));
+                        sections += quoted(versions, &answer);
+                        if told.send(()).is_err() {
+                            break;
+                        }
+                    }
+                    sections
+                })
+            })
+            .collect();
+        for at in 0..CHANGES {
+            change(&desk, &versions, &paths, at);
+            // Some changes between two answers, in the midst of others.
+            if at % 4 == 3 {
+                answers.recv().unwrap();
+            }
+        }
+        drop(answers);
+        askers.into_iter().map(|asker| asker.join().unwrap()).sum::<usize>()
+    });
+    let now = desk.bytes();
+    // All is read without anybody asking, and each file is as it was left.
+    desk.wait_for("every file", |stands| stands["units"] == now.len());
+    for (path, text) in &now {
+        let path = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let last = versions.lock().unwrap()[path].last().cloned().unwrap();
+        assert!(last.as_bytes() == text, "{path} was rewritten");
+    }
+    let stands = desk.call("status", &json!({}));
+    assert!(stands["follows"].as_str().unwrap().starts_with("as they change, in "), "{stands}");
+    assert!(sections > CHANGES);
+    let answers = CHANGES / 4;
+    eprintln!("{} files, {CHANGES} changes, {answers} answers, {sections} sections: {}", now.len(), stands["follows"]);
+}
