@@ -8,10 +8,7 @@ use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
 use nudge_core::settings::Values;
-use nudge_core::source::{
-    ChangeEvent, ChangeSink, CommandHost, Fence, Host, Journal, LongCommand, SessionIdentity, Source, SourceSpec,
-    StopFlag,
-};
+use nudge_core::source::{CommandHost, Host, LongCommand, Source, SourceSpec, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -102,16 +99,11 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
 pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source>> {
     let data = settings::data_dir(values);
     (source.open)(Host {
-        clock: Arc::new(SystemClock),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
         cache: settings::cache_dir(values),
-        fence: Arc::new(NoSession),
-        journal: Arc::new(NoSession),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(NoSession),
         models: sources::models(values, &data, Arc::new(SystemClock)),
         settings: Arc::new(values.of(source.settings)),
-        data,
+        data: data.clone(),
+        ..Host::alone(data.path(), source, &[])?
     })
 }
 
@@ -164,31 +156,4 @@ fn end_by_signal(stop: &StopFlag) -> Result<()> {
         stop.set();
     });
     Ok(())
-}
-
-/// What a session has and this process has not: nobody takes the lock from it, follows it, or hears of what it does.
-struct NoSession;
-
-impl Fence for NoSession {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for NoSession {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for NoSession {
-    fn tell(&self, _: &[ChangeEvent]) {}
 }

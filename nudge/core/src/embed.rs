@@ -25,41 +25,11 @@ const LANES: usize = 16;
 /// other.
 ///
 /// ```
-/// use nudge_core::embed::Embedder;
+/// use nudge_core::embed::{Embedder, Letters, cosine};
 ///
-/// /// Counts letters: of use in tests alone.
-/// struct Letters;
-///
-/// impl Embedder for Letters {
-///     fn id(&self) -> &str {
-///         "letters"
-///     }
-///     fn dims(&self) -> usize {
-///         26
-///     }
-///     fn max_tokens(&self) -> usize {
-///         256
-///     }
-///     fn count(&self, text: &str) -> usize {
-///         text.split_whitespace().count()
-///     }
-///     fn embed(&self, texts: &[&str]) -> nudge_core::error::Result<Vec<Vec<f32>>> {
-///         let of = |text: &str| {
-///             let mut counts = [0.0; 26];
-///             for byte in text.bytes().filter(u8::is_ascii_lowercase) {
-///                 counts[usize::from(byte - b'a')] += 1.0;
-///             }
-///             let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
-///             counts.map(|count| count / length).to_vec()
-///         };
-///         Ok(texts.iter().map(|text| of(text)).collect())
-///     }
-/// }
-///
-/// let model: &dyn Embedder = &Letters;
+/// let model: &dyn Embedder = &Letters("letters");
 /// let vectors = model.embed(&["listen", "silent", "cargo"])?;
-/// let cosine = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).map(|(x, y)| x * y).sum::<f32>();
-/// assert!(cosine(0, 1) > 0.99 && cosine(0, 2) < 0.1);
+/// assert!(cosine(&vectors[0], &vectors[1]) > 0.99 && cosine(&vectors[0], &vectors[2]) < 0.1);
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 pub trait Embedder: Send + Sync {
@@ -147,6 +117,53 @@ impl Models for NoModels {
     }
 }
 
+/// A model that is there from the beginning.
+#[derive(Clone)]
+pub struct Loaded(pub Arc<dyn Embedder>);
+
+impl Models for Loaded {
+    fn get(&self, _: Duration) -> Model {
+        Model::Ready(Arc::clone(&self.0))
+    }
+
+    fn look(&self) -> Model {
+        self.get(Duration::ZERO)
+    }
+}
+
+/// Takes texts for the same that have the same letters as often; it is called as it is told to be. Of use in tests.
+#[derive(Debug, Clone, Copy)]
+pub struct Letters(pub &'static str);
+
+impl Embedder for Letters {
+    fn id(&self) -> &str {
+        self.0
+    }
+
+    fn dims(&self) -> usize {
+        26
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let of = |text: &str| {
+            let mut counts = [0.0_f32; 26];
+            let letters = text.bytes().filter(u8::is_ascii_lowercase);
+            letters.for_each(|byte| counts[usize::from(byte - b'a')] += 1.0);
+            let length = cosine(&counts, &counts).sqrt().max(1.0);
+            counts.map(|count| count / length).to_vec()
+        };
+        Ok(texts.iter().map(|text| of(text)).collect())
+    }
+}
+
 /// The cosine of the angle between two vectors of length 1: the sum of their products, in the same order on every machine.
 ///
 /// ```
@@ -187,7 +204,24 @@ impl Thought {
         vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
     }
 
-    /// The same of the end of a prompt, about 64 tokens, where a long one asks: it takes as long as its text is.
+    /// Has the model that there is, waited for at most so long, make a vector of a question; where there is none, why.
+    ///
+    /// # Errors
+    /// A sentence for people, without its stop.
+    pub fn asked(text: &str, models: &dyn Models, wait: Duration) -> Result<(Arc<dyn Embedder>, Self), String> {
+        match models.get(wait) {
+            Model::Ready(model) => match Self::of(text, &*model) {
+                Ok(asked) => Ok((model, asked)),
+                Err(error) => Err(error.message().to_owned()),
+            },
+            Model::Absent => Err("no embedding model: nudge model add".to_owned()),
+            Model::Loading => Err("the embedding model is being loaded".to_owned()),
+            Model::Failed(error) => Err(error.message().to_owned()),
+        }
+    }
+
+    /// Has a model make a vector of the end of a prompt, about 64 tokens, where a long one asks: the longer the text,
+    /// the longer it takes.
     ///
     /// # Errors
     /// As [`of`](Self::of).

@@ -14,9 +14,11 @@
 //! session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
 //! ([`ChangeSink`]); it never lets a secret into a line, an event, a log or a file.
 
+mod alone;
+mod work;
+
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +32,9 @@ use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service};
 use crate::settings::{Setting, Values};
 use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
+
+pub use alone::NoSession;
+pub use work::{StopFlag, Worker};
 
 /// The description of a source, known without opening it.
 #[derive(Debug)]
@@ -330,56 +335,6 @@ impl DataDir {
     }
 }
 
-/// Set once, when a source is to end its work. Clones are the same flag.
-#[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<(Mutex<Stop>, Condvar)>);
-
-#[derive(Debug, Default)]
-struct Stop {
-    is_set: bool,
-    has_news: bool,
-}
-
-impl StopFlag {
-    /// Ends the work of all who look at it.
-    pub fn set(&self) {
-        self.lock().is_set = true;
-        self.0.1.notify_all();
-    }
-
-    /// Whether it is set.
-    pub fn is_set(&self) -> bool {
-        self.lock().is_set
-    }
-
-    /// Waits until it is set, at most so long; whether it is.
-    pub fn wait(&self, at_most: Duration) -> bool {
-        self.wait_until(at_most, |stop| stop.is_set).is_set
-    }
-
-    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if nobody waits.
-    pub fn tell_news(&self) {
-        self.lock().has_news = true;
-        self.0.1.notify_all();
-    }
-
-    /// Waits until there is news or it is set, at most so long; whether it is set.
-    pub fn wait_for_news(&self, at_most: Duration) -> bool {
-        let mut stop = self.wait_until(at_most, |stop| stop.is_set || stop.has_news);
-        stop.has_news = false;
-        stop.is_set
-    }
-
-    fn wait_until(&self, at_most: Duration, is_over: impl Fn(&Stop) -> bool) -> MutexGuard<'_, Stop> {
-        let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |stop| !is_over(stop));
-        waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Stop> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -402,29 +357,5 @@ mod tests {
         assert!(open.message().ends_with(&format!("a/b is open to other users; {advice}")), "{open}");
         std::fs::write(place.join("file"), "").unwrap();
         assert!(DataDir::new(place.join("file")).create().is_err());
-    }
-
-    #[test]
-    fn who_waits_for_the_end_hears_of_it() {
-        let stop = StopFlag::default();
-        assert!(!stop.wait(Duration::ZERO) && !stop.is_set());
-        let waiting = stop.clone();
-        let waits = std::thread::spawn(move || waiting.wait(Duration::from_mins(1)));
-        stop.set();
-        assert!(waits.join().unwrap() && stop.is_set());
-    }
-
-    #[test]
-    fn news_ends_one_wait() {
-        let stop = StopFlag::default();
-        stop.tell_news();
-        assert!(!stop.wait_for_news(Duration::from_mins(1)), "news from before");
-        assert!(!stop.wait_for_news(Duration::ZERO), "it was taken");
-        let waiting = stop.clone();
-        let waits = std::thread::spawn(move || waiting.wait_for_news(Duration::from_mins(1)));
-        stop.tell_news();
-        assert!(!waits.join().unwrap());
-        stop.set();
-        assert!(stop.wait_for_news(Duration::from_mins(1)));
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, SystemClock};
-use nudge_core::error::Result;
-use nudge_core::source::{DataDir, Fence, Host};
+use nudge_core::source::{DataDir, Fence, Host, NoSession};
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
@@ -92,14 +91,5 @@ impl<'a> Opening<'a> {
     /// Where the file is, or would be.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(format!("{}.db", self.app.name))
-    }
-}
-
-/// No session, and so none that could go on without this process.
-struct NoSession;
-
-impl Fence for NoSession {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
     }
 }

@@ -4,14 +4,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::embed::{Embedder, Loaded, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::source::{Host, Source};
 use nudge_records::SOURCE;
 use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::vectors::{encode, unit};
@@ -129,45 +126,6 @@ impl Embedder for Known {
     }
 }
 
-struct Loaded(Arc<dyn Embedder>);
-
-impl Models for Loaded {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::clone(&self.0))
-    }
-
-    fn look(&self) -> Model {
-        self.get(Duration::ZERO)
-    }
-}
-
-/// Nobody follows, nobody takes the lock.
-pub struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
 /// A folder with a database of records.
 pub struct Desk {
     folder: tempfile::TempDir,
@@ -204,7 +162,7 @@ impl Desk {
 
     /// The database.
     pub fn path(&self) -> PathBuf {
-        self.folder().join("nudge").join("records.db")
+        self.folder().join("data").join("records.db")
     }
 
     /// Gives every record a vector, as the model would.
@@ -225,26 +183,14 @@ impl Desk {
 
     /// The source on it, with a model that knows the questions, or with none.
     pub fn open(&self, has_model: bool) -> Records {
-        let mut settings = Values::default();
-        SOURCE.settings.iter().for_each(|setting| settings.or_default(setting));
         let models: Arc<dyn Models> = if has_model {
             let known = Texts::questions().into_iter().zip(0..).map(|(text, at)| (text, meaning(at)));
             Arc::new(Loaded(Arc::new(Known(known.collect()))))
         } else {
             Arc::new(NoModels)
         };
-        let opened = (SOURCE.open)(Host {
-            clock: Arc::new(SystemClock),
-            session: SessionIdentity { id: String::new(), created_at: 0 },
-            data: DataDir::new(self.folder().join("nudge")),
-            cache: DataDir::new(self.folder().join("cache")),
-            fence: Arc::new(Alone),
-            journal: Arc::new(Alone),
-            records: Box::new(std::iter::empty()),
-            changes: Arc::new(Alone),
-            models,
-            settings: Arc::new(settings),
-        });
+        let host = Host::alone(self.folder(), &SOURCE, &[]).expect("the defaults are allowed");
+        let opened = (SOURCE.open)(Host { models, ..host });
         Records(opened.expect("the folder is there"))
     }
 }

@@ -10,12 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nudge_brain::SOURCE;
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
-use nudge_core::error::Result;
+use nudge_core::embed::{Embedder, Loaded, Models, NoModels, cosine};
 use nudge_core::service::Caller;
-use nudge_core::settings::{Origin, Values};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use nudge_core::source::{Host, Source, StopFlag};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_storage::rusqlite::{Connection, Row};
 use nudge_storage::search::Words;
@@ -28,69 +25,10 @@ const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
 /// Results that count.
 const LIMIT: usize = 10;
 
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
-/// A model that is there from the beginning.
-struct Loaded(Arc<dyn Embedder>);
-
-impl Models for Loaded {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::clone(&self.0))
-    }
-
-    fn look(&self) -> Model {
-        self.get(Duration::ZERO)
-    }
-}
-
 fn open(set: &Path, fusion: &str, models: Arc<dyn Models>) -> Arc<dyn Source> {
-    let mut values = Values::default();
-    let settings = SOURCE.settings;
-    let root = set.join("brain").to_string_lossy().into_owned();
-    for (name, text) in [("brain.root", root.as_str()), ("brain.fusion", fusion)] {
-        let setting = settings.iter().find(|setting| setting.name == name).unwrap();
-        values.set(setting, Origin::Flag, name, text.to_owned()).unwrap();
-    }
-    for setting in settings {
-        values.or_default(setting);
-    }
-    (SOURCE.open)(Host {
-        clock: Arc::new(SystemClock),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(set.join("data")),
-        cache: DataDir::new(set.join("cache")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models,
-        settings: Arc::new(values),
-    })
-    .unwrap()
+    let root = set.join("brain");
+    let given = [("brain.root", root.to_str().unwrap()), ("brain.fusion", fusion)];
+    (SOURCE.open)(Host { models, ..Host::alone(set, &SOURCE, &given).unwrap() }).unwrap()
 }
 
 fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {

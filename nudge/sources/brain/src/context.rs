@@ -1,6 +1,9 @@
 //! What the brain says of a task.
 
+use std::time::Duration;
+
 use nudge_core::clock::rfc3339;
+use nudge_core::embed::Thought;
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::{four_decimals, rounded};
 use nudge_core::safety::secrets::SecretGuard;
@@ -26,6 +29,8 @@ const MAX_CHARS: usize = 50_000;
 const HOPS: usize = 2;
 /// Longest question.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
+/// How long a question waits for the model to be loaded; then it goes by words.
+const MODEL_WAIT: Duration = Duration::from_secs(2);
 /// Most sections of a unit, and how near to its best one a further one must be.
 const SECTIONS: usize = 3;
 const NEARLY_AS_GOOD: f64 = 0.85;
@@ -151,7 +156,8 @@ impl Brains {
         if !self.refresh(&index)? {
             degraded.push("stale: files have changed that are not read yet".to_owned());
         }
-        let thought = self.meaning_of(&task_description).map_err(|why| degraded.push(why)).ok();
+        let thought =
+            Thought::asked(&task_description, self.models(), MODEL_WAIT).map_err(|why| degraded.push(why)).ok();
         let model = thought.as_ref().map(|(model, _)| &**model);
         let words = Words::of_query(&task_description);
         let filter = Filter { domain: domain.as_deref(), tags: &tags };

@@ -3,23 +3,15 @@
 use std::fs;
 
 use nudge_core::clock::SystemClock;
-use nudge_core::error::Error;
+use nudge_core::source::NoSession;
 use nudge_storage::rusqlite::types::Value;
 use proptest::prelude::*;
 
 use super::*;
 
-struct Open;
-
-impl Fence for Open {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
-        keep()
-    }
-}
-
 fn index(root: &std::path::Path, cache: &std::path::Path) -> Index {
     let folder = Folder::open(root).unwrap();
-    Index::open(folder, &DataDir::new(cache), Arc::new(SystemClock), Arc::new(Open)).unwrap()
+    Index::open(folder, &DataDir::new(cache), Arc::new(SystemClock), Arc::new(NoSession)).unwrap()
 }
 
 /// All that the index says, but for what tells files apart and the numbers of rows.

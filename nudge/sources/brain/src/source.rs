@@ -1,18 +1,18 @@
 //! The brain as a source: which folder is meant, and its index while it is in use.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models, Thought};
+use nudge_core::embed::{Model, Models};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag, Worker};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
@@ -61,12 +61,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 
 /// How long a question waits until the files were looked at; then the index answers as it is.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
-/// How long a question waits for the model to be loaded, and the worker.
-const MODEL_WAIT: Duration = Duration::from_secs(2);
+/// How long the worker waits for the model to be loaded.
 const WORK_WAIT: Duration = Duration::from_secs(30);
-/// Between two looks of the worker when there is nothing to do, and when something is in the way.
-const WHEN_DONE: Duration = Duration::from_mins(10);
-const WHEN_NOT: Duration = Duration::from_mins(1);
 /// Most brains that are held open.
 const MAX_OPEN: usize = 4;
 
@@ -82,7 +78,7 @@ pub struct Brains {
     models: Arc<dyn Models>,
     /// The last one used stands last.
     open: Mutex<Vec<Arc<Index>>>,
-    worker: OnceLock<StopFlag>,
+    worker: Worker,
     asked: AtomicU64,
 }
 
@@ -98,7 +94,7 @@ impl Brains {
             fusion: Fusion::named(settings.text("brain.fusion")),
             models,
             open: Mutex::default(),
-            worker: OnceLock::new(),
+            worker: Worker::default(),
             asked: AtomicU64::new(0),
         }
     }
@@ -153,19 +149,6 @@ impl Brains {
         Ok(scanned.is_whole)
     }
 
-    /// The meaning of a question by the model that there is; else why there is none.
-    pub(crate) fn meaning_of(&self, text: &str) -> Result<(Arc<dyn Embedder>, Thought), String> {
-        match self.models.get(MODEL_WAIT) {
-            Model::Ready(model) => match Thought::of(text, &*model) {
-                Ok(asked) => Ok((model, asked)),
-                Err(error) => Err(error.message().to_owned()),
-            },
-            Model::Absent => Err("no embedding model: nudge model add".to_owned()),
-            Model::Loading => Err("the embedding model is being loaded".to_owned()),
-            Model::Failed(error) => Err(error.message().to_owned()),
-        }
-    }
-
     pub(crate) fn models(&self) -> &dyn Models {
         &*self.models
     }
@@ -180,9 +163,7 @@ impl Brains {
 
     /// Wakes whoever reads files and makes vectors.
     pub(crate) fn work_on(&self) {
-        if let Some(worker) = self.worker.get() {
-            worker.tell_news();
-        }
+        self.worker.wake();
     }
 
     /// Tells of a file that was written.
@@ -267,13 +248,7 @@ impl Source for Brains {
     }
 
     fn work(&self, stop: &StopFlag) {
-        let _ = self.worker.set(stop.clone());
-        loop {
-            let wait = if self.do_work(stop).unwrap_or(false) { WHEN_DONE } else { WHEN_NOT };
-            if stop.wait_for_news(wait) {
-                return;
-            }
-        }
+        self.worker.run(stop, || self.do_work(stop));
     }
 
     fn tick(&self, _: Millis) {

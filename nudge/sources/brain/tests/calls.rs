@@ -5,7 +5,8 @@ mod kit;
 use std::fs;
 use std::sync::Arc;
 
-use kit::{Desk, Letters};
+use kit::Desk;
+use nudge_core::embed::{Letters, Loaded};
 use nudge_core::service::Caller;
 use serde_json::json;
 
@@ -200,7 +201,7 @@ fn what_is_wrong_is_told_and_nothing_is_changed() {
 
 #[test]
 fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one_is_made() {
-    let mut desk = Desk::with(Arc::new(Letters("one")));
+    let mut desk = Desk::with(Arc::new(Loaded(Arc::new(Letters("one")))));
     desk.write("a.md", "# listen\n\nsilent tinsel inlets enlist\n");
     desk.write("b.md", "# cargo\n\nbuild bundle double\n");
     desk.work();
@@ -218,7 +219,7 @@ fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one
     );
     // Another model knows none of them yet: words answer, and it says so.
     desk.work();
-    desk.again(Arc::new(Letters("two")));
+    desk.again(Arc::new(Loaded(Arc::new(Letters("two")))));
     let answer = ask(&desk);
     assert_eq!(answer["degraded"], json!(["2 sections have no vector yet; they are found by words"]));
     desk.source.status();

@@ -5,10 +5,10 @@ mod kit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{Desk, Letters};
+use kit::Desk;
 use nudge_core::clock::Clock as _;
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Models, NoModels};
+use nudge_core::embed::{Letters, Loaded, Models, NoModels};
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use serde_json::Value;
 
@@ -30,41 +30,41 @@ fn drawn(desk: &Desk, models: &dyn Models, prompt: &str, context: ContextSpec) -
 
 #[test]
 fn a_prompt_draws_what_means_the_same_and_nothing_else() {
-    let model = Letters("one");
-    let desk = Desk::with(Arc::new(Letters("one")));
+    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let desk = Desk::with(model.clone());
     desk.write("listen.md", "# listen\n\nsilent tinsel inlets enlist\n");
     desk.write("zoo.md", "---\ndescription: buzz\n---\n# zoo\n\nfuzzy buzz fizz\n");
     desk.work();
     let here = ContextSpec::default;
     assert_eq!(
-        drawn(&desk, &model, "silent tinsel inlets", here()),
+        drawn(&desk, &*model, "silent tinsel inlets", here()),
         ["note listen (listen.md): silent tinsel inlets enlist"]
     );
-    assert_eq!(drawn(&desk, &model, "qqq www kkk", here()), [""; 0]);
+    assert_eq!(drawn(&desk, &*model, "qqq www kkk", here()), [""; 0]);
     // By words alone nothing is told unasked, and neither is anything of two words.
     assert_eq!(drawn(&desk, &NoModels, "silent tinsel inlets", here()), [""; 0]);
-    assert_eq!(drawn(&desk, &model, "silent tinsel", here()), [""; 0]);
+    assert_eq!(drawn(&desk, &*model, "silent tinsel", here()), [""; 0]);
 }
 
 #[test]
 fn a_brain_that_nobody_named_tells_nothing() {
-    let model = Letters("one");
-    let desk = Desk::with(Arc::new(Letters("one")));
+    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let desk = Desk::with(model.clone());
     let cloned = desk.folder.path().join("cloned");
     std::fs::create_dir(&cloned).unwrap();
     std::fs::write(cloned.join("brain.yaml"), "brain: 1\n").unwrap();
     std::fs::write(cloned.join("a.md"), "# listen\n\nsilent tinsel inlets enlist\n").unwrap();
     let here = ContextSpec { cwd: Some(cloned.to_string_lossy().into()), ..ContextSpec::default() };
-    assert_eq!(drawn(&desk, &model, "silent tinsel inlets", here), [""; 0]);
+    assert_eq!(drawn(&desk, &*model, "silent tinsel inlets", here), [""; 0]);
 }
 
 #[test]
 fn a_line_holds_no_credential() {
-    let model = Letters("one");
-    let desk = Desk::with(Arc::new(Letters("one")));
+    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let desk = Desk::with(model.clone());
     let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
     desk.write("a.md", format!("# listen {token}\n\n{token} silent tinsel inlets enlist\n"));
     desk.work();
-    let lines = drawn(&desk, &model, "silent tinsel inlets enlist listen", ContextSpec::default());
+    let lines = drawn(&desk, &*model, "silent tinsel inlets enlist listen", ContextSpec::default());
     assert!(lines.iter().all(|line| !line.contains(&token)), "{lines:?}");
 }

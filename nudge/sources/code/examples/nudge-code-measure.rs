@@ -5,11 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nudge_code::SOURCE;
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::NoModels;
 use nudge_core::error::Result;
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::source::{DataDir, Host, Source};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -72,45 +69,5 @@ fn ask(source: &dyn Source, project: &Path, verb: &str, mut params: Value) -> Re
 }
 
 fn open(caches: &Path) -> Result<Arc<dyn Source>> {
-    let mut values = Values::default();
-    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-    (SOURCE.open)(Host {
-        clock: Arc::new(SystemClock),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(caches.join("data")),
-        cache: DataDir::new(caches),
-        fence: Arc::new(Nothing),
-        journal: Arc::new(Nothing),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Nothing),
-        models: Arc::new(NoModels),
-        settings: Arc::new(values),
-    })
-}
-
-/// No session.
-struct Nothing;
-
-impl Fence for Nothing {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Nothing {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Nothing {
-    fn tell(&self, _: &[ChangeEvent]) {}
+    (SOURCE.open)(Host { cache: DataDir::new(caches), ..Host::alone(caches, &SOURCE, &[])? })
 }

@@ -14,11 +14,9 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
-use nudge_core::error::Result;
+use nudge_core::embed::{Embedder, Loaded, Models, NoModels, cosine};
 use nudge_core::service::Caller;
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::source::{Host, Source};
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
@@ -31,51 +29,12 @@ const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
 /// By how much a mean reciprocal rank may fall by chance.
 const MARGIN: f64 = 0.02;
 
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
 /// The model of `NUDGE_TEST_MODEL_DIR`, or none.
 fn models() -> Arc<dyn Models> {
     let Some(folder) = std::env::var_os(MODEL) else { return Arc::new(NoModels) };
     let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
     println!("model: {}", model.id());
     Arc::new(Loaded(Arc::new(model)))
-}
-
-/// A model that is there from the beginning.
-struct Loaded(Arc<dyn Embedder>);
-
-impl Models for Loaded {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::clone(&self.0))
-    }
-
-    fn look(&self) -> Model {
-        self.get(Duration::ZERO)
-    }
 }
 
 /// The rank sum and the count of a group and half.
@@ -164,21 +123,7 @@ fn place(project: &str) -> Value {
 
 /// The source, with nothing in it yet.
 fn open(folder: &Path, models: Arc<dyn Models>) -> Arc<dyn Source> {
-    let mut values = Values::default();
-    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-    (SOURCE.open)(Host {
-        clock: Arc::new(SystemClock),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(folder.join("nudge")),
-        cache: DataDir::new(folder.join("cache")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models,
-        settings: Arc::new(values),
-    })
-    .unwrap()
+    (SOURCE.open)(Host { models, ..Host::alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
 }
 
 /// Whether a row is held out.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
+use nudge_core::embed::Thought;
 use nudge_core::error::{Error, Result};
 use nudge_core::service::{Edited, Method};
 use nudge_core::table::{NoParams, Row, Table, answer, schema};
@@ -386,7 +387,7 @@ impl Records {
                 Ok(Searched { results, omitted, ..Searched::none() })
             })
         };
-        let (model, asked) = match self.meaning_of(&query, MODEL_WAIT) {
+        let (model, asked) = match Thought::asked(&query, self.models(), MODEL_WAIT) {
             Ok(found) => found,
             Err(why) => return Ok(Searched { degraded: vec![why], ..look(None)? }),
         };

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models, Thought};
+use nudge_core::embed::{Model, Models};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag, Worker};
 use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService, result};
 use nudge_storage::rusqlite::Transaction;
@@ -87,9 +87,6 @@ const MODEL_WAIT: Duration = Duration::from_secs(30);
 const SAVE_WAIT: Duration = Duration::from_secs(2);
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
-/// Between two looks of the worker when there is nothing to do, and when something is in the way.
-const WHEN_DONE: Duration = Duration::from_mins(10);
-const WHEN_NOT: Duration = Duration::from_mins(1);
 
 /// The source, open. Its database is opened when it is first needed, and made when something is first written.
 pub struct Records {
@@ -108,7 +105,7 @@ pub struct Records {
     meanings: Meanings,
     known: Known,
     /// Told when there is something to make vectors of.
-    worker: OnceLock<StopFlag>,
+    worker: Worker,
     written: AtomicU64,
 }
 
@@ -128,7 +125,7 @@ impl Records {
             db: OnceLock::new(),
             meanings: Meanings::default(),
             known: Known::default(),
-            worker: OnceLock::new(),
+            worker: Worker::default(),
             written: AtomicU64::new(0),
         }
     }
@@ -172,28 +169,13 @@ impl Records {
         &self.meanings
     }
 
-    /// The meaning of a question by the model that there is; else why there is none.
-    pub(crate) fn meaning_of(&self, text: &str, wait: Duration) -> Result<(Arc<dyn Embedder>, Thought), String> {
-        match self.models.get(wait) {
-            Model::Ready(model) => match Thought::of(text, &*model) {
-                Ok(asked) => Ok((model, asked)),
-                Err(error) => Err(error.message().to_owned()),
-            },
-            Model::Absent => Err("no embedding model: nudge model add".to_owned()),
-            Model::Loading => Err("the embedding model is being loaded".to_owned()),
-            Model::Failed(error) => Err(error.message().to_owned()),
-        }
-    }
-
     pub(crate) fn known(&self) -> &Known {
         &self.known
     }
 
     /// Wakes whoever makes vectors.
     pub(crate) fn work_on(&self) {
-        if let Some(worker) = self.worker.get() {
-            worker.tell_news();
-        }
+        self.worker.wake();
     }
 
     /// Makes the vectors that are missing; whether all is done.
@@ -436,13 +418,7 @@ impl Source for Records {
     }
 
     fn work(&self, stop: &StopFlag) {
-        let _ = self.worker.set(stop.clone());
-        loop {
-            let wait = if self.make_vectors(stop).unwrap_or(false) { WHEN_DONE } else { WHEN_NOT };
-            if stop.wait_for_news(wait) {
-                return;
-            }
-        }
+        self.worker.run(stop, || self.make_vectors(stop));
     }
 
     fn tick(&self, now: Millis) {

@@ -18,7 +18,7 @@ fn a_mere_look_makes_no_database() {
     assert_eq!(desk.call("list", &json!({"project": "*"}))["total"], 0);
     assert_eq!(desk.call("projects", &json!({}))["projects"], json!([]));
     assert_eq!(desk.refused("get", &json!({"id": 1})).kind(), ErrorKind::NotFound);
-    assert!(!desk.folder.path().join("nudge").exists());
+    assert!(!desk.folder.path().join("data").exists());
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_backup_is_put_in_the_place_of_what_is_damaged() {
 
     // What is damaged is kept as it was, and does not stand in the way.
     desk.records.close();
-    let file = desk.folder.path().join("nudge/records.db");
+    let file = desk.folder.path().join("data/records.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let pages = bytes.len() / 4096;
     bytes[2 * 4096..(pages - 1) * 4096].fill(0x5a);

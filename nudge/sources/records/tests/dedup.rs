@@ -1,42 +1,14 @@
 //! Records nearly the same as others, by a model that counts words.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nudge_core::clock::ManualClock;
-use nudge_core::embed::{Embedder, Model, Models};
+use nudge_core::embed::{Embedder, Loaded};
 use nudge_core::error::Result;
-use nudge_core::settings::{Origin, Values};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source};
+use nudge_core::source::{Host, Source};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
 
 /// Two texts are as near as they share words.
 struct Words;
@@ -71,39 +43,10 @@ impl Embedder for Words {
     }
 }
 
-struct Loaded;
-
-impl Models for Loaded {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::new(Words))
-    }
-
-    fn look(&self) -> Model {
-        self.get(Duration::ZERO)
-    }
-}
-
-fn open(folder: &tempfile::TempDir, setting: &str) -> Arc<dyn Source> {
-    let mut values = Values::default();
-    for own in SOURCE.settings {
-        if own.name == "records.dedup" {
-            values.set(own, Origin::File, "the test", setting.to_owned()).unwrap();
-        }
-        values.or_default(own);
-    }
-    (SOURCE.open)(Host {
-        clock: Arc::new(ManualClock::new(1_767_225_600_000)),
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(folder.path().join("nudge")),
-        cache: DataDir::new(folder.path().join("cache")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models: Arc::new(Loaded),
-        settings: Arc::new(values),
-    })
-    .unwrap()
+fn open(folder: &tempfile::TempDir, dedup: &str) -> Arc<dyn Source> {
+    let host = Host::alone(folder.path(), &SOURCE, &[("records.dedup", dedup)]).unwrap();
+    let clock = Arc::new(ManualClock::new(1_767_225_600_000));
+    (SOURCE.open)(Host { clock, models: Arc::new(Loaded(Arc::new(Words))), ..host }).unwrap()
 }
 
 fn save(records: &dyn Source, title: &str, more: &Value) -> Value {

@@ -8,8 +8,7 @@ use nudge_core::context::ContextSpec;
 use nudge_core::embed::{Embedder, Model, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use nudge_core::source::{Host, Source, StopFlag};
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
@@ -124,33 +123,6 @@ impl Models for Changing {
     }
 }
 
-/// Nobody follows, nobody takes the lock.
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
 struct Desk {
     records: Arc<dyn Source>,
     models: Arc<dyn Models>,
@@ -162,21 +134,8 @@ impl Desk {
     fn new(models: impl Models + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let models: Arc<dyn Models> = Arc::new(models);
-        let mut values = Values::default();
-        SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-        let records = (SOURCE.open)(Host {
-            clock: Arc::new(SystemClock),
-            session: SessionIdentity { id: String::new(), created_at: 0 },
-            data: DataDir::new(folder.path().join("nudge")),
-            cache: DataDir::new(folder.path().join("cache")),
-            fence: Arc::new(Alone),
-            journal: Arc::new(Alone),
-            records: Box::new(std::iter::empty()),
-            changes: Arc::new(Alone),
-            models: Arc::clone(&models),
-            settings: Arc::new(values),
-        })
-        .unwrap();
+        let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
+        let records = (SOURCE.open)(Host { models: Arc::clone(&models), ..host }).unwrap();
         let desk = Self { records, models, _folder: folder };
         desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
         desk.save("Upload of a large file", "nginx answered 413.");

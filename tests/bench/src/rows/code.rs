@@ -9,17 +9,13 @@ use std::time::Duration;
 
 use nudge::{Nudge, Service as _, SetHint};
 use nudge_code::SOURCE;
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::NoModels;
-use nudge_core::settings::Values;
-use nudge_core::source::{DataDir, Host, SessionIdentity, Source};
+use nudge_core::source::{DataDir, Host, Source};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::measure::{Turns, Work, interleave, interleave_processes, median, wall_ns, work};
 use crate::process::program;
-use crate::records::Alone;
 use crate::table::{Line, Scale, time, versus};
 
 /// Ours, a project that nobody here has written, and what else indexes code.
@@ -135,20 +131,8 @@ struct Code(Arc<dyn Source>);
 impl Code {
     /// The source, as a process that answers one call has it: everything is read when this returns.
     fn open(caches: &Path) -> Self {
-        let mut settings = Values::default();
-        SOURCE.settings.iter().for_each(|setting| settings.or_default(setting));
-        let opened = (SOURCE.open)(Host {
-            clock: Arc::new(SystemClock),
-            session: SessionIdentity { id: String::new(), created_at: 0 },
-            data: DataDir::new(caches.join("data")),
-            cache: DataDir::new(caches),
-            fence: Arc::new(Alone),
-            journal: Arc::new(Alone),
-            records: Box::new(std::iter::empty()),
-            changes: Arc::new(Alone),
-            models: Arc::new(NoModels),
-            settings: Arc::new(settings),
-        });
+        let host = Host::alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
+        let opened = (SOURCE.open)(Host { cache: DataDir::new(caches), ..host });
         Self(opened.expect("the folder is there"))
     }
 

@@ -8,82 +8,12 @@ use std::time::Duration;
 
 use nudge_brain::SOURCE;
 use nudge_core::clock::{Clock, ManualClock};
-use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::embed::{Models, NoModels};
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Caller;
-use nudge_core::settings::{Origin, Values};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use nudge_core::source::{Host, Source, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-/// Nobody follows, nobody takes the lock.
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
-}
-
-/// Takes texts for the same that have the same letters as often.
-pub struct Letters(pub &'static str);
-
-impl Embedder for Letters {
-    fn id(&self) -> &'static str {
-        self.0
-    }
-
-    fn dims(&self) -> usize {
-        26
-    }
-
-    fn max_tokens(&self) -> usize {
-        256
-    }
-
-    fn count(&self, text: &str) -> usize {
-        text.split_whitespace().count()
-    }
-
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let of = |text: &str| {
-            let mut counts = [0.0_f32; 26];
-            let letters = text.bytes().filter(u8::is_ascii_lowercase);
-            letters.for_each(|byte| counts[usize::from(byte - b'a')] += 1.0);
-            let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
-            counts.map(|count| count / length).to_vec()
-        };
-        Ok(texts.iter().map(|text| of(text)).collect())
-    }
-}
-
-impl Models for Letters {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::new(Self(self.0)))
-    }
-
-    fn look(&self) -> Model {
-        self.get(Duration::ZERO)
-    }
-}
 
 /// A brain and the source that reads it.
 pub struct Desk {
@@ -165,21 +95,7 @@ pub fn ids(units: &Value) -> Vec<String> {
 }
 
 fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: Arc<dyn Models>) -> Arc<dyn Source> {
-    let mut values = Values::default();
-    let root = folder.path().join("brain").to_string_lossy().into_owned();
-    values.set(&SOURCE.settings[0], Origin::Flag, "brain.root", root).unwrap();
-    SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-    (SOURCE.open)(Host {
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        session: SessionIdentity { id: String::new(), created_at: 0 },
-        data: DataDir::new(folder.path().join("data")),
-        cache: DataDir::new(folder.path().join("cache")),
-        fence: Arc::new(Alone),
-        journal: Arc::new(Alone),
-        records: Box::new(std::iter::empty()),
-        changes: Arc::new(Alone),
-        models,
-        settings: Arc::new(values),
-    })
-    .unwrap()
+    let root = folder.path().join("brain");
+    let host = Host::alone(folder.path(), &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap();
+    (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, models, ..host }).unwrap()
 }

@@ -10,11 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nudge_code::SOURCE;
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::NoModels;
 use nudge_core::error::{Error, Result};
-use nudge_core::settings::{Origin, Values};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, Source, StopFlag};
+use nudge_core::source::{DataDir, Host, SessionIdentity, Source, StopFlag};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -95,24 +92,9 @@ impl Lab {
     }
 
     fn open(&self, session: &str, caches: &Path, is_on: bool) -> Arc<dyn Source> {
-        let mut values = Values::default();
-        if !is_on {
-            values.set(&SOURCE.settings[0], Origin::Flag, "--no-code-on", "0".into()).unwrap();
-        }
-        SOURCE.settings.iter().for_each(|setting| values.or_default(setting));
-        (SOURCE.open)(Host {
-            clock: Arc::new(SystemClock),
-            session: SessionIdentity { id: session.into(), created_at: 0 },
-            data: DataDir::new(self.folder.path().join("data")),
-            cache: DataDir::new(caches),
-            fence: Arc::new(Alone),
-            journal: Arc::new(Alone),
-            records: Box::new(std::iter::empty()),
-            changes: Arc::new(Alone),
-            models: Arc::new(NoModels),
-            settings: Arc::new(values),
-        })
-        .unwrap()
+        let host = Host::alone(self.folder.path(), &SOURCE, &[("code.on", if is_on { "1" } else { "0" })]).unwrap();
+        let session = SessionIdentity { id: session.into(), created_at: 0 };
+        (SOURCE.open)(Host { session, cache: DataDir::new(caches), ..host }).unwrap()
     }
 }
 
@@ -263,31 +245,4 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// The reason of a refusal.
 pub fn refused(answer: Result<Value>) -> Error {
     answer.expect_err("it should be refused")
-}
-
-/// No session.
-struct Alone;
-
-impl Fence for Alone {
-    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        keep()
-    }
-}
-
-impl Journal for Alone {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
-}
-
-impl ChangeSink for Alone {
-    fn tell(&self, _: &[ChangeEvent]) {}
 }

@@ -1,0 +1,68 @@
+//! A source without a session: in a command that opens one itself, in examples and tests.
+
+use std::iter;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, SourceSpec};
+use crate::clock::SystemClock;
+use crate::embed::NoModels;
+use crate::error::{Error, Result};
+use crate::settings::{Origin, Values};
+
+/// What a session has and a process alone has not: nobody takes the lock from it, follows it, or hears of what it does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSession;
+
+impl Fence for NoSession {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        keep()
+    }
+}
+
+impl Journal for NoSession {
+    fn passed_over(&self, _: usize) {}
+
+    fn append(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    fn begin_anew(&self, _: &[Vec<u8>]) {}
+}
+
+impl ChangeSink for NoSession {
+    fn tell(&self, _: &[ChangeEvent]) {}
+}
+
+impl Host<'static> {
+    /// The host of a process alone: the source keeps its files in `data` and `cache` of this folder and has no model.
+    /// Settings that are not given have their defaults.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a setting that the source does not have, or a value that it cannot have.
+    pub fn alone(folder: &Path, source: &SourceSpec, given: &[(&str, &str)]) -> Result<Self> {
+        let mut settings = Values::default();
+        for (name, text) in given {
+            let none = || Error::invalid(format!("The source {} has no setting `{name}`.", source.name));
+            let setting = source.settings.iter().find(|setting| setting.name == *name).ok_or_else(none)?;
+            settings.set(setting, Origin::Flag, name, (*text).to_owned())?;
+        }
+        source.settings.iter().for_each(|setting| settings.or_default(setting));
+        Ok(Self {
+            clock: Arc::new(SystemClock),
+            session: SessionIdentity { id: String::new(), created_at: 0 },
+            data: DataDir::new(folder.join("data")),
+            cache: DataDir::new(folder.join("cache")),
+            fence: Arc::new(NoSession),
+            journal: Arc::new(NoSession),
+            records: Box::new(iter::empty()),
+            changes: Arc::new(NoSession),
+            models: Arc::new(NoModels),
+            settings: Arc::new(settings),
+        })
+    }
+}

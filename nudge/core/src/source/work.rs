@@ -1,0 +1,134 @@
+//! The work of a source in the background.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::error::Result;
+
+/// Between two rounds of a [`Worker`] when there is nothing left to do, and when something was in the way.
+const WHEN_DONE: Duration = Duration::from_mins(10);
+const WHEN_NOT: Duration = Duration::from_mins(1);
+
+/// Set once, when a source is to end its work. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<(Mutex<Stop>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Stop {
+    is_set: bool,
+    has_news: bool,
+}
+
+impl StopFlag {
+    /// Ends the work of all who look at it.
+    pub fn set(&self) {
+        self.lock().is_set = true;
+        self.0.1.notify_all();
+    }
+
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.lock().is_set
+    }
+
+    /// Waits until it is set, at most so long; whether it is.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        self.wait_until(at_most, |stop| stop.is_set).is_set
+    }
+
+    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if nobody waits.
+    pub fn tell_news(&self) {
+        self.lock().has_news = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until there is news or it is set, at most so long; whether it is set.
+    pub fn wait_for_news(&self, at_most: Duration) -> bool {
+        let mut stop = self.wait_until(at_most, |stop| stop.is_set || stop.has_news);
+        stop.has_news = false;
+        stop.is_set
+    }
+
+    fn wait_until(&self, at_most: Duration, is_over: impl Fn(&Stop) -> bool) -> MutexGuard<'_, Stop> {
+        let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |stop| !is_over(stop));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stop> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does the work of a source round by round: when there is news, else now and then.
+#[derive(Debug, Default)]
+pub struct Worker(OnceLock<StopFlag>);
+
+impl Worker {
+    /// Begins the next round at once, where there is a worker.
+    pub fn wake(&self) {
+        if let Some(stop) = self.0.get() {
+            stop.tell_news();
+        }
+    }
+
+    /// Works until the flag is set. A round returns whether all is done; one that fails is tried again.
+    pub fn run(&self, stop: &StopFlag, round: impl Fn() -> Result<bool>) {
+        let _ = self.0.set(stop.clone());
+        loop {
+            let wait = if round().unwrap_or(false) { WHEN_DONE } else { WHEN_NOT };
+            if stop.wait_for_news(wait) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_the_end_hears_of_it() {
+        let stop = StopFlag::default();
+        assert!(!stop.wait(Duration::ZERO) && !stop.is_set());
+        let waiting = stop.clone();
+        let waits = std::thread::spawn(move || waiting.wait(Duration::from_mins(1)));
+        stop.set();
+        assert!(waits.join().unwrap() && stop.is_set());
+    }
+
+    #[test]
+    fn news_ends_one_wait() {
+        let stop = StopFlag::default();
+        stop.tell_news();
+        assert!(!stop.wait_for_news(Duration::from_mins(1)), "news from before");
+        assert!(!stop.wait_for_news(Duration::ZERO), "it was taken");
+        let waiting = stop.clone();
+        let waits = std::thread::spawn(move || waiting.wait_for_news(Duration::from_mins(1)));
+        stop.tell_news();
+        assert!(!waits.join().unwrap());
+        stop.set();
+        assert!(stop.wait_for_news(Duration::from_mins(1)));
+    }
+
+    #[test]
+    fn a_worker_that_is_woken_goes_round_again() {
+        let (worker, stop) = (Worker::default(), StopFlag::default());
+        let (done, rounds) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                worker.run(&stop, || {
+                    done.send(()).unwrap();
+                    Ok(true)
+                });
+            });
+            for _ in 0..3 {
+                rounds.recv_timeout(Duration::from_secs(30)).unwrap();
+                worker.wake();
+            }
+            stop.set();
+        });
+    }
+}
