@@ -99,7 +99,7 @@ impl Code {
     pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
         if !self.is_on {
             return Err(Error::invalid(
-                "Code is not indexed: `code.on` is off; set NUDGE_CODE_ON=1 and start nudge again.",
+                "Code is not indexed: `code.on` is off; set NUDGE_CODE=1 and start nudge again.",
             ));
         }
         let cwd = context.cwd().map(Path::new);
