@@ -24,8 +24,9 @@ pub(crate) struct Declared<'a> {
     pub body: &'a str,
 }
 
-/// Parameters that callers do not give, so that no documentation need list them.
-const INJECTED: &[&str] = &["self", "cls", "ctx", "context", "request", "mcs", "args", "kwargs", "this"];
+/// Parameters that callers do not give, so that no documentation need list them; and the ends of such names.
+const INJECTED: &[&str] = &["self", "cls", "request", "mcs", "args", "kwargs", "this", "environment"];
+const INJECTED_ENDS: [&str; 2] = ["ctx", "context"];
 
 /// What a documentation says that its function does not: each rule at most once.
 pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
@@ -43,10 +44,11 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     }
     if !said.params.is_empty() {
         let listed = |param: &&Param<'_>| said.params.iter().any(|(name, _)| *name == param.name);
+        let injected = |name: &str| INJECTED.contains(&name) || INJECTED_ENDS.iter().any(|end| name.ends_with(end));
         let missing = declared
             .params
             .iter()
-            .find(|param| !listed(param) && !param.name.starts_with('_') && !INJECTED.contains(&param.name));
+            .find(|param| !listed(param) && !param.name.starts_with('_') && !injected(param.name));
         if let Some(missing) = missing {
             add(DriftRule::R2, format!("does not document the parameter `{}`", missing.name));
         }

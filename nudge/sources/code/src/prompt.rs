@@ -232,10 +232,11 @@ impl Finder<'_> {
         let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
         centres.sort_unstable();
         let mut connected = HashSet::new();
+        let calls = index.ask();
         for centre in centres.iter().take(MAX_CENTRES).filter(|_| self.found.len() > 1) {
             connected
-                .extend(index.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
-            connected.extend(index.callees(*centre, false).into_iter().map(|callee| callee.to));
+                .extend(calls.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
+            connected.extend(calls.callees(*centre, false).into_iter().map(|callee| callee.to));
         }
         for one in self.found.values_mut() {
             let path = index.node(one.id).map(|found| found.path).unwrap_or_default();

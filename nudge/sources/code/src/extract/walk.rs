@@ -74,6 +74,8 @@ pub(crate) struct Walk<'a> {
     /// Whether the walk leaves out what is in this node.
     pub skip: bool,
     comments: Vec<Comment>,
+    /// All of the documentation of the last node.
+    doc: String,
     twins: HashMap<Name, u32, FixedState>,
     depth: u32,
 }
@@ -111,6 +113,7 @@ impl<'a> Walk<'a> {
             nesting: 0,
             skip: false,
             comments: Vec::new(),
+            doc: String::new(),
             twins: HashMap::default(),
             depth: 0,
         }
@@ -268,7 +271,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes a node; its frame is for the caller to open.
-    pub fn node(&mut self, draft: &Draft<'_>) -> u32 {
+    pub fn node(&mut self, draft: Draft<'_>) -> u32 {
         let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
         let owner = self.owner_here();
         let qual = self.qual(owner, draft.name);
@@ -277,6 +280,8 @@ impl<'a> Walk<'a> {
         let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
         let signature = super::text::signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
         let bytes = self.src.as_bytes().get(whole.byte_range()).unwrap_or_default();
+        self.doc = draft.doc.unwrap_or_default();
+        let doc = if self.doc.is_empty() { Name::NONE } else { self.names.text(&super::text::kept(&self.doc)) };
         let node = Node {
             kind: draft.kind,
             span: crate::facts::Span {
@@ -291,7 +296,7 @@ impl<'a> Walk<'a> {
             name: draft.name,
             qual,
             signature: self.names.text(&signature),
-            doc: draft.doc.as_deref().map_or(Name::NONE, |doc| self.names.text(doc)),
+            doc,
             owner,
             params: (0, 0),
             bases: (0, 0),
@@ -379,15 +384,14 @@ impl<'a> Walk<'a> {
         self.facts.nodes[node as usize].params = (number(from), number(self.facts.params.len()));
     }
 
-    /// Holds the documentation of a function against what it declares.
+    /// Holds the documentation of the function that was just noted against what it declares.
     pub fn check_doc(&mut self, number: u32, params: &[Param<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
-        let doc = self.names.get(node.doc);
-        if doc.is_empty() {
+        if self.doc.is_empty() {
             return;
         }
         let body = self.src.get(node.span.byte as usize..node.span.end as usize).unwrap_or_default();
-        let found = crate::doc::drift(doc, &Declared { params, open, gives_nothing, body });
+        let found = crate::doc::drift(&self.doc, &Declared { params, open, gives_nothing, body });
         self.facts.drifts.extend(found.into_iter().map(|drift| (number, drift)));
     }
 
@@ -432,6 +436,8 @@ impl<'a> Walk<'a> {
         let mut facts = self.facts;
         facts.names = self.names.finish();
         facts.exprs = self.exprs.finish();
+        facts.named = (0..number(facts.nodes.len())).collect();
+        facts.named.sort_by_key(|&node| facts.nodes[node as usize].name);
         facts.bindings.sort_by_key(|b| b.name);
         facts.fields.sort_by_key(|f| f.name);
         facts.gives.sort_by_key(|g| g.node);

@@ -114,7 +114,7 @@ fn note<'t>(
         flags |= flag::ASYNC;
     }
     let doc = doc(walk, row);
-    let number = walk.node(&Draft { kind, name, whole, body, flags, doc, bare });
+    let number = walk.node(Draft { kind, name, whole, body, flags, doc, bare });
     bind::type_params(walk, inner);
     Some(number)
 }
@@ -369,7 +369,7 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     }
     let draft =
         Draft { kind: Kind::Function, name, whole: node, body: Some(body), flags: flag::TEST, doc: None, bare: false };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.named.insert(body.id(), number);
 }
 

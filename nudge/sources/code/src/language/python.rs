@@ -262,7 +262,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         (true, false) => walk.expr(Expr::This),
     };
     let returns = walk.get(node, "return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     if !returns.is_none() {
         let value = walk.of(returns);
         walk.gives(number, value, start(node));
@@ -280,11 +280,19 @@ fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     let mut open = false;
     let mut cursor = list.walk();
     for param in list.named_children(&mut cursor) {
+        let splat = if param.kind() == "typed_parameter" { param.named_child(0).unwrap_or(param) } else { param };
+        match splat.kind() {
+            // `*` and `/` are no parameters, `*args` takes what callers do not name.
+            "comment" | "keyword_separator" | "positional_separator" | "list_splat_pattern" => continue,
+            "dictionary_splat_pattern" => {
+                open = true;
+                continue;
+            }
+            _ => {}
+        }
         let name = walk.get(param, "name").or_else(|| param.named_child(0)).unwrap_or(param);
-        let text = walk.text(name);
-        open |= text.starts_with("**");
         let default = walk.get(param, "value").map(|value| walk.text(value));
-        params.push(Param { name: text.trim_start_matches('*'), default });
+        params.push(Param { name: walk.text(name), default });
     }
     let returns = walk.get(node, "return_type").map_or("", |ty| walk.text(ty));
     walk.check_doc(number, &params, open, returns == "None");
@@ -364,7 +372,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
         doc: doc(walk, body),
         bare,
     };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.set_bases(number, bases);
     walk.open(node, Open::Class(number));
 }

@@ -238,7 +238,7 @@ fn note(walk: &mut Walk<'_>, node: Syntax<'_>, kind: Kind, bare: bool) -> Option
         flags |= flag::BODILESS;
     }
     let doc = doc(walk, node);
-    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare });
+    let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare });
     type_params(walk, node);
     Some(number)
 }
@@ -352,7 +352,7 @@ fn variant(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let doc = doc(walk, node);
     let draft = Draft { kind: Kind::Variant, name, whole: node, body: None, flags: 0, doc, bare: false };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.open(node, Open::Class(number));
     if tuple {
         tuple_fields(walk, node, number);

@@ -124,9 +124,8 @@ impl Resolver<'_> {
     pub(super) fn own_member(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
         let name = facts.names.find(asked.name)?;
-        let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
-        let nodes: Vec<(u32, &crate::facts::Node)> = (0..).zip(&facts.nodes).collect();
-        let mut found = nodes.iter().filter(own).filter(|(_, node)| {
+        let own = facts.nodes_of(name).filter(|(_, node)| node.owner == Owner::Node(id.node));
+        let mut found = own.filter(|(_, node)| {
             // What is defined in a method is not a member; what is static is one of the class alone.
             let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
             node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
@@ -138,17 +137,15 @@ impl Resolver<'_> {
         match (first, field) {
             (None, None) => None,
             (Some((number, node)), _) => {
-                let mut chosen = (*number, *node);
+                let mut chosen = number;
                 if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
                     // Overloads come before what they stand for.
-                    for (number, node) in found {
-                        chosen = (*number, *node);
-                    }
+                    chosen = found.last().map_or(number, |(last, _)| last);
                 } else if facts.language.overloads() && found.next().is_some() {
                     // Which of them is called is told by what they are given.
                     return None;
                 }
-                Some(Member::Node(NodeId { file: id.file, node: chosen.0 }))
+                Some(Member::Node(NodeId { file: id.file, node: chosen }))
             }
             (None, Some(field)) => Some(Member::Field(id.file, name, field.owner)),
         }
@@ -262,7 +259,7 @@ impl Resolver<'_> {
     fn fixture_of(&self, file: u32, name: &str) -> Option<NodeId> {
         let facts = self.store.facts(file)?;
         let name = facts.names.find(name)?;
-        let mut all = (0..).zip(&facts.nodes).filter(|(_, n)| n.name == name && n.flags & flag::FIXTURE != 0);
+        let mut all = facts.nodes_of(name).filter(|(_, node)| node.flags & flag::FIXTURE != 0);
         let (node, _) = all.next()?;
         all.next().is_none().then_some(NodeId { file, node })
     }
