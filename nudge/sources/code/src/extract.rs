@@ -1,6 +1,8 @@
 //! From bytes to facts.
 
 mod lower;
+#[cfg(test)]
+mod snapshot;
 pub(crate) mod text;
 mod walk;
 

@@ -57,6 +57,8 @@ pub struct FileFacts {
     pub(crate) fields: Vec<Field>,
     /// By node.
     pub(crate) gives: Vec<Given>,
+    /// In the order of the file.
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// What a node is.
@@ -228,6 +230,17 @@ pub(crate) enum Bound {
     TypeParam(ExprId, u32),
 }
 
+/// A part of the file that is there only in some builds: what follows Rust's `#[cfg(..)]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Condition {
+    /// As it is written.
+    pub when: Name,
+    pub from: u32,
+    pub to: u32,
+    pub line: u32,
+    pub end_line: u32,
+}
+
 /// A field of a class, struct or interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Field {
@@ -297,6 +310,7 @@ impl FileFacts {
             bindings: Vec::new(),
             fields: Vec::new(),
             gives: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 
@@ -357,6 +371,7 @@ impl FileFacts {
             + of(&self.bindings)
             + of(&self.fields)
             + of(&self.gives)
+            + of(&self.conditions)
     }
 
     /// The nodes of a name with their numbers, in the order of the file.

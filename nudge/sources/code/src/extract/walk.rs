@@ -7,7 +7,7 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::{Declared, Param};
 use crate::facts::{
-    Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE,
+    Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE,
     Name, Node, Owner,
 };
 use crate::language::{Grammar, Language};
@@ -64,6 +64,8 @@ pub(crate) struct Walk<'a> {
     pub marks: Vec<&'a str>,
     /// Where the first of them begins, if that belongs to the node.
     pub marked_from: Option<u32>,
+    /// The row of the first of them, while there are any.
+    pub marked_row: usize,
     /// Values that the parameters of a function without a name have, by the node of the tree.
     pub hints: HashMap<usize, ExprId, FixedState>,
     /// The name and node that a value has by what it is assigned to.
@@ -107,6 +109,7 @@ impl<'a> Walk<'a> {
             frames: vec![file],
             marks: Vec::new(),
             marked_from: None,
+            marked_row: 0,
             hints: HashMap::default(),
             named: HashMap::default(),
             exported: (0, 0, 0),
@@ -137,7 +140,7 @@ impl<'a> Walk<'a> {
                     return Err(Skip::TooManyNodes);
                 }
             }
-            if !self.skip && cursor.goto_first_child() {
+            if !self.skip && !row.leaf && cursor.goto_first_child() {
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(Skip::TooDeep);
@@ -378,6 +381,13 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Notes what is there only in some builds.
+    pub fn condition(&mut self, when: &'a str, of: Syntax<'_>) {
+        let when = self.names.name(when);
+        let end_line = u32::try_from(of.end_position().row + 1).unwrap_or(u32::MAX);
+        self.facts.conditions.push(Condition { when, from: start(of), to: end(of), line: line(of), end_line });
+    }
+
     pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = Name>) {
         let from = self.facts.params.len();
         self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
@@ -447,6 +457,7 @@ impl<'a> Walk<'a> {
         facts.imports.shrink_to_fit();
         facts.fields.shrink_to_fit();
         facts.gives.shrink_to_fit();
+        facts.conditions.shrink_to_fit();
         facts.params.shrink_to_fit();
         facts
     }

@@ -16,6 +16,11 @@ impl Name {
     pub fn is_none(self) -> bool {
         self == Self::NONE
     }
+
+    #[cfg(test)]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
 }
 
 /// Each string once, one after the other.

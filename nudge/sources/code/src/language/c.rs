@@ -23,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
         "catch_clause",
     ],
     comments: &["comment"],
+    leaves: &[],
 };
 
 #[cfg(feature = "code-all")]

@@ -17,6 +17,7 @@ pub(super) const JAVASCRIPT: Spec = Spec {
     shapes: shapes::SHAPES,
     branches: BRANCHES,
     comments: COMMENTS,
+    leaves: LEAVES,
 };
 
 pub(super) const TYPESCRIPT: Spec =
@@ -36,6 +37,9 @@ const BRANCHES: &[&str] = &[
     "catch_clause",
     "ternary_expression",
 ];
+
+const LEAVES: &[&str] =
+    &["accessibility_modifier", "import_statement", "nested_type_identifier", "regex", "string", "type_arguments"];
 
 const VISITS: &[(&str, Visit)] = &[
     ("function_declaration", function),

@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     shapes: SHAPES,
     branches: &["if_statement", "for_statement", "expression_case", "type_case", "communication_case"],
     comments: &["comment"],
+    leaves: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

@@ -15,6 +15,8 @@ pub(super) struct Asked<'a> {
     pub space: Space,
     /// Of the class itself, not of a value of it.
     pub of_type: bool,
+    /// The file and the byte where it is asked for.
+    pub from: Option<(u32, u32)>,
 }
 
 /// Bases of bases.
@@ -27,7 +29,7 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false }) {
+                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) }) {
                     return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
@@ -35,7 +37,7 @@ impl Resolver<'_> {
             }
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Type) => match self.instance(base) {
                 Val::Unknown => None,
-                Val::Of(of, _) if of == *id => self.of_class(*id, base, name, space),
+                Val::Of(of, _) if of == *id => self.of_class(at, *id, base, name, space),
                 Val::Of(of, args) => self.member(at, &Val::Def(of, args), name, space),
                 Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
                 other => self.member(at, &other, name, space),
@@ -45,11 +47,11 @@ impl Resolver<'_> {
             }
             Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
                 Kind::Function | Kind::Method => None,
-                _ => self.of_class(*id, base, name, space),
+                _ => self.of_class(at, *id, base, name, space),
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, &Asked { name, space, of_type: false }, BASES_MAX)?;
+                let member = self.of_bases(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) }, BASES_MAX)?;
                 Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {
@@ -66,8 +68,10 @@ impl Resolver<'_> {
         })
     }
 
-    fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
-        let member = self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)) }, BASES_MAX)?;
+    fn of_class(&self, at: &At, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
+        let from = Some((at.file, at.byte));
+        let member =
+            self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)), from }, BASES_MAX)?;
         Some(self.taken(member, base, space))
     }
 
@@ -112,7 +116,7 @@ impl Resolver<'_> {
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
                 match self.implemented(id, asked.name) {
                     super::rust::Found::One(id) => return Some(Member::Node(id)),
-                    super::rust::Found::Several => return None,
+                    super::rust::Found::Several => return self.twin_method(id, asked).map(Member::Node),
                     super::rust::Found::None => {}
                 }
             }
