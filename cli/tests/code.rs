@@ -42,7 +42,7 @@ impl Desk {
 
     /// The variables that keep it among its own files, and on.
     fn place(&self, command: &mut Command) {
-        command.env("NUDGE_CODE_ON", "1").env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
+        command.env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
         command.env("NUDGE_DATA_DIR", self.home.path().join("data"));
         command.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
     }

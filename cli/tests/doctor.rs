@@ -384,10 +384,14 @@ fn a_server_over_http_is_not_tried() {
 #[test]
 fn where_no_client_is_found_it_says_so() {
     let home = Home::with(&[]);
-    let output = home.run(&[]);
+    let output = home.run(&["--json"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nudge init claude"), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["clients"], json!([]));
+    let names: Vec<_> = report["data"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
+    assert_eq!(names, ["model", "agents"], "what is kept is told all the same");
+    let agents = &report["data"][1];
+    assert!(agents["ok"] == false && agents["fix"].as_str().unwrap().contains("nudge init claude"), "{agents}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ class Code(Web):
 
     def test_files_definitions_and_what_was_left_out(self):
         page = self.code_page()
-        names = page.locator(".codes [role=option] .name")
+        names = page.locator("#view-code .explored [role=option] .name")
         expect(names).to_have_text(["web/", "auth.py", "auth_utils.py", "made.py", "views.py"])
         expect(page.locator("#view-code .stands")).to_contain_text("4 definitions in 5 files · python 3, typescript 1")
         expect(page.locator("#view-code .stands")).to_contain_text("All of it has been read")
@@ -53,7 +53,7 @@ class Code(Web):
         page = self.code_page()
         page.keyboard.press("/")
         page.keyboard.type("login")
-        found = page.locator(".codes [role=option]")
+        found = page.locator("#view-code .explored [role=option]")
         expect(found).to_have_count(1)
         found.click()
         node = page.locator("article.node")
@@ -71,7 +71,7 @@ class Code(Web):
         expect(page.locator("#count-code")).to_have_text("4")
         self.write({"more.py": "def more():\n    pass\n"})
         expect(page.locator("#count-code")).to_have_text("5")
-        expect(page.locator(".codes .name").filter(has_text="more.py")).to_be_visible()
+        expect(page.locator("#view-code .explored .name").filter(has_text="more.py")).to_be_visible()
 
     def test_a_place_without_a_project_says_so(self):
         self.project = str(Path(self.home, "nothing"))
@@ -84,7 +84,7 @@ class Code(Web):
         evil = "<img src=x onerror=alert(1)>"
         self.write({f"{evil}.py": f'def f(a="{evil}"):\n    """{evil}"""\n'})
         page = self.code_page()
-        page.locator(".codes .name").filter(has_text=evil).click()
+        page.locator("#view-code .explored .name").filter(has_text=evil).click()
         node = page.locator("article.node")
         expect(node.get_by_role("heading", name=evil)).to_be_visible()
         node.get_by_role("button", name="f", exact=True).click()
@@ -94,7 +94,7 @@ class Code(Web):
     def test_it_fits_a_narrow_window(self):
         page = self.code_page(viewport={"width": 400, "height": 800})
         assert_fits_the_width(self, page)
-        page.locator(".codes .name").filter(has_text="views.py").click()
+        page.locator("#view-code .explored .name").filter(has_text="views.py").click()
         assert_fits_the_width(self, page)
         page.locator("article.node").get_by_role("button", name="‹ List").click()
-        expect(page.locator(".codes .name").first).to_be_visible()
+        expect(page.locator("#view-code .explored .name").first).to_be_visible()

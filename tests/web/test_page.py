@@ -85,7 +85,7 @@ class Reading(Web):
 
     def test_agents_their_signals_and_open_questions(self):
         page = self.open()
-        page.keyboard.press("5")
+        page.keyboard.press("7")
         agents = page.locator("#view-signals")
         expect(agents).to_contain_text("No agents are at work beside each other here.")
         # By files alone, as any agent writes them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, Result};
+use nudge::{Error, ErrorKind, Result};
 use nudge_client::RuntimeDir;
 use nudge_core::clock::SystemClock;
 use nudge_core::embed::Model;
@@ -20,12 +20,20 @@ const MODEL_WAIT: Duration = Duration::from_secs(10);
 
 /// Prints the report. The exit code is 1 when a check has failed.
 pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
-    let clients = doctor::clients(args)?;
+    let mut data = data()?;
+    let clients = match doctor::clients(args) {
+        // What is kept is looked at all the same.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            data.push(named("agents", failed(error.message())));
+            Vec::new()
+        }
+        clients => clients?,
+    };
     let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let (session, data) = (session(global), data()?);
-    let failed = |check: &Value| check["ok"] == false;
+    let session = session(global);
+    let has_failed = |check: &Value| check["ok"] == false;
     let checks = clients.iter().filter_map(|client| client["checks"].as_array());
-    let wrong = checks.flatten().chain(&data).chain([&session]).any(failed);
+    let wrong = checks.flatten().chain(&data).chain([&session]).any(has_failed);
     let binary = json!({"path": path, "version": env!("CARGO_PKG_VERSION")});
     let report = json!({"binary": binary, "session": session, "data": data, "clients": clients});
     let done = if global.json { super::json(&raw(&report)?) } else { output::doctor(&report).into() };

@@ -48,6 +48,11 @@ pub const OPEN_PAGE: &str = "nudge.open_page";
 /// secret, ends the session or touches a file.
 pub const METHODS: &[&str] = &[
     CHANGES,
+    "nudge.brain.check",
+    "nudge.brain.context",
+    "nudge.brain.get",
+    "nudge.brain.list",
+    "nudge.brain.status",
     "nudge.client_sessions",
     "nudge.code.file",
     "nudge.code.node",

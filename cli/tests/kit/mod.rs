@@ -56,10 +56,9 @@ fn clean(command: &mut Command) {
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
     // What tests index stays among their own files.
     command.env("NUDGE_CACHE_DIR", std::env::temp_dir().join("nudge-tests-cache"));
-    // The tests run in a repository, whose code would be indexed, and its tools listed.
-    command.env("NUDGE_CODE_ON", "0");
-    // Nor are their hints to be limited to it.
-    command.env("NUDGE_DEFAULT_REACH", "everywhere");
+    // Cargo runs tests in a repository, whose code would be indexed, and to which hints would be limited.
+    let nowhere = std::env::temp_dir();
+    command.env("PWD", &nowhere).current_dir(nowhere);
 }
 
 /// The command with the demo source, which cargo builds beside the tests.

@@ -125,6 +125,9 @@ fn misspelt_words_find_what_is_meant() {
     for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
         assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
     }
+    // A stem is another word sooner than the word itself.
+    let full = notes(["Retry with full jitter", "a", "b"]);
+    assert_eq!(found(&full, "failed").rows.len(), 0, "{:?}", found(&full, "failed"));
     // A word that texts hold is not stretched.
     assert!(found(&c, "size").words[0].near.is_empty());
     let grams = trigrams(&c, "note_grams", &Words::of("migratoin"), &Known::default()).unwrap();

@@ -1,6 +1,7 @@
 // The page of the running session: begins it, and follows what changes.
 
 import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
+import {brainKeys, countBrain, drawBrain, loadBrain} from '/web/brain.js'
 import {codeKeys, countCode, drawCode, isReading, loadCode} from '/web/code.js'
 import {create, edit, remove} from '/web/edit.js'
 import {back, choose, drawDetail, drawList, isEditing, read, step} from '/web/hints.js'
@@ -12,7 +13,7 @@ import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
 import {drawDeleted, drawTold} from '/web/told.js'
 import {idOf, nameOf} from '/web/words.js'
 
-const VIEWS = ['hints', 'told', 'deleted', 'records', 'code', 'signals']
+const VIEWS = ['hints', 'told', 'deleted', 'records', 'code', 'brain', 'signals']
 /** For how long nobody may answer before the page says what to do. */
 const SILENCE_MS = 6_000
 
@@ -59,11 +60,13 @@ function drawAgents() {
 function drawFiles() {
   drawCode()
   byId('count-code').textContent = countCode()
+  drawBrain()
+  byId('count-brain').textContent = countBrain()
 }
 
 /** Reads everything anew and shows it. */
 async function refresh() {
-  await Promise.all([load(), loadSessions(), loadSignals(), loadRecords(), loadCode()])
+  await Promise.all([load(), loadSessions(), loadSignals(), loadRecords(), loadCode(), loadBrain()])
   await draw()
 }
 
@@ -140,12 +143,13 @@ const KEYS = {
   3: () => view('deleted'),
   4: () => view('records'),
   5: () => view('code'),
-  6: () => view('signals'),
+  6: () => view('brain'),
+  7: () => view('signals'),
   Escape: () => { leaveSearch(); back() },
 }
 /** Keys that belong to whatever has the focus, unless that is the list or nothing. */
-const WITH_LIST = new Set(['hints', 'records', 'code'])
-const KEYS_OF = {records: recordKeys, code: codeKeys}
+const WITH_LIST = new Set(['hints', 'records', 'code', 'brain'])
+const KEYS_OF = {records: recordKeys, code: codeKeys, brain: brainKeys}
 const OF_LIST = new Set(['Enter', 'ArrowDown', 'ArrowUp', 'Home', 'End'])
 
 addEventListener('keydown', event => {
@@ -195,7 +199,7 @@ async function heard(changed) {
     await refresh()
   } else {
     // Of files that agents write to each other, and of those of a project, nobody tells.
-    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords(), (state.view === 'code' || isReading()) && loadCode()])
+    await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords(), (state.view === 'code' || isReading()) && loadCode(), state.view === 'brain' && loadBrain()])
     drawRecords()
     drawAgents()
     drawFiles()

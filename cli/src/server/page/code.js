@@ -1,7 +1,8 @@
 // The code of the project where the person is: its folders and files, what they define, and who calls what.
 
-import {block, button, byId, code, el, fill, line, since, text, toast} from '/web/dom.js'
-import {callGraph} from '/web/graph.js'
+import {block, button, code, el, fill, line, since, text, toast} from '/web/dom.js'
+import {explorer} from '/web/explore.js'
+import {linkGraph} from '/web/graph.js'
 import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
 
@@ -20,14 +21,8 @@ const shown = {
   told: null,
 }
 
-const view = byId('view-code')
-const field = el('input', {
-  type: 'search', name: 'query', placeholder: 'Search definitions', 'aria-label': 'Search definitions', autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
-  'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
-})
-const stands = el('div', {class: 'stands', role: 'status'})
-const list = el('div', {class: 'codes', role: 'listbox', 'aria-label': 'Code', tabindex: '-1'})
-const detail = el('article', {class: 'node', tabindex: '-1', 'aria-label': 'The chosen code'})
+const explore = explorer({view: 'view-code', find: 'Search definitions', listName: 'Code', chosenName: 'The chosen code', search: ask, failed: say})
+const {stands, list, detail} = explore
 
 /** How many definitions are known, for the tab. */
 export const countCode = () => shown.status?.nodes || ''
@@ -77,10 +72,7 @@ let drawn = ''
 
 /** Draws the view, if anything of it is another. */
 export function drawCode() {
-  if (!view.firstChild) {
-    const refresh = button('Look again', () => again().catch(say), {class: 'quiet'})
-    fill(view, el('div', {class: 'bar', role: 'search'}, field, refresh), el('div', {class: 'columns'}, el('div', {class: 'column'}, stands, list), detail))
-  }
+  explore.begin(button('Look again', () => again().catch(say), {class: 'quiet'}))
   const picture = JSON.stringify(shown)
   if (picture === drawn) return
   drawn = picture
@@ -105,15 +97,10 @@ function standing({files, nodes, languages, skipped, watch, as_of: {indexed_at: 
   ]
 }
 
-/** A row, which is chosen by a click or by the keys. */
-function option(focus, chosen, act, ...children) {
-  return el('div', {role: 'option', class: 'row', tabindex: chosen ? '0' : '-1', 'aria-selected': String(chosen), 'data-focus': focus, onclick: () => act().catch(say)}, children)
-}
-
 function folder({path, folders, files}) {
-  const up = path && path !== '.' ? [option('up', false, () => open(path.split('/').slice(0, -1).join('/') || '.'), el('p', {class: 'name'}, '..'), el('p', {class: 'facts'}, text(path)))] : []
-  const inner = folders.map(one => option(`folder-${one.path}`, false, () => open(one.path), el('p', {class: 'name'}, text(`${one.path.split('/').pop()}/`)), el('p', {class: 'facts'}, plural(one.files, 'file'))))
-  const own = files.map(one => option(
+  const up = path && path !== '.' ? [explore.row('up', false, () => open(path.split('/').slice(0, -1).join('/') || '.'), el('p', {class: 'name'}, '..'), el('p', {class: 'facts'}, text(path)))] : []
+  const inner = folders.map(one => explore.row(`folder-${one.path}`, false, () => open(one.path), el('p', {class: 'name'}, text(`${one.path.split('/').pop()}/`)), el('p', {class: 'facts'}, plural(one.files, 'file'))))
+  const own = files.map(one => explore.row(
     `file-${one.path}`, one.path === shown.chosen?.path, () => choose({path: one.path}),
     el('p', {class: 'name'}, text(one.path.split('/').pop())),
     el('p', {class: 'facts'}, one.skipped ? `left out: ${one.skipped.replaceAll('_', ' ')}` : `${one.language} · ${plural(one.nodes, 'definition')}`, one.parse_errors && ' · parts of it are not valid'),
@@ -123,13 +110,16 @@ function folder({path, folders, files}) {
 }
 
 function found(one) {
-  return option(
+  return explore.row(
     `node-${one.id}`, one.id === shown.chosen?.id, () => choose({id: one.id}),
     el('p', {class: 'name'}, text(nameOf(one.id))),
     el('p', {class: 'value'}, line(one.signature, 160)),
     el('p', {class: 'facts'}, `${one.kind} · `, text(`${pathOf(one.id)}:${one.line}`), ` · ${one.reason}`),
   )
 }
+
+/** A call as an edge of the graph; one of a file's own lines has no definition. */
+const edge = ({id, path, line: at}) => ({id, name: id ? nameOf(id) : path, title: `${id ? `${nameOf(id)}, ` : ''}${path}:${at}`})
 
 const pathOf = id => id.slice('node:'.length, id.lastIndexOf(':'))
 const nameOf = id => id.slice(id.lastIndexOf(':') + 1)
@@ -142,15 +132,14 @@ function drawDetail() {
   else fill(detail, file(told))
 }
 
-const to = (id, words = nameOf(id)) => button('', () => choose({id}).catch(say), {class: 'link', 'data-focus': `to-${id}`}).appendChild(text(words)).parentElement
-const toFile = path => button('', () => choose({path}).catch(say), {class: 'link', 'data-focus': `to-${path}`}).appendChild(text(path)).parentElement
-const toList = () => button('‹ List', back, {class: 'quiet back', 'data-focus': 'back'})
+const to = (id, words = nameOf(id)) => explore.link(`to-${id}`, () => choose({id}), text(words))
+const toFile = path => explore.link(`to-${path}`, () => choose({path}), text(path))
 const fresh = how => (how === false ? el('p', {class: 'notice'}, 'It has changed since it was read, and is too large to be read again at once.') : null)
 
 function node({node: {id, kind, line: at, end_line: end, signature, doc, complexity, bases, drift, fresh: how, test}, callers, omitted, unresolved_same_name: unresolved, callees, tests}) {
   const wrong = (drift ?? []).map(({detail: what}) => el('p', {class: 'problem'}, text(`Its doc ${what}.`)))
   return [
-    toList(),
+    explore.toList(),
     el('h2', {}, text(nameOf(id))),
     el('p', {class: 'facts'}, test ? 'test' : kind, ' · ', toFile(pathOf(id)), ` · lines ${at} to ${end} · complexity ${complexity}`),
     fresh(how),
@@ -159,7 +148,7 @@ function node({node: {id, kind, line: at, end_line: end, signature, doc, complex
     wrong,
     bases?.length > 0 && el('p', {}, 'extends ', text(bases.join(', '))),
     el('h3', {}, 'Callers and calls'),
-    callers.length + callees.length ? callGraph(nameOf(id), callers, callees, {nameOf, choose: one => choose({id: one}).catch(say)}) : el('p', {class: 'faint'}, 'None that is certain.'),
+    callers.length + callees.length ? linkGraph(nameOf(id), callers, callees, {of: edge, choose: one => choose({id: one}).catch(say)}) : el('p', {class: 'faint'}, 'None that is certain.'),
     omitted > 0 && el('p', {class: 'faint'}, `${omitted} more call it.`),
     unresolved > 0 && el('p', {class: 'faint'}, `${plural(unresolved, 'more call')} of this name may mean it or another.`),
     el('h3', {}, 'Tests'),
@@ -179,7 +168,7 @@ function testsOf({links = [], named = [], command}) {
 function file({path, language, parse_errors: errors, imports, imported_by: importers, nodes, fresh: how}) {
   const definitions = nodes.map(({id, kind, line: at, signature}) => el('li', {}, to(id), el('span', {class: 'faint'}, ` ${kind}, line ${at} `), line(signature, 120)))
   return [
-    toList(),
+    explore.toList(),
     el('h2', {}, text(path)),
     el('p', {class: 'facts'}, language, errors && ' · parts of it are not valid'),
     fresh(how),
@@ -194,15 +183,14 @@ async function choose(what) {
   shown.chosen = what
   shown.told = await look(here())
   drawCode()
-  document.body.classList.add('reading')
-  detail.focus({preventScroll: true})
+  explore.read()
 }
 
 async function open(path) {
   const folder = await call('nudge.code.file', {path, root: shown.status.root, context: here()})
   Object.assign(shown, {folder})
   drawCode()
-  list.querySelector('[role=option]')?.focus({preventScroll: true})
+  explore.first()
 }
 
 async function again() {
@@ -211,60 +199,14 @@ async function again() {
   drawCode()
 }
 
-let typed = 0
-
-function ask() {
-  clearTimeout(typed)
-  typed = setTimeout(async () => {
-    shown.query = field.value
-    const mine = ++asked
-    const answer = await Promise.resolve(search(here())).catch(say)
-    if (mine !== asked) return
-    shown.found = answer ?? null
-    drawCode()
-  }, 150)
-}
-
-function inSearch(event) {
-  if (event.key === 'Escape') {
-    field.value = ''
-    ask()
-    back()
-  } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
-    step(0)
-  } else {
-    return
-  }
-  event.preventDefault()
-  event.stopPropagation()
-}
-
-function back() {
-  document.body.classList.remove('reading')
-  list.focus({preventScroll: true})
-}
-
-const rows = () => [...list.querySelectorAll('[role=option]')]
-
-/** Goes on in the list by the keys. */
-function step(by) {
-  const all = rows()
-  if (!all.length) return
-  const at = all.indexOf(document.activeElement)
-  const next = at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + by))
-  all[next].focus()
-  all[next].scrollIntoView({block: 'nearest'})
+async function ask(query) {
+  shown.query = query
+  const mine = ++asked
+  const answer = await search(here())
+  if (mine !== asked) return
+  shown.found = answer
+  drawCode()
 }
 
 /** What keys do among the code. */
-export const codeKeys = {
-  '/': () => { field.focus(); field.select() },
-  j: () => step(1),
-  ArrowDown: () => step(1),
-  k: () => step(-1),
-  ArrowUp: () => step(-1),
-  Home: () => step(-Infinity),
-  End: () => step(Infinity),
-  Enter: () => document.activeElement?.closest('[role=option]')?.click(),
-  Escape: back,
-}
+export const codeKeys = explore.keys

@@ -44,18 +44,16 @@ function label(x, y, name, title, act) {
 const line = (x1, y1, x2, y2) => svg('path', {d: `M${x1} ${y1} C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`})
 
 /**
- * Draws what leads to a thing, and where it leads: `{id, path, line}` each. Several edges between two are one.
+ * Draws what leads to a thing, and where it leads. `of` tells of each edge its name, what stands there when it is pointed
+ * at, and the id of what is chosen by it, if anything is. Several edges between two are one.
  */
-export function callGraph(name, before, after, {nameOf, choose}) {
-  const once = edges => [...new Map(edges.map(edge => [edge.id ?? edge.path, edge])).values()]
+export function linkGraph(name, before, after, {of, choose}) {
+  const once = edges => [...new Map(edges.map(of).map(edge => [edge.id ?? edge.name, edge])).values()]
   const [left, right] = [once(before), once(after)]
   const height = Math.max(left.length, right.length, 1) * ROW
   const middle = height / 2
   const top = (at, count) => (height - count * ROW) / 2 + at * ROW
-  const side = (edges, x) => edges.map((edge, at) => {
-    const title = edge.id ? `${nameOf(edge.id)}, ${edge.path}:${edge.line}` : `${edge.path}:${edge.line}`
-    return label(x, top(at, edges.length), edge.id ? nameOf(edge.id) : edge.path, title, edge.id && (() => choose(edge.id)))
-  })
+  const side = (edges, x) => edges.map((edge, at) => label(x, top(at, edges.length), edge.name, edge.title, edge.id && (() => choose(edge.id))))
   const lines = [
     ...left.map((_, at) => line(COLUMN, top(at, left.length) + ROW / 2 - 2, (WIDTH - COLUMN) / 2, middle - 2)),
     ...right.map((_, at) => line((WIDTH + COLUMN) / 2, middle - 2, WIDTH - COLUMN, top(at, right.length) + ROW / 2 - 2)),

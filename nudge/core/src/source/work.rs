@@ -71,6 +71,11 @@ impl Worker {
         }
     }
 
+    /// Whether there is a worker: not in a process alone, where whoever asks does what cannot wait.
+    pub fn is_there(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Works until the flag is set. A round returns whether all is done; one that fails is tried again.
     pub fn run(&self, stop: &StopFlag, round: impl Fn() -> Result<bool>) {
         let _ = self.0.set(stop.clone());
@@ -130,5 +135,6 @@ mod tests {
             }
             stop.set();
         });
+        assert!(worker.is_there() && !Worker::default().is_there());
     }
 }

@@ -143,6 +143,7 @@ impl Records {
             }
             Asked::None(None) => return Ok(Found::default()),
         };
+        self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
         let uncompared = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(ones.len());
         if uncompared > 0 {

@@ -391,6 +391,7 @@ impl Records {
             Ok(found) => found,
             Err(why) => return Ok(Searched { degraded: vec![why], ..look(None)? }),
         };
+        self.make_up_alone(db, &*model)?;
         let (searched, is_partial) = self
             .meanings()
             .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;

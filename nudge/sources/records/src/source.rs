@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Model, Models};
+use nudge_core::embed::{Embedder, Model, Models};
 use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_core::once::Once;
@@ -85,6 +85,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
+/// How long a question makes vectors that are missing, where there is no worker.
+const ALONE: Duration = Duration::from_secs(1);
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
 
@@ -194,6 +196,13 @@ impl Records {
         Ok(false)
     }
 
+    /// Makes vectors for a moment where nobody else would: in a process alone.
+    pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn Embedder) -> Result<()> {
+        let until = Instant::now() + ALONE;
+        while !self.worker.is_there() && Instant::now() < until && meaning::make_some(db, model)? > 0 {}
+        Ok(())
+    }
+
     /// What `nudge.status` tells.
     fn standing(&self, db: &Db) -> Result<Value> {
         let (stored, unread) = db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?)))?;
@@ -279,6 +288,7 @@ impl Records {
         let Ok(vectors) = model.embed(&texts) else { return Ok(Seen::default()) };
         let vectors = Some((model.id().to_owned(), vectors));
         let Some(db) = self.existing()? else { return Ok(Seen { vectors, near: Vec::new() }) };
+        self.make_up_alone(db, &*model)?;
         let project = db.read(|c| {
             let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
                 Asked::One(id) => id,

@@ -118,15 +118,23 @@ fn parts(word: usize, text: &str) -> impl Iterator<Item = Part> {
     parts.filter_map(move |part| {
         let folded = part.to_lowercase();
         let starts: Vec<_> = folded.char_indices().map(|(at, _)| at).collect();
-        let wrong = match starts.len() {
-            MIN_TWO_WRONG.. => 2,
-            MIN_ONE_WRONG.. => 1,
-            _ => return None,
-        };
+        let wrong = may_be_wrong(starts.len());
+        if wrong == 0 {
+            return None;
+        }
         let stem = words(&folded).into_iter().next().map(|word| word.stem).unwrap_or_default();
         let letters = letters(&folded) | letters(&stem);
         Some(Part { word, folded, starts, stem, letters, wrong })
     })
+}
+
+/// How many letters may be wrong of so many.
+fn may_be_wrong(letters: usize) -> usize {
+    match letters {
+        MIN_TWO_WRONG.. => 2,
+        MIN_ONE_WRONG.. => 1,
+        _ => 0,
+    }
 }
 
 /// Which bytes a word has, one bit each, so that most words that are unlike are passed over at once.
@@ -147,10 +155,11 @@ impl Part {
             let close = its_chars.abs_diff(chars) <= most;
             close.then(|| strsim::osa_distance(word, term)).filter(|wrong| *wrong <= most)
         };
+        let stem_chars = self.stem.chars().count();
         let begin = self.starts.get(chars).filter(|_| chars * 3 >= self.starts.len() * 2);
         let ways = [
             of(&self.folded, self.starts.len(), self.wrong),
-            of(&self.stem, self.stem.chars().count(), self.wrong),
+            of(&self.stem, stem_chars, may_be_wrong(stem_chars)),
             begin.and_then(|end| of(&self.folded[..*end], chars, 1)),
         ];
         ways.into_iter().flatten().min()
