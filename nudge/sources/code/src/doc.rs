@@ -47,12 +47,9 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
         // Such as one that is going to be removed.
         let named = |name: &str| doc.contains(&format!("`{name}`")) || doc.contains(&format!(":{name}:"));
         let injected = |name: &str| INJECTED.contains(&name) || INJECTED_ENDS.iter().any(|end| name.ends_with(end));
-        let missing = declared
-            .params
-            .iter()
-            .find(|param| {
-                !listed(param) && !param.name.starts_with(['_', '*']) && !injected(param.name) && !named(param.name)
-            });
+        let missing = declared.params.iter().find(|param| {
+            !listed(param) && !param.name.starts_with(['_', '*']) && !injected(param.name) && !named(param.name)
+        });
         if let Some(missing) = missing {
             add(DriftRule::R2, format!("does not document the parameter `{}`", missing.name));
         }

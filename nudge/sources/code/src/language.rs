@@ -150,21 +150,34 @@ mod tests {
             let grammars: Vec<_> = specs.iter().map(|spec| (spec.parser)()).collect();
             let spec = &specs[0];
             let is_there = |kind: &str, named: bool| grammars.iter().any(|one| one.id_for_node_kind(kind, named) != 0);
-            let kinds = spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
+            let kinds =
+                spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
             let missing: Vec<_> = kinds.filter(|kind| !is_there(kind, true)).collect();
             all_missing.push(format!("{missing:?}"));
             // Keywords stand for themselves, such as `super`.
-            let missing: Vec<_> =
-                spec.shapes.iter().map(|(kind, _)| kind).filter(|kind| !is_there(kind, true) && !is_there(kind, false)).collect();
+            let missing: Vec<_> = spec
+                .shapes
+                .iter()
+                .map(|(kind, _)| kind)
+                .filter(|kind| !is_there(kind, true) && !is_there(kind, false))
+                .collect();
             all_missing.push(format!("{missing:?}"));
             let fields = spec.shapes.iter().flat_map(|(_, shape)| match *shape {
-                Shape::Member(one, other) | Shape::Static(one, other) | Shape::Invoke(one, other) => vec![one, other],
-                Shape::Either(one, other) => vec![one, other],
-                Shape::Call(field) | Shape::CallOr(field, _) | Shape::Of(field) | Shape::Pass(field) => vec![field],
-                Shape::Inner(field) | Shape::Item(field) | Shape::Apply(field, _) => vec![field],
+                Shape::Member(one, other)
+                | Shape::Static(one, other)
+                | Shape::Invoke(one, other)
+                | Shape::Either(one, other) => vec![one, other],
+                Shape::Call(field)
+                | Shape::CallOr(field, _)
+                | Shape::Of(field)
+                | Shape::Pass(field)
+                | Shape::Inner(field)
+                | Shape::Item(field)
+                | Shape::Apply(field, _) => vec![field],
                 _ => Vec::new(),
             });
-            let has = |field: &&str| field.is_empty() || grammars.iter().any(|one| one.field_id_for_name(field).is_some());
+            let has =
+                |field: &&str| field.is_empty() || grammars.iter().any(|one| one.field_id_for_name(field).is_some());
             let missing: Vec<_> = fields.filter(|field| !has(field)).collect();
             all_missing.push(format!("{missing:?}"));
         }

@@ -52,6 +52,9 @@ const UNUSED_MS: Millis = 30 * 60_000;
 const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
+/// How far the worker stands back.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NICE: i32 = 10;
 /// When no root has anything to do.
 const IDLE: Duration = Duration::from_hours(1);
 
@@ -265,6 +268,7 @@ impl Source for Code {
 
     fn work(&self, stop: &StopFlag) {
         let _ = self.worker.set(stop.clone());
+        give_way();
         let mut workers = Vec::new();
         loop {
             self.assign(&mut workers);
@@ -283,6 +287,16 @@ impl Source for Code {
     fn close(&self) {
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
+    }
+}
+
+/// Lets everybody else go first, at the disk too, which goes by the same number. A system on which that would be about
+/// the whole process is left alone.
+fn give_way() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        // Who started us may have gone further.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 

@@ -85,7 +85,13 @@ fn told(facts: &FileFacts) -> String {
     });
     section(&mut out, "imports", &facts.imports, |import| {
         let passed = if import.reexport { " passed on" } else { "" };
-        format!("{} {:?} of {:?} as {:?}{passed}", import.line, text(import.name), text(import.module), text(import.alias))
+        format!(
+            "{} {:?} of {:?} as {:?}{passed}",
+            import.line,
+            text(import.name),
+            text(import.module),
+            text(import.alias)
+        )
     });
     section(&mut out, "bindings", &facts.bindings, |binding| bound(facts, binding));
     section(&mut out, "fields", &facts.fields, |field| {
@@ -104,9 +110,9 @@ fn section<T>(out: &mut String, title: &str, all: &[T], line: impl Fn(&T) -> Str
     if title == "bindings" || title == "fields" {
         lines.sort();
     }
-    lines.iter().for_each(|line| {
+    for line in lines {
         let _ = writeln!(out, "  {line}");
-    });
+    }
 }
 
 fn bound(facts: &FileFacts, binding: &Binding) -> String {

@@ -7,8 +7,8 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::{Declared, Param};
 use crate::facts::{
-    Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE,
-    Name, Node, Owner,
+    Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind,
+    NO_NODE, Name, Node, Owner,
 };
 use crate::language::{Grammar, Language};
 

@@ -80,7 +80,8 @@ impl<'a> Asking<'a> {
 
     /// Files that may import a node as the default export of its file.
     fn default_users(&self, id: NodeId) -> Vec<u32> {
-        let default = self.index.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
+        let default =
+            self.index.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
         if default { self.index.store.using("default") } else { Vec::new() }
     }
 

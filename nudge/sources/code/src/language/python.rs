@@ -30,7 +30,8 @@ pub(super) const SPEC: Spec = Spec {
     leaves: LEAVES,
 };
 
-const LEAVES: &[&str] = &["dotted_name", "future_import_statement", "import_from_statement", "import_statement", "type"];
+const LEAVES: &[&str] =
+    &["dotted_name", "future_import_statement", "import_from_statement", "import_statement", "type"];
 
 const VISITS: &[(&str, Visit)] = &[
     ("decorated_definition", decorated),

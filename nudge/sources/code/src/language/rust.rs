@@ -234,7 +234,8 @@ fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.push(text);
     if let Some(when) = condition(text, "#[") {
         let mut next = node.next_named_sibling();
-        while let Some(of) = next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
+        while let Some(of) =
+            next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
         {
             next = of.next_named_sibling();
         }

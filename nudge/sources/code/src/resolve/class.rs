@@ -29,7 +29,9 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) }) {
+                if let Some(member) =
+                    self.own_member(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) })
+                {
                     return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
@@ -51,7 +53,11 @@ impl Resolver<'_> {
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) }, BASES_MAX)?;
+                let member = self.of_bases(
+                    *id,
+                    &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) },
+                    BASES_MAX,
+                )?;
                 Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {

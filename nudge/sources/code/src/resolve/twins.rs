@@ -44,7 +44,8 @@ impl Resolver<'_> {
     pub(super) fn only_twin(&self, file: u32, byte: u32, all: &[NodeId]) -> Option<NodeId> {
         let here = self.conditions(file, byte);
         let mut fit = all.iter().filter(|id| {
-            let byte = self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)).map(|n| n.span.byte);
+            let byte =
+                self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)).map(|n| n.span.byte);
             byte.is_some_and(|byte| !excludes(&here, &self.conditions(id.file, byte)))
         });
         fit.next().copied().filter(|_| fit.next().is_none())
