@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::context::Context;
@@ -52,6 +52,8 @@ const UNUSED_MS: Millis = 30 * 60_000;
 const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
+/// How long a folder is taken to lie in the root that it was found in.
+const SAME_ROOT: Duration = Duration::from_secs(1);
 /// How far the worker stands back.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NICE: i32 = 10;
@@ -66,6 +68,8 @@ pub struct Code {
     /// No session: a process that answers one call.
     is_alone: bool,
     detector: Mutex<Detector>,
+    /// The root of the folder that was asked about last, and when it was found.
+    last: Mutex<Option<(PathBuf, Instant, Root)>>,
     roots: Mutex<Vec<Arc<Live>>>,
     /// Told when there is something to do.
     worker: Arc<OnceLock<StopFlag>>,
@@ -87,6 +91,7 @@ impl Code {
             is_on: settings.is_on("code.on"),
             is_alone: session.id.is_empty(),
             detector: Mutex::default(),
+            last: Mutex::default(),
             roots: Mutex::default(),
             worker: Arc::default(),
             finished: Mutex::default(),
@@ -118,11 +123,24 @@ impl Code {
         if !folder.is_absolute() {
             return Err(Error::invalid("`root` must be an absolute folder."));
         }
-        let live = self.begin(Root::of(&folder, &mut self.detector.lock())?);
+        let live = self.begin(self.root_of(&folder)?);
         if !live.state().is_caught_up {
             live.wait(BEGINNING);
         }
         Ok(live)
+    }
+
+    /// The root that a folder lies in. One who asks again at once is not answered by git's files again.
+    fn root_of(&self, folder: &Path) -> Result<Root> {
+        if let Some((known, at, root)) = &*self.last.lock()
+            && known == folder
+            && at.elapsed() < SAME_ROOT
+        {
+            return Ok(root.clone());
+        }
+        let root = Root::of(folder, &mut self.detector.lock())?;
+        *self.last.lock() = Some((folder.to_owned(), Instant::now(), root.clone()));
+        Ok(root)
     }
 
     /// The root around the caller, if it is alive: nobody who did not ask for code waits for its beginning.
@@ -130,7 +148,7 @@ impl Code {
         if self.roots.lock().is_empty() {
             return None;
         }
-        let root = Root::of(Path::new(context.cwd()?), &mut self.detector.lock()).ok()?;
+        let root = self.root_of(Path::new(context.cwd()?)).ok()?;
         let live = self.roots.lock().iter().find(|live| *live.root() == root).cloned()?;
         live.touch();
         Some(live)

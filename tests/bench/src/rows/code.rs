@@ -80,4 +80,3 @@ fn elsewhere(program: &Path, home: &Path) -> Command {
     command.env("HOME", home).env("DO_NOT_TRACK", "1");
     command
 }
-

@@ -49,11 +49,17 @@ pub fn session(scale: &Scale) -> Vec<Line> {
     };
     let resident = |nudge: &Path| -> Option<f64> {
         let mut server = Server::start(Command::new(nudge)).expect("the server starts");
-        (0..CALLS).for_each(|_| drop(call(&mut server)));
+        for _ in 0..CALLS {
+            call(&mut server);
+        }
         resident_bytes(server.mcp.pid())
     };
     let least = |nudge: &Path| -> Option<f64> {
-        (0..SERVERS.min(scale.long_rounds)).map(|_| resident(nudge)).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
+        (0..SERVERS.min(scale.long_rounds))
+            .map(|_| resident(nudge))
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .reduce(f64::min)
     };
     let memory = least(&with).zip(least(&without));
 

@@ -11,7 +11,7 @@ use nudge_core::source::{DataDir, Host, SessionIdentity, StopFlag};
 use serde_json::{Value, json};
 
 use super::project::{Code, FUNCTIONS, Project, params};
-use crate::measure::{median, percentile, process_ns, wall_ns};
+use crate::measure::{Stopwatch, median, percentile, process_ns};
 use crate::process::program;
 use crate::table::{Line, Scale, time};
 
@@ -44,9 +44,9 @@ fn context(scale: &Scale) -> Line {
     let took: Vec<_> = (0..scale.long_rounds * 10)
         .map(|round| {
             let prompt = project.params(&json!({"prompt": PROMPTS[round % PROMPTS.len()]}));
-            let start = wall_ns();
+            let start = Stopwatch::start();
             code.ask("context", &prompt);
-            wall_ns() - start
+            start.ns()
         })
         .collect();
     Line {
@@ -99,9 +99,9 @@ fn library(scale: &Scale) -> Option<Line> {
         .cycle()
         .take(asked.len() * scale.long_rounds.min(3))
         .map(|node| {
-            let start = wall_ns();
+            let start = Stopwatch::start();
             code.ask("node", node);
-            wall_ns() - start
+            start.ns()
         })
         .collect();
     let absolute = format!("{} p50, {} the longest", time(median(took.clone())), time(percentile(took.clone(), 100.0)));
@@ -114,7 +114,8 @@ fn rest(scale: &Scale) -> Line {
     let caches = tempfile::tempdir().expect("a folder for temporary files");
     let host = Host::alone(caches.path(), &SOURCE, &[]).expect("the defaults are allowed");
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };
-    let source = (SOURCE.open)(Host { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
+    let source =
+        (SOURCE.open)(Host { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
     let stop = StopFlag::default();
     let worker = {
         let (source, stop) = (Arc::clone(&source), stop.clone());
