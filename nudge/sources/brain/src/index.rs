@@ -28,6 +28,8 @@ const BATCH: usize = 64;
 /// The index of one brain, open.
 pub struct Index {
     pub folder: Folder,
+    /// Tells it from those of other folders.
+    pub key: String,
     pub db: Db,
     pub known: Known,
     pub meanings: Meanings,
@@ -54,10 +56,10 @@ impl Index {
     pub fn open(folder: Folder, cache: &DataDir, clock: Arc<dyn Clock>, fence: Arc<dyn Fence>) -> Result<Self> {
         let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
         let key = hex(&key[..16]);
-        let place = DataDir::new(cache.path().join("brain").join(key));
+        let place = DataDir::new(cache.path().join("brain").join(&key));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
         let index =
-            Self { folder, db, known: Known::default(), meanings: Meanings::default(), scanning: Mutex::new(()) };
+            Self { folder, key, db, known: Known::default(), meanings: Meanings::default(), scanning: Mutex::new(()) };
         index.check_version()?;
         Ok(index)
     }

@@ -13,9 +13,11 @@
 //! | `schema`, `rows`, `index` | the index; its rows; how it follows the files |
 //! | `meaning` | vectors: made in the background, kept, held in memory |
 //! | `fusion`, `graph`, `retrieve` | the order of what is found; what is found by relation; finding |
+//! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
 //! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
 //! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
 
+mod bolt;
 pub mod chunk;
 mod config;
 mod context;
@@ -26,6 +28,7 @@ mod graph;
 mod index;
 mod meaning;
 mod method;
+mod mirror;
 mod offer;
 pub mod outline;
 mod read;
