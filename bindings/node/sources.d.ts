@@ -441,6 +441,8 @@ export interface BrainCheckParams {
 
 /** Params of `brain.rebuild`. */
 export interface BrainRebuildParams {
+  /** Write what the graph server has of the brain anew, too. */
+  readonly graph?: boolean | null
   readonly context?: ContextLike
 }
 

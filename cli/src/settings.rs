@@ -167,7 +167,6 @@ pub fn read() -> Result<Values> {
 /// As [`read`].
 pub fn with(flags: &SettingFlags) -> Result<Values> {
     let text = file().map_or(Ok(None), |path| read_file(&path))?;
-    let variable = |setting: &Setting| variable(&setting.variable());
     layered(text.as_deref(), variable, flags)
 }
 
@@ -219,7 +218,7 @@ fn folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDir {
 
 fn layered(
     file: Option<&str>,
-    variable: impl Fn(&Setting) -> Result<Option<String>>,
+    variable: impl Fn(&str) -> Result<Option<String>>,
     flags: &SettingFlags,
 ) -> Result<Values> {
     let mut values = Values::default();
@@ -227,9 +226,11 @@ fn layered(
         from_file(text, &mut values)?;
     }
     for setting in table() {
-        // An empty variable is one that is not set.
-        if let Some(text) = variable(setting)?.filter(|text| !text.is_empty()) {
-            values.set(setting, Origin::Variable, &setting.variable(), text)?;
+        for name in setting.variables() {
+            // An empty variable is one that is not set.
+            if let Some(text) = variable(&name)?.filter(|text| !text.is_empty()) {
+                values.set(setting, Origin::Variable, &name, text)?;
+            }
         }
         if let Some((_, text)) = flags.0.iter().find(|(name, _)| *name == setting.name) {
             let long = format!("--{}", setting.long().unwrap_or_default());
@@ -381,7 +382,10 @@ pub fn origin(setting: &Setting, origin: Origin) -> String {
     match origin {
         Origin::Default => "default".into(),
         Origin::File => file().map_or_else(|| FILE.into(), |path| path.display().to_string()),
-        Origin::Variable => setting.variable(),
+        Origin::Variable => {
+            let is_set = |name: &String| std::env::var_os(name).is_some_and(|text| !text.is_empty());
+            setting.variables().filter(is_set).last().unwrap_or_else(|| setting.variable())
+        }
         Origin::Flag => format!("--{}", setting.long().unwrap_or_default()),
     }
 }
@@ -391,10 +395,8 @@ mod tests {
     use super::*;
 
     fn values(file: &str, variables: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Values> {
-        let variable = |setting: &Setting| {
-            let name = setting.variable();
-            Ok(variables.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()))
-        };
+        let variable =
+            |name: &str| Ok(variables.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()));
         let flags = SettingFlags(flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
         layered(Some(file), variable, &flags)
     }
@@ -416,6 +418,15 @@ mod tests {
         }
         assert_eq!(values.list("allow_host"), ["a", "b"]);
         assert!(!values.is_on("secret_guard"));
+    }
+
+    #[test]
+    fn a_source_is_switched_by_its_name_alone() {
+        let on = |variables: &[(&str, &str)]| values("", variables, &[]).unwrap().is_on("records.on");
+        assert!(on(&[("NUDGE_RECORDS", "1")]) && on(&[("NUDGE_RECORDS_ON", "1")]));
+        assert!(!on(&[("NUDGE_RECORDS", "1"), ("NUDGE_RECORDS_ON", "0")]));
+        let refused = values("", &[("NUDGE_RECORDS", "yes")], &[]).unwrap_err();
+        assert_eq!(refused.message(), "NUDGE_RECORDS must be 1 or 0.");
     }
 
     #[test]
@@ -442,7 +453,7 @@ mod tests {
 
     #[test]
     fn names_are_used_once() {
-        let mut names: Vec<_> = table().map(Setting::variable).collect();
+        let mut names: Vec<_> = table().flat_map(Setting::variables).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -125,10 +125,13 @@ fn row_20_what_takes_too_many_steps_is_refused_and_changes_nothing() {
     assert!(refused["result"]["isError"] == true && refused.to_string().contains("E_QUOTA"), "{refused}");
 }
 
-/// The resident memory of a `kind`, in KiB, once it is no more than `most`; what it was last where it stays above.
-/// `None` where the system does not tell.
-fn settled(serve: &Serve, kind: &str, most: u64) -> Option<u64> {
-    let resident = || status_kib(serve.child.id(), kind);
+/// What the system calls the memory that a process has taken for itself: the pages of the program come in as it runs.
+const OWN: &str = "RssAnon";
+
+/// The own memory, in KiB, once it is no more than `most`; what it was last where it stays above. `None` where the
+/// system does not tell.
+fn settled(serve: &Serve, most: u64) -> Option<u64> {
+    let resident = || status_kib(serve.child.id(), OWN);
     let begun = Instant::now();
     while resident()? > most && begun.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(20));
@@ -198,7 +201,7 @@ fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
         };
         import(0, 20, "merge");
         import(0, 0, "replace");
-        let Some(at_start) = status_kib(serve.child.id(), "VmRSS") else { return };
+        let Some(at_start) = status_kib(serve.child.id(), OWN) else { return };
         let (mut stored, mut batch) = (0, 100);
         while batch > 0 {
             let answer = import(stored, batch, "merge");
@@ -211,9 +214,9 @@ fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
             }
         }
         let most = at_start + 3 * (limit >> 10);
-        let full = settled(&serve, "VmRSS", most).unwrap();
+        let full = settled(&serve, most).unwrap();
         import(stored, stored / 2, "replace");
-        let replaced = settled(&serve, "VmRSS", most).unwrap();
+        let replaced = settled(&serve, most).unwrap();
         let mib = |kib: u64| kib >> 10;
         let (start, limit) = (mib(at_start), limit >> 20);
         eprintln!("{limit} MiB of {name}: {stored} hints; {start} MiB, full {}, replaced {}", mib(full), mib(replaced));
@@ -239,9 +242,7 @@ fn row_21_what_large_calls_took_is_given_back() {
     let mut unguarded = command(&runtime);
     unguarded.arg("--no-secret-guard");
     let mut serve = Serve::spawn(unguarded, &runtime);
-    // The program's own pages come in as it runs: what calls leave is anonymous memory.
-    let kind = "RssAnon";
-    let Some(at_start) = status_kib(serve.child.id(), kind) else { return };
+    let Some(at_start) = status_kib(serve.child.id(), OWN) else { return };
     let text = "lorem ipsum ".repeat(2_000);
     let component = |_| json!({"hints": (0..100).map(|n| (format!("k{n}"), json!(text))).collect::<Map<_, _>>()});
     let components: Map<_, _> = (0..8).map(|n| (format!("c{n}"), component(n))).collect();
@@ -250,7 +251,7 @@ fn row_21_what_large_calls_took_is_given_back() {
     // What is stored, and a fifth of that between it.
     let most = at_start + (bytes + bytes / 5) / 1024 + (2 << 10);
     let given_back = |serve: &Serve, what: &str, most: u64| {
-        let resident = settled(serve, kind, most).unwrap();
+        let resident = settled(serve, most).unwrap();
         eprintln!("after {what}: {} MiB, {} at the start", resident >> 10, at_start >> 10);
         assert!(resident <= most, "after {what}: {resident} KiB, {most} at most");
     };

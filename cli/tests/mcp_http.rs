@@ -12,9 +12,13 @@ use serde_json::{Value, json};
 fn both_eras() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    let tools = nudge::methods().into_iter().filter(|method| method.tool).count();
+    let hints = nudge::methods().into_iter().filter(|method| method.tool).count();
     for mut client in [Http::legacy(&serve), Http::modern(&serve)] {
-        assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().unwrap().len(), tools);
+        let tools = client.result("tools/list", json!({}))["tools"].clone();
+        let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        // Of the other sources, those that nobody has to begin with.
+        let code = ["nudge_code_search", "nudge_code_node", "nudge_code_tests"];
+        assert_eq!((names.len() - code.len(), &names[hints..]), (hints, &code[..]), "{names:?}");
         let arguments = json!({"component": "a", "key": "b", "value": "c"});
         let set = client.result("tools/call", json!({"name": "nudge_set_hint", "arguments": arguments}));
         assert_eq!(set["structuredContent"]["hint"]["value"], "c", "{set}");

@@ -17,6 +17,7 @@ pub mod methods {
     //! The table of methods and errors, HTTP, and calls made once.
     //!
     //! [semantics]: super::semantics
+    //! [settings]: super::settings
     //!
     #![doc = include_str!("../docs/methods.md")]
 }

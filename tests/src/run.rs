@@ -41,7 +41,9 @@ fn write(folder: Option<&Path>, step: &Write, saved: &Saved) -> Result<(), Strin
     let file = folder.ok_or("a case that writes files says what it `needs`")?.join(&step.write);
     let text = step.text.as_ref().map(|text| resolve(text, saved)).transpose()?;
     let done = match &text {
-        Some(Json::String(text)) => file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text)),
+        Some(Json::String(text)) => {
+            file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text))
+        }
         Some(other) => return Err(format!("{} is no text of a file", other.text())),
         None => fs::remove_file(&file),
     };

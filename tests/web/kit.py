@@ -61,6 +61,20 @@ class Web(unittest.TestCase):
         unexpected = [said for said in self.complaints if not any(re.search(part, said) for part in self.expected)]
         self.assertEqual(unexpected, [])
 
+    def write(self, files):
+        """Writes files of the project, by their names."""
+        for name, text in files.items():
+            path = Path(self.home, "shop", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def open_view(self, key, view, **options):
+        """The page with the view that a key leads to."""
+        page = self.open(**options)
+        page.keyboard.press(key)
+        expect(page.locator(f"#view-{view} .bar")).to_be_visible()
+        return page
+
     def serve(self):
         """Starts a server, on the port of the one before."""
         printed = self.nudge("serve", "--detach", "--port", str(self.port), *(["--keep"] if self.KEEP else []))

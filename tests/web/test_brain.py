@@ -18,17 +18,8 @@ class Brain(Web):
         super().setUp()
         self.write(FILES)
 
-    def write(self, files):
-        for name, text in files.items():
-            path = Path(self.home, "shop", name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-
     def brain_page(self, **options):
-        page = self.open(**options)
-        page.keyboard.press("6")
-        expect(page.locator("#view-brain .bar")).to_be_visible()
-        return page
+        return self.open_view("6", "brain", **options)
 
     def test_units_and_what_is_wrong_with_them(self):
         page = self.brain_page()

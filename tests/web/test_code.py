@@ -20,17 +20,8 @@ class Code(Web):
         super().setUp()
         self.write(FILES)
 
-    def write(self, files):
-        for name, text in files.items():
-            path = Path(self.home, "shop", name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-
     def code_page(self, **options):
-        page = self.open(**options)
-        page.keyboard.press("5")
-        expect(page.locator("#view-code .bar")).to_be_visible()
-        return page
+        return self.open_view("5", "code", **options)
 
     def test_files_definitions_and_what_was_left_out(self):
         page = self.code_page()

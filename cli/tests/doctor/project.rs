@@ -200,7 +200,9 @@ fn hooks_of_the_user_and_of_the_project_are_told() {
         assert!(fix.starts_with(&also), "{fix}");
     }
     // Without --project nothing of it is looked at.
-    assert!(home.report(&clients).check("claude", "hook").get("fix").is_none());
+    let report = home.report(&clients);
+    let fix = report.check("claude", "hook")["fix"].as_str().unwrap_or_default();
+    assert!(!fix.contains("also in"), "{fix}");
     // The user's file is the project's in the user's home.
     let mut command = home.command(&["doctor", "claude", "--project", "--json"]);
     let output = command.current_dir(home.path("")).output().unwrap();

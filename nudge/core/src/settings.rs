@@ -61,6 +61,13 @@ impl Setting {
         format!("NUDGE_{}", self.name.replace('.', "_").to_ascii_uppercase())
     }
 
+    /// The variables that set it, the last one counting: the switch of a source has a short one besides, so that
+    /// `NUDGE_CODE` is `code.on`.
+    pub fn variables(&self) -> impl Iterator<Item = String> + use<> {
+        let short = self.name.strip_suffix(".on").map(|source| format!("NUDGE_{}", source.to_ascii_uppercase()));
+        short.into_iter().chain([self.variable()])
+    }
+
     /// The long flag, without the dashes.
     pub fn long(&self) -> Option<String> {
         let name = self.name.replace(['.', '_'], "-");
@@ -223,6 +230,9 @@ mod tests {
         assert_eq!((COUNT.variable(), COUNT.long()), ("NUDGE_MAX_X".into(), Some("max-x".into())));
         assert_eq!((SWITCH.variable(), SWITCH.long()), ("NUDGE_A_GUARD".into(), Some("no-a-guard".into())));
         assert_eq!(LEVEL.long(), None);
+        assert_eq!(SWITCH.variables().collect::<Vec<_>>(), ["NUDGE_A_GUARD"]);
+        let on = Setting { name: "a.on", ..SWITCH };
+        assert_eq!(on.variables().collect::<Vec<_>>(), ["NUDGE_A", "NUDGE_A_ON"]);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Clock {
 
 /// Processor time of the threads of a process. One that ends meanwhile takes its own along, which idle threads of a
 /// server do after seconds.
-fn process_ns(pid: u32) -> Option<f64> {
+pub fn process_ns(pid: u32) -> Option<f64> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let ns = threads.filter_map(|thread| {
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;

@@ -559,10 +559,12 @@ class BrainSource:
     def rebuild(
         self,
         *,
+        graph: bool | None = None,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
         """Read all files again. The files stay as they are.
 
+        `graph`: Write what the graph server has of the brain anew, too.
         `context`: Where you are.
         """
 

@@ -1,5 +1,6 @@
 //! What the brain says of a task.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
@@ -15,10 +16,11 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::fusion::Candidate;
-use crate::graph::{MAX_HOPS, Relations};
+use crate::graph::MAX_HOPS;
 use crate::index::Index;
 use crate::method::{AskContext, within};
-use crate::retrieve::{Answer, Explain, Filter, Question, find, reason};
+use crate::mirror::{Mirror, Walk, state};
+use crate::retrieve::{Answer, Explain, Filter, Question, find, reason, takes_related};
 use crate::source::Brains;
 
 /// Results when nobody says, and the most; characters of all sections, likewise; steps along relations.
@@ -160,6 +162,10 @@ impl Brains {
             Thought::asked(&task_description, self.models(), MODEL_WAIT).map_err(|why| degraded.push(why)).ok();
         let model = thought.as_ref().map(|(model, _)| &**model);
         let words = Words::of_query(&task_description);
+        let mirror = self.mirror(&index).filter(|_| takes_related(limit, hops));
+        let mirror = mirror.map(|mirror| self.in_step(&index, mirror)).transpose()?;
+        let mirror = mirror.and_then(|mirror| mirror.map_err(|why| degraded.push(why)).ok());
+        let unanswered = RefCell::default();
         let filter = Filter { domain: domain.as_deref(), tags: &tags };
         let (answer, without) = index.meanings.with(&index.db, model, |memory| {
             let thought = thought.as_ref().map(|(_, thought)| thought);
@@ -167,7 +173,7 @@ impl Brains {
                 Question { words: &words, known: &index.known, thought, memory, fusion: self.fusion, limit, hops };
             let without = if thought.is_some() { memory.without() } else { 0 };
             let found = index.db.read(|c| {
-                let answer = find(c, &Relations(c), question, filter)?;
+                let answer = find(c, &Walk::new(c, mirror, &unanswered), question, filter)?;
                 told(c, answer, chars, explain)
             });
             let searched = Searched { units: memory.paths.len(), chunks: memory.chunks.len() };
@@ -177,7 +183,21 @@ impl Brains {
             self.work_on();
             degraded.push(format!("{without} sections have no vector yet; they are found by words"));
         }
+        degraded.extend(unanswered.take());
         Ok(Context { degraded, ..answer? })
+    }
+
+    /// The mirror and the time that it has to answer, where it has what the index has; else why it is not asked.
+    pub(crate) fn in_step<'a>(
+        &self,
+        index: &Index,
+        mirror: Mirror<'a>,
+    ) -> Result<Result<(Mirror<'a>, Duration), String>> {
+        let left = mirror.in_step(&index.db.read(state)?);
+        if left.is_err() {
+            self.work_on();
+        }
+        Ok(left.map(|left| (mirror, left)))
     }
 }
 

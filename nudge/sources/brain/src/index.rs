@@ -31,6 +31,8 @@ const OTHER_WAIT: Duration = Duration::from_millis(150);
 /// The index of one brain, open.
 pub struct Index {
     pub folder: Folder,
+    /// Tells it from those of other folders.
+    pub key: String,
     pub db: Db,
     pub known: Known,
     pub meanings: Meanings,
@@ -58,10 +60,11 @@ impl Index {
     pub fn open(folder: Folder, cache: &DataDir, clock: Arc<dyn Clock>, fence: Arc<dyn Fence>) -> Result<Self> {
         let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
         let key = hex(&key[..16]);
-        let place = DataDir::new(cache.path().join("brain").join(key));
+        let place = DataDir::new(cache.path().join("brain").join(&key));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
         let index = Self {
             folder,
+            key,
             db,
             known: Known::default(),
             meanings: Meanings::default(),

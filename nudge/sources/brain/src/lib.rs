@@ -14,10 +14,12 @@
 //! | `follow` | what the system tells of changes, while a session runs |
 //! | `meaning` | vectors: made in the background, kept, held in memory |
 //! | `fusion`, `graph`, `retrieve` | the order of what is found; what is found by relation; finding |
+//! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
 //! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
 //! | `choose`, `git` | naming a brain in the user's settings; making it a repository |
 //! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
 
+mod bolt;
 mod choose;
 pub mod chunk;
 mod config;
@@ -31,6 +33,7 @@ mod graph;
 mod index;
 mod meaning;
 mod method;
+mod mirror;
 mod offer;
 pub mod outline;
 mod read;

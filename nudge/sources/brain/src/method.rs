@@ -117,11 +117,11 @@ pub static TABLE: Table<Brains> = Table(&[
             "nudge.brain.rebuild",
             "Rebuild the index",
             "Read all files again. The files stay as they are.",
-            schema::<Here>,
+            schema::<Rebuild>,
         )
         .idempotent()
         .inferred(),
-        run: |brains, _, params| answer(params, |params: Here| brains.rebuild(params)),
+        run: |brains, _, params| answer(params, |params: Rebuild| brains.rebuild(params)),
     },
 ]);
 
@@ -261,6 +261,18 @@ pub struct SetField {
     /// Refuse when the file has another SHA-256 than this.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_hash: Option<String>,
+    /// Where you are.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    pub context: ContextSpec,
+}
+
+/// Params of `nudge.brain.rebuild`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rebuild {
+    /// Write what the graph server has of the brain anew, too.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub graph: bool,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,

@@ -15,7 +15,8 @@ use crate::folder::hex;
 use crate::front::{Fields, Split, split};
 use crate::index::Index;
 use crate::meaning;
-use crate::method::{Get, Here, List, within};
+use crate::method::{Get, Here, List, Rebuild, within};
+use crate::mirror::{Differences, Mirrored, Picture, state};
 use crate::source::Brains;
 
 /// Entries of a list, when the caller does not say, and the most.
@@ -91,6 +92,10 @@ pub struct Standing {
     /// When changes are read.
     pub follows: String,
     pub problems: i64,
+    /// Who follows relations: `index`, or the address of the graph server.
+    pub graph: String,
+    /// What would make it better, for people.
+    pub degraded: Vec<String>,
     /// The file of the index.
     pub index: String,
 }
@@ -116,6 +121,12 @@ pub struct Rebuilt {
     pub units: i64,
     pub chunks: i64,
     pub ms: u64,
+    /// What was written to the graph server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Mirrored>,
+    /// What was not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }
 
 fn count(c: &Connection, sql: &str) -> Result<i64, Failure> {
@@ -203,6 +214,10 @@ impl Brains {
         let index = self.brain(&params.context.build()?)?;
         let stale = !self.refresh(&index)?;
         let problems = problems(&index)?.len();
+        let step = self.mirror(&index).map(|mirror| self.in_step(&index, mirror)).transpose()?;
+        let graph = step.as_ref().and_then(|step| Some(step.as_ref().ok()?.0.bolt.name()));
+        let graph = graph.unwrap_or("index").to_owned();
+        let degraded: Vec<String> = step.and_then(Result::err).into_iter().collect();
         index.db.read(|c| {
             Ok(Standing {
                 root: index.folder.path().to_string_lossy().into(),
@@ -214,6 +229,8 @@ impl Brains {
                 stale,
                 follows: index.follow.told(),
                 problems: i64::try_from(problems).unwrap_or(i64::MAX),
+                graph: graph.clone(),
+                degraded: degraded.clone(),
                 index: index.db.path().to_string_lossy().into(),
             })
         })
@@ -234,20 +251,53 @@ impl Brains {
                 problems.push(Problem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
         }
+        problems.extend(self.check_graph(&index)?);
         problems.sort();
         Ok(Checked { problems, units: index.db.read(|c| count(c, "SELECT count(*) FROM unit"))? })
     }
 
-    pub(crate) fn rebuild(&self, params: Here) -> Result<Rebuilt> {
+    /// What a graph server has otherwise than the index.
+    fn check_graph(&self, index: &Index) -> Result<Option<Problem>> {
+        let Some(mirror) = self.mirror(index) else { return Ok(None) };
+        let (state, picture) = index.db.read(|c| Ok((state(c)?, Picture::of(c, &index.key)?)))?;
+        let name = mirror.bolt.name();
+        let mend = "`nudge brain rebuild --graph` writes it anew";
+        let text = match mirror.differences(&state, &picture) {
+            Ok(Some(differences)) if differences == Differences::default() => return Ok(None),
+            Ok(Some(Differences { missing, orphans, relations })) => format!(
+                "on {name}, {missing} units are missing or not as here, {orphans} have no file, and {relations} relations are not those of the files; {mend}"
+            ),
+            Ok(None) => format!("{name} has not caught up with the files yet; {mend}"),
+            Err(why) => why,
+        };
+        Ok(Some(Problem { path: String::new(), kind: "graph", text }))
+    }
+
+    pub(crate) fn rebuild(&self, params: Rebuild) -> Result<Rebuilt> {
         let index = self.brain(&params.context.build()?)?;
         let begun = Instant::now();
+        let none = || Error::unavailable("There is no graph server: the setting `brain.bolt` names it.");
+        let mirror = if params.graph { Some(self.mirror(&index).ok_or_else(none)?) } else { None };
+        if let Some(mirror) = mirror {
+            // Before anything is changed.
+            let advice = "start it and try again, or leave `graph` out";
+            mirror.reach().map_err(|why| Error::unavailable(format!("{why}; {advice}.")))?;
+        }
         index.rebuild()?;
+        let written = mirror.map(|mirror| {
+            let (state, picture) = index.db.read(|c| Ok((state(c)?, Picture::of(c, &index.key)?)))?;
+            Ok::<_, Error>(mirror.rebuild(&state, &picture).inspect(|_| mirror.bolt.mend()))
+        });
+        let (graph, degraded) = match written.transpose()? {
+            Some(Ok(mirrored)) => (Some(mirrored), Vec::new()),
+            Some(Err(why)) => (None, vec![why]),
+            None => (None, Vec::new()),
+        };
         self.work_on();
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        index.db.read(|c| {
-            let (units, chunks) = (count(c, "SELECT count(*) FROM unit")?, count(c, "SELECT count(*) FROM chunk")?);
-            Ok(Rebuilt { units, chunks, ms })
-        })
+        let (units, chunks) =
+            index.db.read(|c| Ok((count(c, "SELECT count(*) FROM unit")?, count(c, "SELECT count(*) FROM chunk")?)))?;
+        Ok(Rebuilt { units, chunks, ms, graph, degraded })
     }
 }
 

@@ -82,6 +82,11 @@ impl Filter<'_> {
     }
 }
 
+/// Whether an answer has a slot for what is found by relation.
+pub fn takes_related(limit: usize, hops: usize) -> bool {
+    limit >= SLOTS && hops > 0
+}
+
 /// Finds the units that have to do with a question.
 ///
 /// # Errors
@@ -95,7 +100,7 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     let mut units = rank(question.fusion, &candidates, order);
     let seeds: Vec<_> = units.iter().take(SEEDS).map(|one| (one.unit, one.score)).collect();
     let mut related = Vec::new();
-    if limit >= SLOTS && question.hops > 0 {
+    if takes_related(limit, question.hops) {
         related = expand(graph, &seeds, question.hops, order)?;
         // What was found anyway needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();

@@ -45,8 +45,33 @@ CREATE TRIGGER chunk_delete AFTER DELETE ON chunk BEGIN
   INSERT INTO chunk_fts(chunk_fts, rowid, head, text) VALUES ('delete', old.id, old.head, old.text);
 END;";
 
+/// What a graph server is told of has a name, another one after each change: `graph` in `brain`.
+const GRAPH: &str = "\
+INSERT INTO brain VALUES('graph', lower(hex(randomblob(16))));
+CREATE TRIGGER graph_unit_insert AFTER INSERT ON unit BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;
+CREATE TRIGGER graph_unit_delete AFTER DELETE ON unit BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;
+CREATE TRIGGER graph_unit_update AFTER UPDATE ON unit
+WHEN (old.uid, old.path, old.title, old.kind, old.domain) IS NOT (new.uid, new.path, new.title, new.kind, new.domain)
+BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;
+CREATE TRIGGER graph_relation_insert AFTER INSERT ON relation BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;
+CREATE TRIGGER graph_relation_delete AFTER DELETE ON relation BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;
+CREATE TRIGGER graph_relation_update AFTER UPDATE ON relation BEGIN
+  UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
+END;";
+
 /// The database of one brain.
-pub static APP: App = App { name: "brain", migrations: &[KEYS, TABLES], full_text: &["chunk_fts"], kept: Kept::Cache };
+pub static APP: App =
+    App { name: "brain", migrations: &[KEYS, TABLES, GRAPH], full_text: &["chunk_fts"], kept: Kept::Cache };
 
 /// Its full-text index.
 pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

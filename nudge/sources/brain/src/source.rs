@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::bolt::Bolt;
 use crate::choose;
 use crate::config;
 use crate::folder::Folder;
@@ -28,6 +29,7 @@ use crate::fusion::Fusion;
 use crate::index::Index;
 use crate::meaning;
 use crate::method::{CONTEXT, TABLE, USE};
+use crate::mirror::{self, Mirror, Picture};
 use crate::offer;
 
 /// The variable by which a caller names a brain.
@@ -52,6 +54,34 @@ pub static SOURCE: SourceSpec = SourceSpec {
             default: "relevance",
             flag: Flag::Value("HOW"),
             about: "How words and meaning make one order: by the relevance of all sources, by ranks, or by ranks as specified",
+        },
+        Setting {
+            name: "brain.bolt",
+            kind: Kind::Text,
+            default: "",
+            flag: Flag::Value("URL"),
+            about: "Graph server that follows relations: bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT",
+        },
+        Setting {
+            name: "brain.bolt_user",
+            kind: Kind::Text,
+            default: "",
+            flag: Flag::Value("NAME"),
+            about: "User of the graph server; nobody logs in without one",
+        },
+        Setting {
+            name: "brain.bolt_password",
+            kind: Kind::Secret,
+            default: "",
+            flag: Flag::None,
+            about: "Password of that user; the environment alone may hold it",
+        },
+        Setting {
+            name: "brain.bolt_database",
+            kind: Kind::Text,
+            default: "neo4j",
+            flag: Flag::Value("NAME"),
+            about: "Database of the graph server",
         },
     ],
     resources: None,
@@ -79,6 +109,8 @@ pub struct Brains {
     /// The folder by the settings.
     root: Option<PathBuf>,
     pub(crate) fusion: Fusion,
+    /// The graph server, if there is one.
+    bolt: Option<Bolt>,
     models: Arc<dyn Models>,
     /// The last one used stands last.
     open: Mutex<Vec<Arc<Index>>>,
@@ -90,6 +122,7 @@ impl Brains {
     fn open(host: Host<'_>) -> Self {
         let Host { clock, fence, changes, cache, settings, models, .. } = host;
         Self {
+            bolt: Bolt::of(&settings, Arc::clone(&clock)),
             clock,
             fence,
             changes,
@@ -153,6 +186,19 @@ impl Brains {
         Ok(scanned.is_whole)
     }
 
+    /// What a graph server has of an index, where the settings name one.
+    pub(crate) fn mirror<'a>(&'a self, index: &'a Index) -> Option<Mirror<'a>> {
+        self.bolt.as_ref().map(|bolt| Mirror { bolt, brain: &index.key })
+    }
+
+    /// Brings the graph server in step with an index; whether it is.
+    fn keep_mirror(&self, index: &Index, stop: &StopFlag) -> Result<bool> {
+        let Some(mirror) = self.mirror(index) else { return Ok(true) };
+        let state = index.db.read(mirror::state)?;
+        let picture = || index.db.read(|c| Picture::of(c, &index.key)).map_err(|error| error.message().to_owned());
+        Ok(mirror.bolt.unless_broken(|| mirror.follow(&state, picture, &|| stop.is_set())).is_ok())
+    }
+
     pub(crate) fn models(&self) -> &dyn Models {
         &*self.models
     }
@@ -196,9 +242,11 @@ impl Brains {
         }
         self.settle(stop);
         let open = self.open.lock().clone();
+        let mut is_done = true;
         for index in open {
             index.follow.begin(index.folder.path(), stop);
             index.follow.look(|| index.scan(None))?;
+            is_done &= self.keep_mirror(&index, stop)?;
             // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
             let is_wanted = matches!(self.models.look(), Model::Ready(_)) || index.db.read(meaning::is_any_without)?;
             if !is_wanted {
@@ -209,7 +257,7 @@ impl Brains {
             // The next prompt does not wait for them to be read.
             index.meanings.with(&index.db, Some(&*model), |_| ())?;
         }
-        Ok(true)
+        Ok(is_done)
     }
 }
 
@@ -257,6 +305,8 @@ impl Source for Brains {
                     "vectors": meaning::count_with(c)?,
                     "asked": self.asked.load(Ordering::Relaxed),
                     "model": self.models.look().state(),
+                    "graph": self.bolt.as_ref().map_or("index", Bolt::name),
+                    "degraded": self.bolt.iter().filter_map(Bolt::broken).collect::<Vec<_>>(),
                 }))
             })
         });

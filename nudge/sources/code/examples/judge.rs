@@ -1,6 +1,7 @@
-//! Prints each call of a folder with what it means, for `tests/code`: `judge FOLDER > ours.tsv`.
+//! Prints what is known of a folder, for `tests/code`: `judge FOLDER > ours.tsv`, `judge FOLDER nodes > ours.jsonl`.
 //!
-//! Path, line, column, name, how, and the path, line and name of the target; `-` for what is not resolved.
+//! Of each call its path, line, column, name, how, and the path, line and name of the target; `-` for what is not
+//! resolved. Of each node its complexity, what its documentation says that is not so, and its tests.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,10 @@ use std::time::Instant;
 use std::{env, fs, io};
 
 use nudge_code::{Index, Language, extract, is_manifest};
+use serde_json::json;
+
+/// More tests than a node has.
+const ALL: usize = 100_000;
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::args().nth(1).unwrap_or_else(|| ".".into()));
@@ -29,8 +34,54 @@ fn main() -> io::Result<()> {
     }
     let read = start.elapsed();
     let mut out = BufWriter::new(io::stdout().lock());
-    let (mut calls, start) = (0, Instant::now());
-    for path in &files {
+    let start = Instant::now();
+    let (what, count) = match env::args().nth(2).as_deref() {
+        Some("nodes") => ("nodes", print_nodes(&index, &mut out)?),
+        _ => ("calls", print_calls(&index, &files, &mut out)?),
+    };
+    let nodes = index.nodes().count();
+    eprintln!(
+        "{} files, {bytes} bytes, read in {read:?}; {count} {what} told in {:?}; {nodes} nodes, {} bytes a node",
+        files.len(),
+        start.elapsed(),
+        index.memory() / nodes.max(1)
+    );
+    out.flush()
+}
+
+fn print_nodes(index: &Index, out: &mut impl Write) -> io::Result<usize> {
+    let mut count = 0;
+    for found in index.nodes() {
+        count += 1;
+        let (view, node) = (found.view, found.view.node());
+        let tests = index.tests(found.id, ALL);
+        let links: Vec<_> = tests
+            .links
+            .iter()
+            .filter_map(|link| Some((index.node(link.test)?, link.depth)))
+            .map(|(test, depth)| json!([test.path, test.view.qual(), depth]))
+            .collect();
+        let drift: Vec<_> = view.drift().map(|drift| json!([drift.rule, drift.detail])).collect();
+        let row = json!({
+            "path": found.path,
+            "qual": view.qual(),
+            "kind": view.kind(),
+            "line": node.span.line,
+            "end_line": node.span.end_line,
+            "signature": view.signature(),
+            "doc": view.doc(),
+            "complexity": node.complexity,
+            "drift": drift,
+            "tests": links,
+        });
+        writeln!(out, "{row}")?;
+    }
+    Ok(count)
+}
+
+fn print_calls(index: &Index, files: &[String], out: &mut impl Write) -> io::Result<usize> {
+    let mut calls = 0;
+    for path in files {
         for site in index.sites(path) {
             calls += 1;
             write!(out, "{path}\t{}\t{}\t{}\t", site.line, site.column, site.name)?;
@@ -43,14 +94,7 @@ fn main() -> io::Result<()> {
             }
         }
     }
-    let nodes = index.nodes().count();
-    eprintln!(
-        "{} files, {bytes} bytes, read in {read:?}; {calls} calls resolved in {:?}; {nodes} nodes, {} bytes a node",
-        files.len(),
-        start.elapsed(),
-        index.memory() / nodes.max(1)
-    );
-    out.flush()
+    Ok(calls)
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()> {

@@ -7,6 +7,7 @@ use crate::facts::{Drift, DriftRule};
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Param<'a> {
+    /// With the `*` of one that takes all that are left.
     pub name: &'a str,
     /// As it is written.
     pub default: Option<&'a str>,
@@ -24,17 +25,17 @@ pub(crate) struct Declared<'a> {
     pub body: &'a str,
 }
 
-/// Parameters that callers do not give, so that no documentation need list them.
-const INJECTED: &[&str] = &["self", "cls", "ctx", "context", "request", "mcs", "args", "kwargs", "this"];
+/// Parameters that callers do not give, so that no documentation need list them; and the ends of such names.
+const INJECTED: &[&str] = &["self", "cls", "request", "mcs", "args", "kwargs", "this", "environment"];
+const INJECTED_ENDS: [&str; 2] = ["ctx", "context"];
 
 /// What a documentation says that its function does not: each rule at most once.
 pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     let said = listed::read(doc);
     let mut out = Vec::new();
     let mut add = |rule, detail: String| out.push(Drift { rule, detail });
-    let has = |name: &str| {
-        declared.params.iter().any(|param| param.name.trim_start_matches('_') == name.trim_start_matches('_'))
-    };
+    let bare = |name: &'_ str| name.trim_start_matches(['*', '_']).to_owned();
+    let has = |name: &str| declared.params.iter().any(|param| bare(param.name) == bare(name));
     let gone: Vec<&str> = said.params.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
     if let Some(name) = gone.first()
         && !declared.open
@@ -43,10 +44,12 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     }
     if !said.params.is_empty() {
         let listed = |param: &&Param<'_>| said.params.iter().any(|(name, _)| *name == param.name);
-        let missing = declared
-            .params
-            .iter()
-            .find(|param| !listed(param) && !param.name.starts_with('_') && !INJECTED.contains(&param.name));
+        // Such as one that is going to be removed.
+        let named = |name: &str| doc.contains(&format!("`{name}`")) || doc.contains(&format!(":{name}:"));
+        let injected = |name: &str| INJECTED.contains(&name) || INJECTED_ENDS.iter().any(|end| name.ends_with(end));
+        let missing = declared.params.iter().find(|param| {
+            !listed(param) && !param.name.starts_with(['_', '*']) && !injected(param.name) && !named(param.name)
+        });
         if let Some(missing) = missing {
             add(DriftRule::R2, format!("does not document the parameter `{}`", missing.name));
         }
@@ -170,6 +173,25 @@ mod tests {
             (":raises ValueError: text", vec![]),
             (":raises KeyError: text", vec![R4]),
             ("Raises:\n    KeyError: text", vec![R4]),
+        ] {
+            assert_eq!(rules(doc), wanted, "{doc}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_elsewhere_is_not_left_out() {
+        use DriftRule::{R1, R2};
+        let params = [Param { name: "a", default: None }, Param { name: "*rest", default: None }];
+        let rules = |doc: &str| {
+            let declared = Declared { params: &params, open: false, gives_nothing: false, body: "" };
+            drift(doc, &declared).into_iter().map(|drift| drift.rule).collect::<Vec<_>>()
+        };
+        for (doc, wanted) in [
+            (":param rest: text", vec![R2]),
+            (":param rest: text\n\nThe ``a`` parameter goes away.", vec![]),
+            (":param rest: text\n:a: text", vec![]),
+            (":param: a: text", vec![]),
+            (":param a: text\n:param others: text", vec![R1]),
         ] {
             assert_eq!(rules(doc), wanted, "{doc}");
         }

@@ -1,6 +1,8 @@
 //! From bytes to facts.
 
 mod lower;
+#[cfg(test)]
+mod snapshot;
 pub(crate) mod text;
 mod walk;
 
@@ -24,7 +26,7 @@ const LINE_MEAN_MAX: usize = 500;
 const MINIFIED_MIN: usize = 5_000;
 
 /// The version of the facts: raised whenever those of the same bytes change.
-pub const EXTRACTOR: u32 = 1;
+pub const EXTRACTOR: u32 = 2;
 
 /// Why a file has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,6 +7,8 @@ mod expr;
 mod names;
 mod view;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::language::Language;
@@ -39,6 +41,8 @@ pub struct FileFacts {
     pub(crate) names: Names,
     pub(crate) exprs: Exprs,
     pub(crate) nodes: Vec<Node>,
+    /// The numbers of the nodes by their names, those of one name in the order of the file.
+    pub(crate) named: Vec<u32>,
     /// Names of parameters, node after node.
     pub(crate) params: Vec<Name>,
     /// Bases, node after node: types.
@@ -53,6 +57,8 @@ pub struct FileFacts {
     pub(crate) fields: Vec<Field>,
     /// By node.
     pub(crate) gives: Vec<Given>,
+    /// In the order of the file.
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// What a node is.
@@ -224,6 +230,17 @@ pub(crate) enum Bound {
     TypeParam(ExprId, u32),
 }
 
+/// A part of the file that is there only in some builds: what follows Rust's `#[cfg(..)]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Condition {
+    /// As it is written.
+    pub when: Name,
+    pub from: u32,
+    pub to: u32,
+    pub line: u32,
+    pub end_line: u32,
+}
+
 /// A field of a class, struct or interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Field {
@@ -283,6 +300,7 @@ impl FileFacts {
             names: Names::default(),
             exprs: Exprs::default(),
             nodes: Vec::new(),
+            named: Vec::new(),
             params: Vec::new(),
             bases: Vec::new(),
             drifts: Vec::new(),
@@ -292,6 +310,7 @@ impl FileFacts {
             bindings: Vec::new(),
             fields: Vec::new(),
             gives: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 
@@ -323,17 +342,14 @@ impl FileFacts {
     /// Withholds signatures and documentation in which a secret is found.
     pub fn withhold(&mut self, secret: impl Fn(&str) -> bool) {
         let Self { nodes, names, drifts, .. } = self;
-        for node in nodes.iter_mut() {
-            if secret(names.get(node.signature)) {
-                node.signature = Name::NONE;
-            }
-            if secret(names.get(node.doc)) {
-                node.doc = Name::NONE;
+        let mut gone = HashSet::default();
+        for text in nodes.iter_mut().flat_map(|node| [&mut node.signature, &mut node.doc]) {
+            if secret(names.get(*text)) {
+                gone.insert(std::mem::replace(text, Name::NONE));
             }
         }
         drifts.retain(|(_, drift)| !secret(&drift.detail));
-        let kept: Vec<Name> = nodes.iter().flat_map(|node| [node.signature, node.doc]).collect();
-        names.forget_texts(&kept);
+        names.forget(&gone);
     }
 
     /// The bytes it takes in memory.
@@ -345,6 +361,7 @@ impl FileFacts {
             + self.names.memory()
             + self.exprs.memory()
             + of(&self.nodes)
+            + of(&self.named)
             + of(&self.params)
             + of(&self.bases)
             + of(&self.drifts)
@@ -354,6 +371,15 @@ impl FileFacts {
             + of(&self.bindings)
             + of(&self.fields)
             + of(&self.gives)
+            + of(&self.conditions)
+    }
+
+    /// The nodes of a name with their numbers, in the order of the file.
+    pub(crate) fn nodes_of(&self, name: Name) -> impl Iterator<Item = (u32, &Node)> {
+        let node = |number: &u32| self.nodes.get(*number as usize);
+        let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
+        let rest = self.named.get(from..).unwrap_or_default();
+        rest.iter().map_while(move |number| Some((*number, node(number).filter(|node| node.name == name)?)))
     }
 
     /// What a name is bound to, in the order of the file.

@@ -1,22 +1,19 @@
 //! All files of one root, and how they hang together.
 
+mod asking;
 mod manifest;
 mod store;
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{FileFacts, NO_NODE, NodeView};
+use crate::facts::{FileFacts, NodeView};
 use crate::resolve::Resolver;
 
+pub(crate) use asking::Asking;
 pub(crate) use manifest::{Cargo, Manifest};
 pub(crate) use store::{Store, last_name, of_file, stem};
-
-/// Calls of one name that are looked at.
-const SITES_MAX: usize = 4_000;
 
 /// A node of an index. Valid until its file is put or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -276,91 +273,24 @@ impl Index {
         })
     }
 
+    /// Questions about who calls what, which share what they find out.
+    pub(crate) fn ask(&self) -> Asking<'_> {
+        Asking::new(self)
+    }
+
     /// Who calls a node: at most `limit`, with those that are only likely if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
-        let mut budget = SITES_MAX;
-        self.callers_within(&Resolver::new(&self.store), id, limit, likely, &mut budget)
-    }
-
-    /// The same with what has been found out already, and for so many calls more.
-    pub(crate) fn callers_within(
-        &self,
-        resolver: &Resolver<'_>,
-        id: NodeId,
-        limit: usize,
-        likely: bool,
-        budget: &mut usize,
-    ) -> Callers {
-        let Some(found) = self.node(id) else { return Callers::default() };
-        let name = found.view.name();
-        let mut out = Callers::default();
-        for slot in self.callers_files(id, found.path, name) {
-            let Some(file) = self.store.file(slot) else { continue };
-            if !file.facts.language.speaks(found.facts.language) {
-                continue;
-            }
-            let aliases = file.facts.names_for(name);
-            for call in file.facts.calls.iter().filter(|call| aliases.contains(&call.name)) {
-                let same = file.facts.text(call.name) == name;
-                if *budget == 0 {
-                    out.unresolved_same_name += usize::from(same);
-                    continue;
-                }
-                *budget -= 1;
-                let how = match resolver.call(slot, call) {
-                    Some((to, how)) if to == id => Some(how),
-                    Some(_) => continue,
-                    None => {
-                        out.unresolved_same_name += usize::from(same);
-                        (likely && resolver.likely(slot, call) == Some(id)).then_some(How::Likely)
-                    }
-                };
-                if let Some(how) = how {
-                    let from = (call.within != NO_NODE).then_some(NodeId { file: slot, node: call.within });
-                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line, how });
-                }
-            }
-        }
-        out.edges.sort_by(|a, b| (!a.how.certain(), &a.path, a.line).cmp(&(!b.how.certain(), &b.path, b.line)));
-        out.omitted = out.edges.len().saturating_sub(limit);
-        out.edges.truncate(limit);
-        out
-    }
-
-    /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
-    fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
-        let files: BTreeSet<u32> = self.store.using(name).into_iter().chain(self.default_users(id)).collect();
-        let mut files: Vec<u32> = files.into_iter().collect();
-        files.sort_by_cached_key(|slot| {
-            let other = self.store.file(*slot).map(|file| file.path.clone());
-            let shared =
-                other.as_deref().map_or(0, |other| other.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count());
-            (Reverse(shared), other)
-        });
-        files
-    }
-
-    /// Files that may import a node as the default export of its file.
-    fn default_users(&self, id: NodeId) -> Vec<u32> {
-        let default = self.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
-        if default { self.store.using("default") } else { Vec::new() }
+        self.ask().callers(id, limit, likely)
     }
 
     /// What a node calls, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
-        let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
-        let resolver = Resolver::new(&self.store);
-        let mut out = Vec::new();
-        for call in facts.calls.iter().filter(|call| call.within == id.node) {
-            let to = resolver.call(id.file, call).or_else(|| {
-                let to = if likely { resolver.likely(id.file, call)? } else { return None };
-                Some((to, How::Likely))
-            });
-            if let Some((to, how)) = to {
-                out.push(Callee { to, line: call.line, how });
-            }
-        }
-        out
+        self.ask().callees(id, likely)
+    }
+
+    /// The tests of a node, at most `limit`.
+    pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
+        self.ask().tests(id, limit)
     }
 
     /// What a file imports.
@@ -389,35 +319,6 @@ impl Index {
             .filter(|(_, other)| resolver.imported_files(**other).contains(&slot))
             .map(|(path, _)| path.clone())
             .collect()
-    }
-
-    /// The tests of a node, at most `limit`.
-    pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        crate::tests_of::tests(self, &Resolver::new(&self.store), id, limit)
-    }
-
-    /// The tests and fixtures that ask for a fixture by the name of a parameter.
-    pub(crate) fn asking_for(&self, resolver: &Resolver<'_>, id: NodeId) -> Vec<NodeId> {
-        let Some(found) = self.node(id) else { return Vec::new() };
-        let name = found.view.name();
-        let mut out = Vec::new();
-        for (path, slot) in &self.store.paths {
-            let Some(facts) = self.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {
-                continue;
-            };
-            // What asks for it stands in its file, or below the folder of its `conftest.py`.
-            let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            if !path.starts_with(folder) {
-                continue;
-            }
-            for view in facts.nodes().filter(|view| view.params().any(|param| param == name)) {
-                let node = NodeId { file: *slot, node: view.number() };
-                if resolver.fixture_node(node.file, node.node, name) == Some(id) {
-                    out.push(node);
-                }
-            }
-        }
-        out
     }
 
     /// All calls of a file with what they mean.

@@ -137,3 +137,66 @@ impl Language {
             || matches!((self, other), (Self::C | Self::Cpp, Self::C | Self::Cpp))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release of a grammar may rename what the tables go by, and nothing else would tell.
+    #[test]
+    fn every_kind_and_field_of_the_tables_is_in_the_grammar() {
+        let mut all_missing = Vec::new();
+        for specs in specs() {
+            let grammars: Vec<_> = specs.iter().map(|spec| (spec.parser)()).collect();
+            let spec = &specs[0];
+            let is_there = |kind: &str, named: bool| grammars.iter().any(|one| one.id_for_node_kind(kind, named) != 0);
+            let kinds =
+                spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
+            let missing: Vec<_> = kinds.filter(|kind| !is_there(kind, true)).collect();
+            all_missing.push(format!("{missing:?}"));
+            // Keywords stand for themselves, such as `super`.
+            let missing: Vec<_> = spec
+                .shapes
+                .iter()
+                .map(|(kind, _)| kind)
+                .filter(|kind| !is_there(kind, true) && !is_there(kind, false))
+                .collect();
+            all_missing.push(format!("{missing:?}"));
+            let fields = spec.shapes.iter().flat_map(|(_, shape)| match *shape {
+                Shape::Member(one, other)
+                | Shape::Static(one, other)
+                | Shape::Invoke(one, other)
+                | Shape::Either(one, other) => vec![one, other],
+                Shape::Call(field)
+                | Shape::CallOr(field, _)
+                | Shape::Of(field)
+                | Shape::Pass(field)
+                | Shape::Inner(field)
+                | Shape::Item(field)
+                | Shape::Apply(field, _) => vec![field],
+                _ => Vec::new(),
+            });
+            let has =
+                |field: &&str| field.is_empty() || grammars.iter().any(|one| one.field_id_for_name(field).is_some());
+            let missing: Vec<_> = fields.filter(|field| !has(field)).collect();
+            all_missing.push(format!("{missing:?}"));
+        }
+        all_missing.retain(|missing| missing != "[]");
+        assert!(all_missing.is_empty(), "{all_missing:?}");
+    }
+
+    /// The tables, with all grammars that share one: that of C only where C++ is built, too.
+    fn specs() -> Vec<Vec<Spec>> {
+        #[allow(unused_mut, reason = "there are more of them where these are built")]
+        let mut all = vec![
+            vec![rust::SPEC],
+            vec![python::SPEC],
+            vec![ecma::JAVASCRIPT, ecma::TYPESCRIPT, ecma::TSX],
+            vec![go::SPEC],
+            vec![java::SPEC],
+        ];
+        #[cfg(feature = "code-all")]
+        all.extend([vec![c::SPEC, c::CPP], vec![c_sharp::SPEC], vec![php::SPEC], vec![ruby::SPEC]]);
+        all
+    }
+}

@@ -28,7 +28,7 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
         return None;
     }
     let mut parts = vec![format!("{path}:{} {}", node.node().span.line, declared(&node))];
-    let called = index.callers(id, COUNTED, false);
+    let called = view.calls.callers(id, COUNTED, false);
     let callees: Vec<_> = callees(view, id).collect();
     if !callees.is_empty() {
         parts.push(format!("calls {}", callees.join(", ")));
@@ -40,7 +40,7 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
         let more = if count > NAMED { ", .." } else { "" };
         parts.push(format!("called by {count} ({}{more})", places.join(", ")));
     }
-    let tests = index.tests(id, NAMED);
+    let tests = view.calls.tests(id, NAMED);
     let linked = tests.links.iter().filter_map(|link| index.node(link.test));
     let linked: Vec<_> = linked.map(|test| format!("{}::{}", test.path, test.view.qual())).collect();
     let named = tests.named.first().filter(|_| linked.is_empty()).map(ToString::to_string);
@@ -58,7 +58,7 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
 fn callees<'a>(view: &'a View<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
     let index = &view.state.index;
     let mut seen = HashSet::from([id]);
-    let callees = index.callees(id, false).into_iter().filter(move |callee| seen.insert(callee.to));
+    let callees = view.calls.callees(id, false).into_iter().filter(move |callee| seen.insert(callee.to));
     callees.take(NAMED).filter_map(|callee| {
         let found = index.node(callee.to)?;
         view.fresh(found.path);
@@ -86,7 +86,7 @@ pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Option<String>
     let place = || format!("{path}:{}", node.node().span.line);
     let mut said = Vec::new();
     if was.signature() != node.signature() && !node.signature().is_empty() {
-        let called = index.callers(id, COUNTED, false);
+        let called = view.calls.callers(id, COUNTED, false);
         let count = called.edges.len() + called.omitted;
         let places: Vec<_> =
             called.edges.iter().take(NAMED + 1).map(|edge| format!("{}:{}", edge.path, edge.line)).collect();

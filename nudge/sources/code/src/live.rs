@@ -4,6 +4,7 @@
 //! file that differs from what was read of it is read anew, if that is quick. One thread does the rest (`work`). Nothing
 //! here is a truth: what is on disk is, and an answer that may be older says so.
 
+mod progress;
 pub mod state;
 pub mod watch;
 mod work;

@@ -12,6 +12,7 @@ use crate::live::Live;
 use crate::live::state::State;
 use crate::search::Query;
 use crate::shown;
+use crate::stamp;
 
 /// Most nodes that a refusal names.
 const NAMED: usize = 10;
@@ -47,17 +48,18 @@ impl Meant {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
                 // A name may hold colons, and a path, too; a path of ours is one that is there.
                 let mut splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
-                let split =
-                    splits.clone().find(|(path, _)| asked(live, cwd, path).is_some_and(|path| is_known(live, &path)));
-                match split.or_else(|| splits.next_back()) {
+                let split = splits
+                    .clone()
+                    .find_map(|(path, name)| Some((asked(live, cwd, path).filter(|path| is_known(live, path))?, name)));
+                let unknown = || splits.next_back().map(|(path, name)| (named(live, cwd, path), name));
+                match split.or_else(unknown) {
                     Some((path, name)) => (Some(path), name, id),
                     None => (None, bare, id),
                 }
             }
-            (None, Some(path), Some(name)) => (Some(path), name, name),
+            (None, Some(path), Some(name)) => (Some(named(live, cwd, path)), name, name),
             _ => return Err(Error::invalid("Give `id`, or `path` with `name` or `line`.")),
         };
-        let path = path.map(|path| asked(live, cwd, path).unwrap_or_else(|| path.to_owned()));
         Ok(Self { path, name: name.to_owned(), given: given.to_owned() })
     }
 
@@ -146,7 +148,17 @@ fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
 }
 
 fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> Option<String> {
+    // Most ask for a file by the name that they were told, and it is what it was: then it is no link.
+    let known = live.state().files.get(path).copied();
+    if known.is_some_and(|known| stamp::look(live.root(), path).is_some_and(|now| known.is(&now))) {
+        return Some(path.to_owned());
+    }
     live.root().asked(path, cwd)
+}
+
+/// The file that is asked for, or the name as it was given.
+fn named(live: &Live, cwd: Option<&Path>, path: &str) -> String {
+    asked(live, cwd, path).unwrap_or_else(|| path.to_owned())
 }
 
 fn is_known(live: &Live, path: &str) -> bool {

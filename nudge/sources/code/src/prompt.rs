@@ -28,6 +28,8 @@ const MAX_BYTES: usize = 16 << 10;
 const MAX_TOKENS: usize = 2_000;
 const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
+/// Words that look like names, of which other spellings are looked for.
+const MAX_SHAPED: usize = 50;
 /// Nodes of a file that is named without a line, and nodes whose calls are looked at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
@@ -84,7 +86,7 @@ pub fn candidates(live: &Live, state: &State, text: &str, files: &[String], want
         finder.file(file);
     }
     if wanted == Wanted::Anything {
-        finder.words(text);
+        finder.words(&tokens);
     }
     finder.add_up()
 }
@@ -160,9 +162,7 @@ impl Finder<'_> {
     /// Takes what looks like a name.
     fn name(&mut self, token: &str) {
         let is_marked = token.contains('`') || token.contains("()");
-        let token = token.split('(').next().unwrap_or_default();
-        let name = token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
-        let name = name.replace("::", ".");
+        let name = bare(token).replace("::", ".");
         if !is_marked && !has_shape(&name) {
             return;
         }
@@ -195,14 +195,28 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes the names of several words, all of which somebody says.
-    fn words(&mut self, text: &str) {
+    /// Takes the names of several words, all of which somebody says. What looks like a name says its words together:
+    /// `client_max_body_size` speaks of no `maxSize`, `maxSize` of `max_size`.
+    fn words(&mut self, tokens: &[&str]) {
+        let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(bare(token)));
+        self.said(&plain.join(" "), false);
+        for name in names.into_iter().take(MAX_SHAPED) {
+            self.said(bare(name).rsplit(['.', ':']).next().unwrap_or_default(), true);
+        }
+    }
+
+    /// Takes the names that have no other words than these; with `all`, the names that have all of them.
+    fn said(&mut self, text: &str, all: bool) {
         let said: HashSet<String, FixedState> = words(text)
             .into_iter()
             .filter(|word| word.weight() == Weight::Full && word.folded.len() > 2)
             .map(|word| word.folded.into())
             .take(MAX_WORDS)
             .collect();
+        if said.len() < 2 {
+            return;
+        }
+        let wanted: Vec<String> = if all { parts(text) } else { Vec::new() };
         let mut counts: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         for word in &said {
             for (path, node) in self.state.names.with(word).take(MAX_NAMES) {
@@ -213,9 +227,8 @@ impl Finder<'_> {
         for ((path, node), _) in counts.into_iter().filter(|(_, count)| *count >= 2) {
             let Some(view) = self.state.index.file(path).and_then(|facts| facts.node(node)) else { continue };
             let own = parts(view.name());
-            if own.iter().all(|part| said.contains(part))
-                && let NodeLookup::One(id) = self.state.index.by_name(path, view.qual())
-            {
+            let is_meant = if all { own == wanted } else { own.iter().all(|part| said.contains(part)) };
+            if is_meant && let NodeLookup::One(id) = self.state.index.by_name(path, view.qual()) {
                 same.entry(own.join(" ")).or_default().push(id);
             }
         }
@@ -232,10 +245,11 @@ impl Finder<'_> {
         let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
         centres.sort_unstable();
         let mut connected = HashSet::new();
+        let calls = index.ask();
         for centre in centres.iter().take(MAX_CENTRES).filter(|_| self.found.len() > 1) {
             connected
-                .extend(index.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
-            connected.extend(index.callees(*centre, false).into_iter().map(|callee| callee.to));
+                .extend(calls.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
+            connected.extend(calls.callees(*centre, false).into_iter().map(|callee| callee.to));
         }
         for one in self.found.values_mut() {
             let path = index.node(one.id).map(|found| found.path).unwrap_or_default();
@@ -253,6 +267,12 @@ impl Finder<'_> {
         found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
         found
     }
+}
+
+/// A token without what stands around a name.
+fn bare(token: &str) -> &str {
+    let token = token.split('(').next().unwrap_or_default();
+    token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
 /// Whether a word looks like a name of code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.

@@ -14,6 +14,7 @@ mod others;
 mod outside;
 mod paths;
 mod rust;
+mod twins;
 
 use std::cell::Cell;
 use std::rc::Rc;

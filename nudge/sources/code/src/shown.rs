@@ -9,28 +9,46 @@ use nudge_core::error::Result;
 use serde::Serialize;
 
 use crate::facts::{DriftRule, Kind, NodeView};
-use crate::index::{How, NodeId};
+use crate::index::{Asking, How, NodeId};
 use crate::live::state::{Paths, State};
 use crate::live::{AsOf, Fresh, Live};
+use crate::root::Root;
+use crate::stamp;
 
 /// How often an answer is worked out anew because a file that it tells of had changed.
 const ROUNDS: usize = 3;
 /// Length to which a documentation is cut where it is one of many.
 const DOC_CHARS: usize = 160;
 
+/// Files, and whether what is told of them is what stands in them.
+type Looked = HashMap<Box<str>, Fresh, FixedState>;
+
 /// A state as an answer is made of it, and the files that it tells of.
 pub struct View<'a> {
     /// What is known now.
     pub state: &'a State,
-    fresh: &'a HashMap<Box<str>, Fresh, FixedState>,
-    told: RefCell<Paths>,
+    /// Who calls what in it.
+    pub(crate) calls: Asking<'a>,
+    root: &'a Root,
+    looked: RefCell<Looked>,
+    /// Files that are to be looked at more closely.
+    unseen: RefCell<Paths>,
 }
 
 impl View<'_> {
     /// Notes that the answer tells of a file, and says whether what is known of it is fresh.
     pub fn fresh(&self, path: &str) -> Fresh {
-        self.told.borrow_mut().insert(path.into());
-        self.fresh.get(path).copied().unwrap_or(Fresh::No)
+        if let Some(fresh) = self.looked.borrow().get(path) {
+            return *fresh;
+        }
+        // Most files are what was read of them, which a look tells.
+        let known = self.state.files.get(path);
+        if known.is_some_and(|known| stamp::look(self.root, path).is_some_and(|now| known.is(&now))) {
+            self.looked.borrow_mut().insert(path.into(), Fresh::Yes);
+            return Fresh::Yes;
+        }
+        self.unseen.borrow_mut().insert(path.into());
+        Fresh::No
     }
 }
 
@@ -49,17 +67,23 @@ pub fn fresh<T>(live: &Live, first: &[&str], say: impl Fn(&View<'_>) -> Result<T
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let (said, told, as_of) = {
+        let (said, unseen, as_of) = {
             let state = live.state();
-            let view = View { state: &state, fresh: &looked, told: RefCell::default() };
+            let view = View {
+                state: &state,
+                calls: state.index.ask(),
+                root: live.root(),
+                looked: RefCell::new(looked),
+                unseen: RefCell::default(),
+            };
             let said = say(&view);
-            (said, view.told.into_inner(), live.as_of(&state))
+            looked = view.looked.into_inner();
+            (said, view.unseen.into_inner(), live.as_of(&state))
         };
-        let unseen: Vec<_> = told.iter().filter(|path| !looked.contains_key(&***path)).map(|path| &**path).collect();
         if unseen.is_empty() || rounds == ROUNDS {
             return Ok(Answer { said: said?, as_of });
         }
-        looked.extend(live.freshen(unseen));
+        looked.extend(live.freshen(unseen.iter().map(|path| &**path)));
     }
 }
 

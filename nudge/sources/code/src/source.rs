@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::context::Context;
@@ -52,6 +52,11 @@ const UNUSED_MS: Millis = 30 * 60_000;
 const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
+/// How long a folder is taken to lie in the root that it was found in.
+const SAME_ROOT: Duration = Duration::from_secs(1);
+/// How far the worker stands back.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NICE: i32 = 10;
 /// When no root has anything to do.
 const IDLE: Duration = Duration::from_hours(1);
 
@@ -63,6 +68,8 @@ pub struct Code {
     /// No session: a process that answers one call.
     is_alone: bool,
     detector: Mutex<Detector>,
+    /// The root of the folder that was asked about last, and when it was found.
+    last: Mutex<Option<(PathBuf, Instant, Root)>>,
     roots: Mutex<Vec<Arc<Live>>>,
     /// Told when there is something to do.
     worker: Arc<OnceLock<StopFlag>>,
@@ -84,6 +91,7 @@ impl Code {
             is_on: settings.is_on("code.on"),
             is_alone: session.id.is_empty(),
             detector: Mutex::default(),
+            last: Mutex::default(),
             roots: Mutex::default(),
             worker: Arc::default(),
             finished: Mutex::default(),
@@ -99,7 +107,7 @@ impl Code {
     pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
         if !self.is_on {
             return Err(Error::invalid(
-                "Code is not indexed: `code.on` is off; set NUDGE_CODE_ON=1 and start nudge again.",
+                "Code is not indexed: `code.on` is off; set NUDGE_CODE=1 and start nudge again.",
             ));
         }
         let cwd = context.cwd().map(Path::new);
@@ -115,11 +123,24 @@ impl Code {
         if !folder.is_absolute() {
             return Err(Error::invalid("`root` must be an absolute folder."));
         }
-        let live = self.begin(Root::of(&folder, &mut self.detector.lock())?);
+        let live = self.begin(self.root_of(&folder)?);
         if !live.state().is_caught_up {
             live.wait(BEGINNING);
         }
         Ok(live)
+    }
+
+    /// The root that a folder lies in. One who asks again at once is not answered by git's files again.
+    fn root_of(&self, folder: &Path) -> Result<Root> {
+        if let Some((known, at, root)) = &*self.last.lock()
+            && known == folder
+            && at.elapsed() < SAME_ROOT
+        {
+            return Ok(root.clone());
+        }
+        let root = Root::of(folder, &mut self.detector.lock())?;
+        *self.last.lock() = Some((folder.to_owned(), Instant::now(), root.clone()));
+        Ok(root)
     }
 
     /// The root around the caller, if it is alive: nobody who did not ask for code waits for its beginning.
@@ -127,7 +148,7 @@ impl Code {
         if self.roots.lock().is_empty() {
             return None;
         }
-        let root = Root::of(Path::new(context.cwd()?), &mut self.detector.lock()).ok()?;
+        let root = self.root_of(Path::new(context.cwd()?)).ok()?;
         let live = self.roots.lock().iter().find(|live| *live.root() == root).cloned()?;
         live.touch();
         Some(live)
@@ -265,6 +286,7 @@ impl Source for Code {
 
     fn work(&self, stop: &StopFlag) {
         let _ = self.worker.set(stop.clone());
+        give_way();
         let mut workers = Vec::new();
         loop {
             self.assign(&mut workers);
@@ -283,6 +305,16 @@ impl Source for Code {
     fn close(&self) {
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
+    }
+}
+
+/// Lets everybody else go first, at the disk too, which goes by the same number. A system on which that would be about
+/// the whole process is left alone.
+fn give_way() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        // Who started us may have gone further.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::extract::is_test_path;
 use crate::facts::flag;
-use crate::index::{Index, NodeId, TestHow, TestLink, Tests, stem};
-use crate::resolve::Resolver;
+use crate::index::{Asking, Index, NodeId, TestHow, TestLink, Tests, stem};
 
 /// Over how many calls a test may be from what it tests.
 const DEPTH_MAX: u8 = 3;
@@ -17,7 +16,8 @@ const REACHED_MAX: usize = 400;
 const SITES_MAX: usize = 8_000;
 
 /// The tests of a node by its certain callers.
-pub(crate) fn tests(index: &Index, resolver: &Resolver<'_>, id: NodeId, limit: usize) -> Tests {
+pub(crate) fn tests(asking: &Asking<'_>, id: NodeId, limit: usize) -> Tests {
+    let index = asking.index;
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
     let mut links: Vec<TestLink> = Vec::new();
     let mut edge = vec![id];
@@ -25,7 +25,7 @@ pub(crate) fn tests(index: &Index, resolver: &Resolver<'_>, id: NodeId, limit: u
     for depth in 1..=DEPTH_MAX {
         let mut next: Vec<NodeId> = Vec::new();
         for node in edge {
-            for caller in callers(index, resolver, node, &mut budget) {
+            for caller in callers(asking, node, &mut budget) {
                 if depths.len() >= REACHED_MAX || depths.contains_key(&caller) {
                     continue;
                 }
@@ -49,16 +49,16 @@ pub(crate) fn tests(index: &Index, resolver: &Resolver<'_>, id: NodeId, limit: u
 }
 
 /// Nodes that call a node, or ask for it as a fixture.
-fn callers(index: &Index, resolver: &Resolver<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
-    let mut out: Vec<NodeId> = index
-        .callers_within(resolver, id, CALLERS_MAX, false, budget)
+fn callers(asking: &Asking<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
+    let mut out: Vec<NodeId> = asking
+        .callers_within(id, CALLERS_MAX, false, budget)
         .edges
         .into_iter()
         .filter_map(|caller| caller.from)
         .collect();
-    let fixture = index.node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
+    let fixture = asking.index.node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
     if fixture {
-        out.extend(index.asking_for(resolver, id));
+        out.extend(asking.asking_for(id));
     }
     out
 }

@@ -240,3 +240,21 @@ fn a_folder_that_comes_anew_is_watched_anew() {
         until("an edit in it", || is_found(at * 2 + 1).then_some(()));
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_worker_lets_others_go_first() {
+    let lab = Lab::new();
+    lab.write("a.py", "def f():\n    pass\n");
+    let session = lab.session();
+    session.settled();
+    let is_nice = |thread: fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // What follows the name, which may hold anything.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_whitespace().nth(16).is_some_and(|nice| nice.parse::<i32>().is_ok_and(|nice| nice >= 10))
+    };
+    kit::until("a thread to step back", || {
+        fs::read_dir("/proc/self/task").unwrap().flatten().any(is_nice).then_some(())
+    });
+}

@@ -90,6 +90,7 @@ fn places_names_and_the_words_of_names() {
         ("the `get` view", "shop/web.py:4 get"),
         ("does get() work", "shop/web.py:4 get"),
         ("how do we process a payment here", "shop/pay.py:1 process_payment"),
+        ("processPayment is wrong", "shop/pay.py:1 process_payment"),
     ] {
         let told = Agent::new(&lab).prompt(prompt);
         assert!(told.first().is_some_and(|line| line.starts_with(first)), "{prompt}: {told:?}");
@@ -104,6 +105,8 @@ fn a_prompt_that_names_nothing_is_told_nothing() {
         "get the test to run",
         "please write a README for this project",
         "make it round",
+        "process_card_payment of the other project throws",
+        "PAYMENT_FORM_PROCESS_LIMIT does not seem to have an effect",
         "what does this do? I want to order a payment provider",
         "fix the failing test",
         "Commit with the message \"up\" and push.",

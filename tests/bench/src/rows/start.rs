@@ -47,9 +47,7 @@ pub fn resident(_: &Scale) -> Vec<Line> {
             server.mcp.send(&get);
             server.mcp.receive();
         }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", server.mcp.pid())).ok()?;
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"))?;
-        kib.parse::<f64>().ok().map(|kib| kib * 1024.0 / 1e6)
+        resident_bytes(server.mcp.pid()).map(|bytes| bytes / 1e6)
     });
     vec![Line {
         what: "serve, resident memory".into(),
@@ -59,4 +57,11 @@ pub fn resident(_: &Scale) -> Vec<Line> {
         peer: "-".into(),
         absolute: megabytes.map_or_else(|| "needs /proc".into(), |megabytes| format!("{megabytes:.1} MB")),
     }]
+}
+
+/// What a process holds in memory, where the system tells.
+pub fn resident_bytes(pid: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"))?;
+    kib.parse::<f64>().ok().map(|kib| kib * 1024.0)
 }

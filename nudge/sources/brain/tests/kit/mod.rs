@@ -1,6 +1,9 @@
 //! A brain in a folder of the test's own.
 #![allow(dead_code)] // No test needs all of it.
 
+#[cfg(feature = "bolt")]
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -22,6 +25,8 @@ pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
     pub source: Arc<dyn Source>,
+    /// Beside its root.
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Desk {
@@ -30,17 +35,21 @@ impl Desk {
     }
 
     pub fn with(models: Arc<dyn Models>) -> Self {
+        Self::set(models, Vec::new())
+    }
+
+    pub fn set(models: Arc<dyn Models>, settings: Vec<(&'static str, String)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("brain")).unwrap();
         let clock = Arc::new(ManualClock::new(1_767_225_600_000));
-        let source = open(&folder, &clock, models);
-        Self { folder, clock, source }
+        let source = open(&folder, &clock, models, &settings);
+        Self { folder, clock, source, settings }
     }
 
     /// Another process, perhaps with another model.
     pub fn again(&mut self, models: Arc<dyn Models>) {
         self.source.close();
-        self.source = open(&self.folder, &self.clock, models);
+        self.source = open(&self.folder, &self.clock, models, &self.settings);
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -74,8 +83,17 @@ impl Desk {
 
     /// Does the work of the background until all vectors are made.
     pub fn work(&self) {
+        self.work_until(|| {
+            let stands = &self.source.status()["brain"];
+            stands["chunks"] != 0 && stands["vectors"] == stands["chunks"]
+        });
+    }
+
+    /// Does the work of the background until this is so.
+    #[track_caller]
+    pub fn work_until(&self, is_so: impl Fn() -> bool) {
         let _working = self.working();
-        self.wait_for("all vectors", |stands| stands["chunks"] != 0 && stands["vectors"] == stands["chunks"]);
+        self.wait_for("the end of the work", |_| is_so());
     }
 
     /// Does the work of the background as long as this is held.
@@ -143,8 +161,15 @@ pub fn ids(units: &Value) -> Vec<String> {
     units.as_array().unwrap().iter().map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: Arc<dyn Models>) -> Arc<dyn Source> {
+fn open(
+    folder: &tempfile::TempDir,
+    clock: &Arc<ManualClock>,
+    models: Arc<dyn Models>,
+    settings: &[(&'static str, String)],
+) -> Arc<dyn Source> {
     let root = folder.path().join("brain");
-    let host = Host::alone(folder.path(), &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap();
+    let mut given = vec![("brain.root", root.to_str().unwrap())];
+    given.extend(settings.iter().map(|(name, text)| (*name, &**text)));
+    let host = Host::alone(folder.path(), &SOURCE, &given).unwrap();
     (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, models, ..host }).unwrap()
 }

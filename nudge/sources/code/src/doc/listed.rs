@@ -82,6 +82,8 @@ fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
     match word {
         "param" | "parameter" | "arg" | "argument" | "keyword" => {
             let name = if text.starts_with(':') {
+                // `:param: x: text` is a slip of many, and clear.
+                let rest = rest.strip_prefix(':').unwrap_or(rest);
                 rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
             } else {
                 untyped(rest).split_whitespace().next()

@@ -1,7 +1,11 @@
 //! Texts as they are kept: on one line, of bounded size.
 
+use std::borrow::Cow;
+
 const SIGNATURE_MAX: usize = 300;
 const DOC_MAX: usize = 2_000;
+/// What is read of a documentation.
+const DOC_READ_MAX: usize = 64 * 1024;
 
 /// A declaration on one line.
 pub(crate) fn signature(text: &str) -> String {
@@ -18,7 +22,7 @@ pub(crate) fn signature(text: &str) -> String {
         }
     }
     out.retain(|c| !c.is_control());
-    cut(out, SIGNATURE_MAX)
+    if out.len() > SIGNATURE_MAX { cut(&out, SIGNATURE_MAX) } else { out }
 }
 
 /// A documentation, its lines kept.
@@ -27,14 +31,16 @@ pub(crate) fn doc(text: &str) -> Option<String> {
     if text.is_empty() {
         return None;
     }
-    let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_MAX).collect();
-    Some(cut(text, DOC_MAX))
+    Some(text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_READ_MAX).collect())
 }
 
-fn cut(mut text: String, max: usize) -> String {
-    if text.len() > max {
-        text.truncate(text.floor_char_boundary(max - '…'.len_utf8()));
-        text.push('…');
-    }
-    text
+/// What is kept of a documentation.
+pub(crate) fn kept(doc: &str) -> Cow<'_, str> {
+    if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(cut(doc, DOC_MAX)) }
+}
+
+/// The beginning of a text that is too long.
+fn cut(text: &str, max: usize) -> String {
+    let end = text.floor_char_boundary(max - '…'.len_utf8());
+    format!("{}…", text.get(..end).unwrap_or_default())
 }

@@ -7,8 +7,8 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::{Declared, Param};
 use crate::facts::{
-    Binding, Bound, Call, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind, NO_NODE,
-    Name, Node, Owner,
+    Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind,
+    NO_NODE, Name, Node, Owner,
 };
 use crate::language::{Grammar, Language};
 
@@ -64,6 +64,8 @@ pub(crate) struct Walk<'a> {
     pub marks: Vec<&'a str>,
     /// Where the first of them begins, if that belongs to the node.
     pub marked_from: Option<u32>,
+    /// The row of the first of them, while there are any.
+    pub marked_row: usize,
     /// Values that the parameters of a function without a name have, by the node of the tree.
     pub hints: HashMap<usize, ExprId, FixedState>,
     /// The name and node that a value has by what it is assigned to.
@@ -74,6 +76,8 @@ pub(crate) struct Walk<'a> {
     /// Whether the walk leaves out what is in this node.
     pub skip: bool,
     comments: Vec<Comment>,
+    /// All of the documentation of the last node.
+    doc: String,
     twins: HashMap<Name, u32, FixedState>,
     depth: u32,
 }
@@ -105,12 +109,14 @@ impl<'a> Walk<'a> {
             frames: vec![file],
             marks: Vec::new(),
             marked_from: None,
+            marked_row: 0,
             hints: HashMap::default(),
             named: HashMap::default(),
             exported: (0, 0, 0),
             nesting: 0,
             skip: false,
             comments: Vec::new(),
+            doc: String::new(),
             twins: HashMap::default(),
             depth: 0,
         }
@@ -134,7 +140,7 @@ impl<'a> Walk<'a> {
                     return Err(Skip::TooManyNodes);
                 }
             }
-            if !self.skip && cursor.goto_first_child() {
+            if !self.skip && !row.leaf && cursor.goto_first_child() {
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(Skip::TooDeep);
@@ -268,7 +274,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes a node; its frame is for the caller to open.
-    pub fn node(&mut self, draft: &Draft<'_>) -> u32 {
+    pub fn node(&mut self, draft: Draft<'_>) -> u32 {
         let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
         let owner = self.owner_here();
         let qual = self.qual(owner, draft.name);
@@ -277,6 +283,8 @@ impl<'a> Walk<'a> {
         let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
         let signature = super::text::signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
         let bytes = self.src.as_bytes().get(whole.byte_range()).unwrap_or_default();
+        self.doc = draft.doc.unwrap_or_default();
+        let doc = if self.doc.is_empty() { Name::NONE } else { self.names.text(&super::text::kept(&self.doc)) };
         let node = Node {
             kind: draft.kind,
             span: crate::facts::Span {
@@ -291,7 +299,7 @@ impl<'a> Walk<'a> {
             name: draft.name,
             qual,
             signature: self.names.text(&signature),
-            doc: draft.doc.as_deref().map_or(Name::NONE, |doc| self.names.text(doc)),
+            doc,
             owner,
             params: (0, 0),
             bases: (0, 0),
@@ -373,21 +381,27 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Notes what is there only in some builds.
+    pub fn condition(&mut self, when: &'a str, of: Syntax<'_>) {
+        let when = self.names.name(when);
+        let end_line = u32::try_from(of.end_position().row + 1).unwrap_or(u32::MAX);
+        self.facts.conditions.push(Condition { when, from: start(of), to: end(of), line: line(of), end_line });
+    }
+
     pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = Name>) {
         let from = self.facts.params.len();
         self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
         self.facts.nodes[node as usize].params = (number(from), number(self.facts.params.len()));
     }
 
-    /// Holds the documentation of a function against what it declares.
+    /// Holds the documentation of the function that was just noted against what it declares.
     pub fn check_doc(&mut self, number: u32, params: &[Param<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
-        let doc = self.names.get(node.doc);
-        if doc.is_empty() {
+        if self.doc.is_empty() {
             return;
         }
         let body = self.src.get(node.span.byte as usize..node.span.end as usize).unwrap_or_default();
-        let found = crate::doc::drift(doc, &Declared { params, open, gives_nothing, body });
+        let found = crate::doc::drift(&self.doc, &Declared { params, open, gives_nothing, body });
         self.facts.drifts.extend(found.into_iter().map(|drift| (number, drift)));
     }
 
@@ -432,6 +446,8 @@ impl<'a> Walk<'a> {
         let mut facts = self.facts;
         facts.names = self.names.finish();
         facts.exprs = self.exprs.finish();
+        facts.named = (0..number(facts.nodes.len())).collect();
+        facts.named.sort_by_key(|&node| facts.nodes[node as usize].name);
         facts.bindings.sort_by_key(|b| b.name);
         facts.fields.sort_by_key(|f| f.name);
         facts.gives.sort_by_key(|g| g.node);
@@ -441,6 +457,7 @@ impl<'a> Walk<'a> {
         facts.imports.shrink_to_fit();
         facts.fields.shrink_to_fit();
         facts.gives.shrink_to_fit();
+        facts.conditions.shrink_to_fit();
         facts.params.shrink_to_fit();
         facts
     }

@@ -15,6 +15,11 @@ impl ExprId {
     /// An expression that says nothing.
     pub const NONE: Self = Self(u32::MAX);
 
+    #[cfg(test)]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
     pub fn is_none(self) -> bool {
         self == Self::NONE
     }

@@ -1,6 +1,6 @@
 //! The strings of a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,11 @@ impl Name {
     pub fn is_none(self) -> bool {
         self == Self::NONE
     }
+
+    #[cfg(test)]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
 }
 
 /// Each string once, one after the other.
@@ -23,7 +28,7 @@ impl Name {
 pub(crate) struct Names {
     text: String,
     ends: Vec<u32>,
-    /// The numbers in the order of the strings, to find one.
+    /// The numbers in the order of the strings, to find one; not those of texts, which nobody looks for.
     order: Vec<u32>,
 }
 
@@ -44,24 +49,22 @@ impl Names {
         self.text.capacity() + 4 * (self.ends.capacity() + self.order.capacity())
     }
 
-    /// Empties all strings that stand for themselves (signatures and documentation hold spaces) but those to keep.
-    pub fn forget_texts(&mut self, keep: &[Name]) {
+    /// Empties these strings.
+    pub fn forget(&mut self, gone: &HashSet<Name, FixedState>) {
         let mut text = String::with_capacity(self.text.len());
         let mut ends = Vec::with_capacity(self.ends.len());
-        let keep: std::collections::HashSet<Name, FixedState> = keep.iter().copied().collect();
         for n in 0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX) {
-            let old = self.get(Name(n));
-            if !old.contains([' ', '\n']) || keep.contains(&Name(n)) {
-                text.push_str(old);
+            if !gone.contains(&Name(n)) {
+                text.push_str(self.get(Name(n)));
             }
             ends.push(end_of(&text));
         }
         (self.text, self.ends) = (text, ends);
-        self.sort();
+        let order = std::mem::take(&mut self.order);
+        self.sort(order.into_iter().filter(|&n| !gone.contains(&Name(n))).collect());
     }
 
-    fn sort(&mut self) {
-        let mut order: Vec<u32> = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).collect();
+    fn sort(&mut self, mut order: Vec<u32>) {
         order.sort_unstable_by(|&a, &b| self.get(Name(a)).cmp(self.get(Name(b))));
         self.order = order;
     }
@@ -117,7 +120,13 @@ impl<'a> Interner<'a> {
         let mut names = self.names;
         names.text.shrink_to_fit();
         names.ends.shrink_to_fit();
-        names.sort();
+        // What is in both was made first.
+        let made = self.made.into_values().map(|name| name.0);
+        let mut order: Vec<u32> = self.seen.into_values().map(|name| name.0).chain(made).collect();
+        order.sort_unstable();
+        order.dedup();
+        order.shrink_to_fit();
+        names.sort(order);
         names
     }
 

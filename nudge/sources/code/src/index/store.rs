@@ -132,7 +132,8 @@ impl Store {
     /// Files of a table, by path: nothing may depend on when a file was put.
     fn by_path(&self, slots: Option<&Vec<u32>>) -> Vec<u32> {
         let mut slots = slots.cloned().unwrap_or_default();
-        slots.sort_by_key(|slot| self.file(*slot).map(|file| file.path.clone()));
+        let path = |slot: &u32| self.file(*slot).map(|file| &file.path);
+        slots.sort_unstable_by(|one, other| path(one).cmp(&path(other)));
         slots
     }
 
@@ -158,7 +159,7 @@ impl Store {
         for slot in self.defining(name) {
             let Some(facts) = self.facts(slot) else { continue };
             let Some(name) = facts.names.find(name) else { continue };
-            out.extend((0..).zip(&facts.nodes).filter(|(_, node)| node.name == name).map(|(n, _)| (slot, n)));
+            out.extend(facts.nodes_of(name).map(|(number, _)| (slot, number)));
         }
         out
     }

@@ -23,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
         "catch_clause",
     ],
     comments: &["comment"],
+    leaves: &[],
 };
 
 #[cfg(feature = "code-all")]
@@ -90,7 +91,7 @@ fn macro_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if !name.is_none() {
         let doc = doc(walk, node, DOCS);
         let body = node.child_by_field_name("value");
-        walk.node(&Draft { kind: Kind::Macro, name, whole: node, body, flags: 0, doc, bare: true });
+        walk.node(Draft { kind: Kind::Macro, name, whole: node, body, flags: 0, doc, bare: true });
     }
 }
 
@@ -153,7 +154,7 @@ fn noted(walk: &mut Walk<'_>, node: Syntax<'_>, head: Syntax<'_>, name: Syntax<'
     }
     let kind = if method { Kind::Method } else { Kind::Function };
     let flags = flags | if body.is_none() { flag::BODILESS } else { 0 };
-    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare: !method });
+    let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare: !method });
     super::common::gives(walk, node, number, "type");
     let mut names: Vec<Name> = Vec::new();
     if let Some(list) = head.child_by_field_name("parameters") {
@@ -199,7 +200,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let doc = doc(walk, node, DOCS);
     let draft = Draft { kind: Kind::Class, name, whole: node, body: Some(body), flags: 0, doc, bare: true };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     let mut cursor = node.walk();
     if let Some(list) = node.named_children(&mut cursor).find(|child| child.kind() == "base_class_clause") {
         let mut inner = list.walk();
@@ -213,7 +214,7 @@ fn namespace(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let (Some(name), body) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
     let name = walk.name_of(name);
     if !name.is_none() {
-        let number = walk.node(&Draft { kind: Kind::Module, name, whole: node, body, flags: 0, doc: None, bare: true });
+        let number = walk.node(Draft { kind: Kind::Module, name, whole: node, body, flags: 0, doc: None, bare: true });
         walk.open(node, Open::Module(number));
     }
 }
@@ -228,7 +229,7 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let doc = doc(walk, node, DOCS);
     let draft = Draft { kind: Kind::Type, name, whole: node, body: None, flags: 0, doc, bare: true };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     let value = typed(walk, ty, None);
     walk.gives(number, value, start(node));
     // A struct without a name has its members under this one.

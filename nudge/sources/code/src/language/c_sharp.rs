@@ -24,6 +24,7 @@ pub(super) const SPEC: Spec = Spec {
         "conditional_expression",
     ],
     comments: &["comment"],
+    leaves: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

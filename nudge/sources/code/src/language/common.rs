@@ -29,7 +29,7 @@ pub(super) fn note(
     let body = walk.get(node, "body");
     let bodiless = body.is_none() && matches!(kind, Kind::Function | Kind::Method);
     let flags = flags | if bodiless { flag::BODILESS } else { 0 };
-    Some(walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare }))
+    Some(walk.node(Draft { kind, name, whole: node, body, flags, doc, bare }))
 }
 
 /// What a function gives, by the type in a field.

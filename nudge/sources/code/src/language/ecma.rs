@@ -17,6 +17,7 @@ pub(super) const JAVASCRIPT: Spec = Spec {
     shapes: shapes::SHAPES,
     branches: BRANCHES,
     comments: COMMENTS,
+    leaves: LEAVES,
 };
 
 pub(super) const TYPESCRIPT: Spec =
@@ -36,6 +37,9 @@ const BRANCHES: &[&str] = &[
     "catch_clause",
     "ternary_expression",
 ];
+
+const LEAVES: &[&str] =
+    &["accessibility_modifier", "import_statement", "nested_type_identifier", "regex", "string", "type_arguments"];
 
 const VISITS: &[(&str, Visit)] = &[
     ("function_declaration", function),
@@ -114,7 +118,7 @@ fn note<'t>(
         flags |= flag::ASYNC;
     }
     let doc = doc(walk, row);
-    let number = walk.node(&Draft { kind, name, whole, body, flags, doc, bare });
+    let number = walk.node(Draft { kind, name, whole, body, flags, doc, bare });
     bind::type_params(walk, inner);
     Some(number)
 }
@@ -369,7 +373,7 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     }
     let draft =
         Draft { kind: Kind::Function, name, whole: node, body: Some(body), flags: flag::TEST, doc: None, bare: false };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.named.insert(body.id(), number);
 }
 

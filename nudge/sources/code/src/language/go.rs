@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     shapes: SHAPES,
     branches: &["if_statement", "for_statement", "expression_case", "type_case", "communication_case"],
     comments: &["comment"],
+    leaves: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[
@@ -190,7 +191,7 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     }
     let doc = doc(walk, node.parent().filter(|parent| parent.named_child_count() == 1).unwrap_or(node), DOCS);
-    let number = walk.node(&Draft { kind, name, whole: node, body: Some(ty), flags: 0, doc, bare: true });
+    let number = walk.node(Draft { kind, name, whole: node, body: Some(ty), flags: 0, doc, bare: true });
     if kind == Kind::Type {
         let lowered = walk.lower(ty);
         let value = walk.of(lowered);

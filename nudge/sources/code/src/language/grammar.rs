@@ -53,6 +53,8 @@ pub(crate) struct Spec {
     pub branches: &'static [&'static str],
     /// Comments.
     pub comments: &'static [&'static str],
+    /// Syntax in which nothing stands that is visited: the walk does not look into it.
+    pub leaves: &'static [&'static str],
 }
 
 /// A language as it is used.
@@ -70,6 +72,7 @@ pub(crate) struct Row {
     pub shape: Option<Shape>,
     pub branch: bool,
     pub comment: bool,
+    pub leaf: bool,
 }
 
 impl Grammar {
@@ -84,6 +87,7 @@ impl Grammar {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
+                row.leaf = row.comment || spec.leaves.contains(&kind);
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
             }
@@ -94,7 +98,8 @@ impl Grammar {
         Self { parser, rows, fields }
     }
 
-    pub fn row(&self, node: Node<'_>) -> Row {
-        self.rows.get(usize::from(node.kind_id())).copied().unwrap_or_default()
+    pub fn row(&self, node: Node<'_>) -> &Row {
+        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, leaf: false };
+        self.rows.get(usize::from(node.kind_id())).unwrap_or(&NONE)
     }
 }

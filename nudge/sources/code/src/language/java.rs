@@ -24,6 +24,7 @@ pub(super) const SPEC: Spec = Spec {
         "ternary_expression",
     ],
     comments: &["line_comment", "block_comment"],
+    leaves: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

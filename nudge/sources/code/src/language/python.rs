@@ -20,7 +20,6 @@ pub(super) const SPEC: Spec = Spec {
         "for_statement",
         "while_statement",
         "except_clause",
-        "except_group_clause",
         "conditional_expression",
         "case_clause",
         "assert_statement",
@@ -28,7 +27,11 @@ pub(super) const SPEC: Spec = Spec {
         "if_clause",
     ],
     comments: &["comment"],
+    leaves: LEAVES,
 };
+
+const LEAVES: &[&str] =
+    &["dotted_name", "future_import_statement", "import_from_statement", "import_statement", "type"];
 
 const VISITS: &[(&str, Visit)] = &[
     ("decorated_definition", decorated),
@@ -54,6 +57,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("case_pattern", bind::case_pattern),
     ("return_statement", returned),
     ("yield", yielded),
+    ("string", formatted),
 ];
 
 const SHAPES: &[(&str, Shape)] = &[
@@ -208,6 +212,12 @@ fn decorated(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
+/// Only a string that is formatted holds code.
+fn formatted(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let prefix = walk.text(node).split(['"', '\'']).next().unwrap_or_default();
+    walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
+}
+
 /// What decorators say.
 fn flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
@@ -262,7 +272,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         (true, false) => walk.expr(Expr::This),
     };
     let returns = walk.get(node, "return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     if !returns.is_none() {
         let value = walk.of(returns);
         walk.gives(number, value, start(node));
@@ -280,11 +290,17 @@ fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     let mut open = false;
     let mut cursor = list.walk();
     for param in list.named_children(&mut cursor) {
-        let name = walk.get(param, "name").or_else(|| param.named_child(0)).unwrap_or(param);
-        let text = walk.text(name);
-        open |= text.starts_with("**");
+        let splat = if param.kind() == "typed_parameter" { param.named_child(0).unwrap_or(param) } else { param };
+        match splat.kind() {
+            // `*` and `/` are no parameters.
+            "comment" | "keyword_separator" | "positional_separator" => continue,
+            "dictionary_splat_pattern" => open = true,
+            _ => {}
+        }
+        let is_rest = splat.kind().ends_with("splat_pattern");
+        let name = walk.get(param, "name").or_else(|| param.named_child(0).filter(|_| !is_rest)).unwrap_or(splat);
         let default = walk.get(param, "value").map(|value| walk.text(value));
-        params.push(Param { name: text.trim_start_matches('*'), default });
+        params.push(Param { name: walk.text(name), default });
     }
     let returns = walk.get(node, "return_type").map_or("", |ty| walk.text(ty));
     walk.check_doc(number, &params, open, returns == "None");
@@ -364,7 +380,7 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
         doc: doc(walk, body),
         bare,
     };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.set_bases(number, bases);
     walk.open(node, Open::Class(number));
 }

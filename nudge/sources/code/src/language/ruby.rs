@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     shapes: SHAPES,
     branches: &["if", "elsif", "unless", "while", "until", "for", "when", "rescue", "conditional", "if_modifier"],
     comments: &["comment"],
+    leaves: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

@@ -18,10 +18,42 @@ pub(super) const SPEC: Spec = Spec {
     shapes: SHAPES,
     branches: &["if_expression", "for_expression", "while_expression", "match_arm", "try_expression"],
     comments: &["line_comment", "block_comment"],
+    leaves: LEAVES,
 };
+
+const LEAVES: &[&str] = &[
+    "abstract_type",
+    "array_type",
+    "associated_type",
+    "bounded_type",
+    "char_literal",
+    "dynamic_type",
+    "extern_crate_declaration",
+    "field_declaration",
+    "function_signature_item",
+    "function_type",
+    "generic_type",
+    "lifetime",
+    "parameters",
+    "pointer_type",
+    "raw_string_literal",
+    "reference_type",
+    "scoped_identifier",
+    "scoped_type_identifier",
+    "string_literal",
+    "trait_bounds",
+    "tuple_type",
+    "type_arguments",
+    "type_item",
+    "type_parameters",
+    "use_declaration",
+    "visibility_modifier",
+    "where_clause",
+];
 
 const VISITS: &[(&str, Visit)] = &[
     ("attribute_item", attribute),
+    ("inner_attribute_item", inner_attribute),
     ("function_item", function),
     ("function_signature_item", function),
     ("struct_item", class),
@@ -196,15 +228,41 @@ fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if walk.marks.len() > 64 {
         walk.marks.clear();
     }
+    if walk.marks.is_empty() {
+        walk.marked_row = node.start_position().row;
+    }
     walk.marks.push(text);
+    if let Some(when) = condition(text, "#[") {
+        let mut next = node.next_named_sibling();
+        while let Some(of) =
+            next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
+        {
+            next = of.next_named_sibling();
+        }
+        if let Some(of) = next {
+            walk.condition(when, of);
+        }
+    }
+}
+
+/// `#![cfg(..)]` is about all that is around it.
+fn inner_attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let (Some(when), Some(of)) = (condition(walk.text(node), "#!["), node.parent()) {
+        walk.condition(when, of);
+    }
+}
+
+/// What stands in `cfg(..)`.
+fn condition<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
+    let inner = attribute.strip_prefix(opened)?.trim_end().strip_suffix(']')?.trim();
+    inner.strip_prefix("cfg")?.trim_start().strip_prefix('(')?.strip_suffix(')')
 }
 
 /// What attributes say of the node that follows.
 fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
     let mut flags = 0;
     // Attributes of something that is no node may have been left over.
-    let before = walk.src.get(..node.start_byte()).unwrap_or_default().trim_end();
-    if !before.ends_with(']') {
+    if !follows_a_mark(walk, node) {
         walk.marks.clear();
     }
     for mark in &walk.marks {
@@ -219,8 +277,15 @@ fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
     flags
 }
 
+fn follows_a_mark(walk: &Walk<'_>, node: Syntax<'_>) -> bool {
+    walk.src.get(..node.start_byte()).unwrap_or_default().trim_end().ends_with(']')
+}
+
 fn doc(walk: &mut Walk<'_>, node: Syntax<'_>) -> Option<String> {
-    let mut comments = walk.comments_before(node.start_position().row);
+    // It stands before the attributes; those of something that is no node may have been left over.
+    let is_marked = !walk.marks.is_empty() && follows_a_mark(walk, node);
+    let row = if is_marked { walk.marked_row } else { node.start_position().row };
+    let mut comments = walk.comments_before(row);
     comments.retain(|comment| comment.starts_with("///") || comment.starts_with("/**"));
     crate::extract::text::doc(&crate::doc::uncomment(&comments))
 }
@@ -238,7 +303,7 @@ fn note(walk: &mut Walk<'_>, node: Syntax<'_>, kind: Kind, bare: bool) -> Option
         flags |= flag::BODILESS;
     }
     let doc = doc(walk, node);
-    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare });
+    let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare });
     type_params(walk, node);
     Some(number)
 }
@@ -352,7 +417,7 @@ fn variant(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let doc = doc(walk, node);
     let draft = Draft { kind: Kind::Variant, name, whole: node, body: None, flags: 0, doc, bare: false };
-    let number = walk.node(&draft);
+    let number = walk.node(draft);
     walk.open(node, Open::Class(number));
     if tuple {
         tuple_fields(walk, node, number);

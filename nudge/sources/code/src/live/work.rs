@@ -10,6 +10,7 @@ use nudge_core::source::StopFlag;
 use crate::cache::{Cache, Entry};
 use crate::index::is_manifest;
 use crate::live::Live;
+use crate::live::progress::Progress;
 use crate::live::state::{Known, Read, State};
 use crate::live::watch::{Mode, Watch};
 use crate::stamp;
@@ -84,7 +85,12 @@ impl Worker {
         self.load(&is_over);
         self.look_at_everything(&is_over, false);
         self.live.state.write().mode = Mode::Once;
-        while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {}
+        let all = self.live.state().ahead.len();
+        let mut progress = Progress::new();
+        while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {
+            progress.tell(all.saturating_sub(self.live.state().ahead.len()), all);
+        }
+        drop(progress);
         self.live.state.write().is_caught_up = true;
         self.keep();
     }

@@ -121,7 +121,7 @@ impl Code {
         let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
         shown::fresh(&here.live, &meant.paths(), |view| {
             let id = meant.find(&here.live, view.state)?;
-            let called = view.state.index.callers(id, MAX_CALLERS, false);
+            let called = view.calls.callers(id, MAX_CALLERS, false);
             let callers = called.edges.iter().map(|caller| Edge {
                 id: caller.from.map(|from| view.state.index.id_of(from)),
                 path: caller.path.to_string(),
@@ -205,7 +205,7 @@ impl Code {
 fn callees(view: &View<'_>, id: NodeId) -> Vec<Edge> {
     let mut seen = HashSet::new();
     let index = &view.state.index;
-    let callees = index.callees(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
+    let callees = view.calls.callees(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
     let edge = |callee: crate::index::Callee| {
         let found = index.node(callee.to)?;
         Some(Edge {
@@ -232,7 +232,7 @@ fn reaching(view: &View<'_>, id: NodeId, depth: usize, most: usize, likely: bool
             if asked > MAX_ASKED {
                 return told;
             }
-            let called = index.callers(to, most, likely);
+            let called = view.calls.callers(to, most, likely);
             told.omitted += called.omitted;
             if to == id {
                 told.unresolved_same_name = called.unresolved_same_name;

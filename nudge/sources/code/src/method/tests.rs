@@ -96,7 +96,7 @@ impl Tested {
                 best.insert(*node, (LinkHow::Itself, 0));
                 continue;
             }
-            let tests = index.tests(*node, OF_EACH.max(most));
+            let tests = view.calls.tests(*node, OF_EACH.max(most));
             omitted += tests.omitted;
             for link in tests.links {
                 let rank = (LinkHow::Said(link.how), link.depth);

@@ -15,6 +15,8 @@ pub(super) struct Asked<'a> {
     pub space: Space,
     /// Of the class itself, not of a value of it.
     pub of_type: bool,
+    /// The file and the byte where it is asked for.
+    pub from: Option<(u32, u32)>,
 }
 
 /// Bases of bases.
@@ -27,7 +29,9 @@ impl Resolver<'_> {
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
-                if let Some(member) = self.own_member(*id, &Asked { name, space, of_type: false }) {
+                if let Some(member) =
+                    self.own_member(*id, &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) })
+                {
                     return Some(self.taken(member, base, space));
                 }
                 let value = self.constant(*id);
@@ -35,7 +39,7 @@ impl Resolver<'_> {
             }
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Type) => match self.instance(base) {
                 Val::Unknown => None,
-                Val::Of(of, _) if of == *id => self.of_class(*id, base, name, space),
+                Val::Of(of, _) if of == *id => self.of_class(at, *id, base, name, space),
                 Val::Of(of, args) => self.member(at, &Val::Def(of, args), name, space),
                 Val::Outer(of, args) => self.member(at, &Val::OuterType(of, args), name, space),
                 other => self.member(at, &other, name, space),
@@ -45,11 +49,15 @@ impl Resolver<'_> {
             }
             Val::Def(id, _) | Val::Of(id, _) => match self.kind(*id)? {
                 Kind::Function | Kind::Method => None,
-                _ => self.of_class(*id, base, name, space),
+                _ => self.of_class(at, *id, base, name, space),
             },
             Val::Super(id) => {
                 let this = Rc::new(Val::Of(*id, super::no_args()));
-                let member = self.of_bases(*id, &Asked { name, space, of_type: false }, BASES_MAX)?;
+                let member = self.of_bases(
+                    *id,
+                    &Asked { name, space, of_type: false, from: Some((at.file, at.byte)) },
+                    BASES_MAX,
+                )?;
                 Some(self.taken(member, &this, space))
             }
             Val::Any(all) | Val::OfAny(all) => {
@@ -66,8 +74,10 @@ impl Resolver<'_> {
         })
     }
 
-    fn of_class(&self, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
-        let member = self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)) }, BASES_MAX)?;
+    fn of_class(&self, at: &At, id: NodeId, base: &Val, name: &str, space: Space) -> Option<Val> {
+        let from = Some((at.file, at.byte));
+        let member =
+            self.class_member(id, &Asked { name, space, of_type: matches!(base, Val::Def(..)), from }, BASES_MAX)?;
         Some(self.taken(member, base, space))
     }
 
@@ -112,7 +122,7 @@ impl Resolver<'_> {
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
                 match self.implemented(id, asked.name) {
                     super::rust::Found::One(id) => return Some(Member::Node(id)),
-                    super::rust::Found::Several => return None,
+                    super::rust::Found::Several => return self.twin_method(id, asked).map(Member::Node),
                     super::rust::Found::None => {}
                 }
             }
@@ -124,9 +134,8 @@ impl Resolver<'_> {
     pub(super) fn own_member(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
         let name = facts.names.find(asked.name)?;
-        let own = |node: &&(u32, &crate::facts::Node)| node.1.name == name && node.1.owner == Owner::Node(id.node);
-        let nodes: Vec<(u32, &crate::facts::Node)> = (0..).zip(&facts.nodes).collect();
-        let mut found = nodes.iter().filter(own).filter(|(_, node)| {
+        let own = facts.nodes_of(name).filter(|(_, node)| node.owner == Owner::Node(id.node));
+        let mut found = own.filter(|(_, node)| {
             // What is defined in a method is not a member; what is static is one of the class alone.
             let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
             node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
@@ -138,17 +147,15 @@ impl Resolver<'_> {
         match (first, field) {
             (None, None) => None,
             (Some((number, node)), _) => {
-                let mut chosen = (*number, *node);
+                let mut chosen = number;
                 if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
                     // Overloads come before what they stand for.
-                    for (number, node) in found {
-                        chosen = (*number, *node);
-                    }
+                    chosen = found.last().map_or(number, |(last, _)| last);
                 } else if facts.language.overloads() && found.next().is_some() {
                     // Which of them is called is told by what they are given.
                     return None;
                 }
-                Some(Member::Node(NodeId { file: id.file, node: chosen.0 }))
+                Some(Member::Node(NodeId { file: id.file, node: chosen }))
             }
             (None, Some(field)) => Some(Member::Field(id.file, name, field.owner)),
         }
@@ -262,7 +269,7 @@ impl Resolver<'_> {
     fn fixture_of(&self, file: u32, name: &str) -> Option<NodeId> {
         let facts = self.store.facts(file)?;
         let name = facts.names.find(name)?;
-        let mut all = (0..).zip(&facts.nodes).filter(|(_, n)| n.name == name && n.flags & flag::FIXTURE != 0);
+        let mut all = facts.nodes_of(name).filter(|(_, node)| node.flags & flag::FIXTURE != 0);
         let (node, _) = all.next()?;
         all.next().is_none().then_some(NodeId { file, node })
     }

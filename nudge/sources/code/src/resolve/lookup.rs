@@ -25,7 +25,9 @@ impl Resolver<'_> {
             }
         }
         if best.len() > 1 {
-            best = of_several(facts, at, best, space);
+            // Of types the twins are one: blocks give their methods to all of them.
+            let fit = if space == Space::Type { best } else { self.bound_together(facts, at, best) };
+            best = of_several(facts, at, fit, space);
         }
         best
     }

@@ -2,6 +2,7 @@
 
 use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
 use crate::index::{Cargo, Manifest, NodeId, last_name};
+use crate::language::Language;
 
 use super::class::Asked;
 use super::paths::{folder_of, join, normal};
@@ -273,7 +274,7 @@ impl Resolver<'_> {
         file.or_else(|| self.store.slot(&join(&folder, &format!("{name}/mod.rs")))).map(Self::place_of)
     }
 
-    fn rust_parent(&self, place: Place) -> Option<Place> {
+    pub(super) fn rust_parent(&self, place: Place) -> Option<Place> {
         let file = self.store.file(place.file)?;
         if let Some(module) = place.module {
             let parent = match super::lookup::owner(&file.facts, module) {
@@ -301,23 +302,35 @@ impl Resolver<'_> {
     }
 
     fn find_method(&self, id: NodeId, name: &str) -> Found {
-        let mut own: Vec<NodeId> = Vec::new();
-        let mut of_trait: Vec<NodeId> = Vec::new();
+        match self.methods_of(id, name) {
+            (own, of_trait) if own.is_empty() && of_trait.is_empty() => self.by_trait(id, name),
+            (own, of_trait) => match if own.is_empty() { of_trait } else { own }.as_slice() {
+                [one] => Found::One(*one),
+                _ => Found::Several,
+            },
+        }
+    }
+
+    /// The methods of a name that blocks give to a type: its own, and those of traits.
+    fn methods_of(&self, id: NodeId, name: &str) -> (Vec<NodeId>, Vec<NodeId>) {
+        let (mut own, mut of_trait) = (Vec::new(), Vec::new());
         for &(slot, node) in self.nodes_named(name).iter() {
             let Some(facts) = self.store.facts(slot) else { continue };
             let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
             let Some(block) = facts.impls.get(block as usize) else { continue };
-            if !self.is_type(slot, facts, block.of, block.from, id) {
-                continue;
+            if self.is_type(slot, facts, block.of, block.from, id) {
+                let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
+                list.push(NodeId { file: slot, node });
             }
-            let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
-            list.push(NodeId { file: slot, node });
         }
-        match (own.as_slice(), of_trait.as_slice()) {
-            ([one], _) | ([], [one]) => Found::One(*one),
-            ([], []) => self.by_trait(id, name),
-            _ => Found::Several,
-        }
+        (own, of_trait)
+    }
+
+    /// Of several methods the one that can be there where it is asked for.
+    pub(super) fn twin_method(&self, id: NodeId, asked: &Asked<'_>) -> Option<NodeId> {
+        let (file, byte) = asked.from.filter(|_| self.language(id.file) == Some(Language::Rust))?;
+        let (own, of_trait) = self.methods_of(id, asked.name);
+        self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
     }
 
     /// Whether a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
@@ -353,7 +366,7 @@ impl Resolver<'_> {
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
                 && let Some(super::Member::Node(method)) =
-                    self.own_member(tr, &Asked { name, space: Space::Called, of_type: false })
+                    self.own_member(tr, &Asked { name, space: Space::Called, of_type: false, from: None })
             {
                 if found.is_some_and(|found| found != method) {
                     return Found::Several;

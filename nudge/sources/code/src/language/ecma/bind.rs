@@ -69,7 +69,7 @@ pub(super) fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = walk.get(node, "parameters") else { return };
     let (mut params, mut open) = (Vec::new(), false);
     let mut cursor = list.walk();
-    for param in list.named_children(&mut cursor) {
+    for param in list.named_children(&mut cursor).filter(|param| param.kind() != "comment") {
         let left = walk.get(param, "pattern").or_else(|| walk.get(param, "left")).unwrap_or(param);
         open |= left.kind() != "identifier";
         let default = walk.get(param, "value").or_else(|| walk.get(param, "right"));
@@ -249,7 +249,7 @@ fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, nam
     let (flags, row) = walk.exported(node);
     let doc = super::doc(walk, row);
     let body = if kind == Kind::Constant { Some(value) } else { walk.get(value, "body") };
-    let number = walk.node(&Draft { kind, name, whole: node, body, flags, doc, bare: true });
+    let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare: true });
     if walk.text(value).starts_with("async") {
         walk.facts.nodes[number as usize].flags |= flag::ASYNC;
     }

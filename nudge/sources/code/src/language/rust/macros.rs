@@ -18,7 +18,7 @@ pub(super) fn definition(walk: &mut Walk<'_>, node: Syntax<'_>) {
         flags |= flag::DEFAULT;
     }
     let doc = super::doc(walk, node);
-    walk.node(&Draft { kind: Kind::Macro, name, whole: node, body: node.named_child(1), flags, doc, bare: true });
+    walk.node(Draft { kind: Kind::Macro, name, whole: node, body: node.named_child(1), flags, doc, bare: true });
 }
 
 pub(super) fn invocation(walk: &mut Walk<'_>, node: Syntax<'_>) {

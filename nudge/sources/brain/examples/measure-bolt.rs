@@ -1,0 +1,105 @@
+//! How long a graph server takes for a brain of 4,180 notes: `tests/brain/bolt --measure`.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use nudge_brain::SOURCE;
+use nudge_core::service::Caller;
+use nudge_core::source::{Host, Source, StopFlag};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// As many notes and relations as the manuals of the evaluation have.
+const NOTES: usize = 4_180;
+const RELATIONS: usize = 1_971;
+/// Questions of each kind.
+const QUESTIONS: usize = 100;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let place = tempfile::tempdir()?;
+    let brain = place.path().join("brain");
+    fs::create_dir(&brain)?;
+    (0..NOTES).try_for_each(|at| fs::write(brain.join(format!("n{at}.md")), note(at, "")))?;
+    let of = |name: &str| env::var(format!("NUDGE_TEST_BOLT{name}")).unwrap_or_default();
+    let (address, user, password, database) = (of(""), of("_USER"), of("_PASSWORD"), of("_DATABASE"));
+    let root = brain.to_string_lossy();
+    let server = [
+        ("brain.root", &*root),
+        ("brain.bolt", &address),
+        ("brain.bolt_user", &user),
+        ("brain.bolt_password", &password),
+        ("brain.bolt_database", &database),
+    ];
+    let (by_server, by_index) = (open(place.path(), &server)?, open(place.path(), &server[..1])?);
+    for what in ["empty", "mirrored"] {
+        let rebuilt = call(&*by_server, "rebuild", &json!({"graph": true}))?;
+        println!("rebuild, the server {what}: {rebuilt}");
+    }
+    for hops in 1..=3 {
+        let (mut server, mut index) = (Vec::new(), Vec::new());
+        for at in 0..QUESTIONS {
+            let question = json!({"task_description": format!("word{} of note", at * 7), "limit": 10, "hops": hops});
+            for (source, times) in [(&by_server, &mut server), (&by_index, &mut index)] {
+                let begun = Instant::now();
+                let answer = call(&**source, "context", &question)?;
+                times.push(begun.elapsed());
+                let degraded = answer["degraded"].to_string();
+                assert!(!degraded.contains("bolt:"), "{degraded}");
+            }
+        }
+        let [server, index] = [server, index].map(told);
+        println!("a question, {hops} hops: by the server {server}; by the index {index}");
+    }
+    fs::write(brain.join("n7.md"), note(7, "Changed.\n") + "[[n8]]\n")?;
+    println!("one file changed: in step after {} ms", follow(&by_server)?);
+    by_server.close();
+    by_index.close();
+    Ok(())
+}
+
+fn note(at: usize, more: &str) -> String {
+    let mut text = format!("---\nid: n{at}\n");
+    if at < RELATIONS {
+        let _ = writeln!(text, "related: [{{id: n{}, type: uses}}]", (at * 31 + 17) % NOTES);
+    }
+    let _ = writeln!(text, "---\n# Note {at}\n\nOf word{} and word{}.\n{more}", at % 700, at % 131);
+    text
+}
+
+fn open(place: &Path, settings: &[(&str, &str)]) -> Result<Arc<dyn Source>, Box<dyn Error>> {
+    Ok((SOURCE.open)(Host::alone(place, &SOURCE, settings)?)?)
+}
+
+fn call(source: &dyn Source, verb: &str, params: &Value) -> Result<Value, Box<dyn Error>> {
+    let params = RawValue::from_string(params.to_string())?;
+    let answer = source.call_by(Caller::named("measure"), &format!("nudge.brain.{verb}"), &params)?;
+    Ok(serde_json::from_str(answer.get())?)
+}
+
+/// The milliseconds until the worker has brought the server in step.
+fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
+    let (begun, stop) = (Instant::now(), StopFlag::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| source.work(&stop));
+        // Before the worker has looked at the files, the server is in step with what they were.
+        let changed = || Ok::<_, Box<dyn Error>>(call(&**source, "check", &json!({}))?["problems"] == json!([]));
+        let mut is_done = changed();
+        while matches!(is_done, Ok(false)) {
+            std::thread::sleep(Duration::from_millis(20));
+            is_done = changed();
+        }
+        stop.set();
+        is_done.map(|_| begun.elapsed().as_millis())
+    })
+}
+
+/// The middle one, and the one that 95 of 100 stay below.
+fn told(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1_000.0;
+    format!("p50 {:.1} ms, p95 {:.1} ms", at(50), at(95))
+}

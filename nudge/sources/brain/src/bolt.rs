@@ -1,0 +1,145 @@
+//! A graph server of the user's, asked by Bolt. Whatever is asked of it has a deadline, and one that failed is left
+//! alone for a while: nobody's question waits for it twice.
+//!
+//! Where it is and how to log in are the user's settings alone. A brain is somebody's text, and names no server.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::clock::{Clock, Millis};
+use nudge_core::settings::Values;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+#[cfg(feature = "bolt")]
+mod link;
+#[cfg(not(feature = "bolt"))]
+#[path = "bolt/no_link.rs"]
+mod link;
+
+use link::Link;
+
+/// How long a server that failed is left alone.
+const BREAK: Millis = 60_000;
+/// The port of Bolt.
+const PORT: u16 = 7687;
+
+/// A statement in Cypher. Texts of files are params of it and never part of it.
+#[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
+pub struct Query {
+    pub text: &'static str,
+    pub params: Map<String, Value>,
+}
+
+/// A row of an answer: numbers and texts; what else a server may send is null.
+pub type Row = Vec<Value>;
+
+/// Where a server is, and how to log in. It cannot be printed: there is a password in it.
+#[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
+pub struct Place {
+    pub host: String,
+    pub port: u16,
+    pub is_encrypted: bool,
+    /// Without a user, nobody logs in.
+    pub user: String,
+    pub password: String,
+    pub database: String,
+}
+
+/// The server that the settings name.
+pub struct Bolt {
+    /// Its address, as people may see it.
+    name: String,
+    link: Result<Link, String>,
+    clock: Arc<dyn Clock>,
+    /// Until when it is left alone, and why.
+    broken: Mutex<Option<(Millis, String)>>,
+    /// Held by the one who writes to it.
+    pub writing: Mutex<()>,
+}
+
+impl Bolt {
+    /// The server of the settings, if they name one.
+    pub fn of(settings: &Values, clock: Arc<dyn Clock>) -> Option<Self> {
+        let address = Some(settings.text("brain.bolt")).filter(|address| !address.is_empty())?;
+        let setting = |name: &str| settings.text(name).to_owned();
+        let place = place(address).map(|(host, port, is_encrypted)| {
+            let (user, database) = (setting("brain.bolt_user"), setting("brain.bolt_database"));
+            Place { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
+        });
+        // An address that is none may hold a password.
+        let name = if place.is_ok() { address.to_owned() } else { "brain.bolt".to_owned() };
+        Some(Self { name, link: place.and_then(Link::new), clock, broken: Mutex::default(), writing: Mutex::default() })
+    }
+
+    /// Its address.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs some statements, one after the other, each in a transaction of its own.
+    ///
+    /// # Errors
+    /// Why there is no answer, in a clause.
+    pub fn ask(&self, queries: Vec<Query>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
+        let answer = self.link.as_ref().map_err(Clone::clone).and_then(|link| link.ask(queries, wait));
+        answer.map_err(|why| format!("bolt: {} {why}", self.name))
+    }
+
+    /// Does some work with the server, unless it failed a short while ago; if the work fails, it is left alone.
+    ///
+    /// # Errors
+    /// Why the work failed, now or then.
+    pub fn unless_broken<T>(&self, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let now = self.clock.now();
+        if let Some(why) = self.broken() {
+            return Err(why);
+        }
+        let done = work();
+        *self.broken.lock() = done.as_ref().err().map(|why| (now.saturating_add(BREAK), why.clone()));
+        done
+    }
+
+    /// Why it is left alone, if it is.
+    pub fn broken(&self) -> Option<String> {
+        let broken = self.broken.lock();
+        broken.as_ref().filter(|(until, _)| self.clock.now() < *until).map(|(_, why)| why.clone())
+    }
+
+    /// Notes that it answers again.
+    pub fn mend(&self) {
+        *self.broken.lock() = None;
+    }
+}
+
+/// Host, port and whether it is encrypted, of an address. In the clear nothing goes to another machine.
+fn place(address: &str) -> Result<(String, u16, bool), String> {
+    let none = || "must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT".to_owned();
+    let (scheme, rest) = address.split_once("://").ok_or_else(none)?;
+    let is_encrypted = match scheme {
+        "bolt" => false,
+        "bolt+s" => true,
+        _ => return Err(none()),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = match rest.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').ok_or_else(none)?,
+        None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
+    };
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    if host.is_empty() || !host.chars().all(is_fine) {
+        return Err(none());
+    }
+    let port = match port.strip_prefix(':') {
+        Some(port) => port.parse().map_err(|_| none())?,
+        None if port.is_empty() => PORT,
+        None => return Err(none()),
+    };
+    let is_here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    if is_encrypted || is_here { Ok((host.to_owned(), port, is_encrypted)) } else { Err(none()) }
+}
+
+#[cfg(test)]
+#[path = "bolt_tests.rs"]
+pub mod tests;

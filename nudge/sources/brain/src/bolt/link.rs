@@ -1,0 +1,170 @@
+//! Connections to the server, and the threads that wait for it: a server that takes a question and stays silent holds
+//! the thread that asked for as long as it likes, so that is never the caller's.
+
+use std::collections::HashMap;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use neo4j::address::Address;
+use neo4j::driver::auth::AuthToken;
+use neo4j::driver::{ConnectionConfig, Driver, DriverConfig, KeepAliveConfig};
+use neo4j::session::SessionConfig;
+use neo4j::{Neo4jError, ValueReceive, ValueSend};
+use nudge_core::text::one_line;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{Place, Query, Row};
+
+/// How long it may take to connect and log in, at most.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Between two signs of life of a connection that waits.
+const ALIVE: Duration = Duration::from_secs(30);
+/// Most threads that wait for the server.
+const MAX_WAITING: usize = 8;
+/// What is in the way of another transaction is tried again, after so many milliseconds.
+const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
+/// Length to which what the server says is cut.
+const SAID_CHARS: usize = 160;
+
+/// The connections to a server.
+pub struct Link {
+    place: Arc<Place>,
+    /// Made when it is first needed, and anew after a failure.
+    driver: Mutex<Option<Arc<Driver>>>,
+    /// As many threads wait for the server as share this with it.
+    waiting: Arc<()>,
+}
+
+impl Link {
+    #[allow(clippy::unnecessary_wraps, reason = "it cannot be made where the client is not built in")]
+    pub fn new(place: Place) -> Result<Self, String> {
+        Ok(Self { place: Arc::new(place), driver: Mutex::default(), waiting: Arc::default() })
+    }
+
+    pub fn ask(&self, queries: Vec<Query>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
+        if Arc::strong_count(&self.waiting) > MAX_WAITING {
+            return Err(format!("has left {MAX_WAITING} questions without an answer"));
+        }
+        let known = self.driver.lock().clone();
+        let (place, waiting) = (Arc::clone(&self.place), Arc::clone(&self.waiting));
+        let (tell, told) = mpsc::sync_channel(1);
+        let ask = move || {
+            let answer = known.map_or_else(|| connect(&place), Ok).and_then(|driver| {
+                let answer = run(&driver, &place, &queries)?;
+                Ok((answer, driver))
+            });
+            // Nobody may wait any more.
+            drop(tell.send(answer));
+            drop(waiting);
+        };
+        let thread = thread::Builder::new().name("bolt".to_owned()).spawn(ask);
+        thread.map_err(|error| format!("is not asked: there is no thread for it ({error})"))?;
+        let answer = told.recv_timeout(wait).unwrap_or_else(|error| {
+            Err(match error {
+                mpsc::RecvTimeoutError::Timeout => format!("did not answer within {} ms", wait.as_millis()),
+                mpsc::RecvTimeoutError::Disconnected => "sent what cannot be read".to_owned(),
+            })
+        });
+        let (answer, driver) = answer.map_or_else(|why| (Err(why), None), |(rows, driver)| (Ok(rows), Some(driver)));
+        *self.driver.lock() = driver;
+        answer
+    }
+}
+
+/// Connections to a place; none is opened yet.
+fn connect(place: &Place) -> Result<Arc<Driver>, String> {
+    let connection = ConnectionConfig::new(Address::from((&*place.host, place.port))).with_routing(false);
+    let connection = if place.is_encrypted {
+        let roots = |_| "is not asked: this system has no root certificates".to_owned();
+        connection.with_encryption_trust_default_cas().map_err(roots)?
+    } else {
+        connection.with_encryption_disabled()
+    };
+    let login = match &*place.user {
+        "" => AuthToken::new_none_auth(),
+        user => AuthToken::new_basic_auth(user, &*place.password),
+    };
+    let config = DriverConfig::new()
+        .with_auth(Arc::new(login))
+        .with_connection_timeout(CONNECT)
+        .with_connection_acquisition_timeout(CONNECT)
+        // A server that was started anew is not noticed.
+        .with_idle_time_before_connection_test(Duration::ZERO)
+        .with_keep_alive(KeepAliveConfig::CustomTime(ALIVE))
+        .with_telemetry(false);
+    Ok(Arc::new(Driver::new(connection, config)))
+}
+
+fn run(driver: &Driver, place: &Place, queries: &[Query]) -> Result<Vec<Vec<Row>>, String> {
+    let mut session = driver.session(SessionConfig::new().with_database(Arc::new(place.database.clone())));
+    let mut answers = Vec::with_capacity(queries.len());
+    for Query { text, params } in queries {
+        let params: HashMap<String, ValueSend> =
+            params.iter().map(|(name, value)| (name.clone(), sent(value))).collect();
+        let mut pauses = PAUSES.iter();
+        let answer = loop {
+            match session.auto_commit(text).with_parameters(&params).run() {
+                Ok(answer) => break answer,
+                Err(error) => match pauses.next().filter(|_| is_in_the_way(&error)) {
+                    Some(pause) => thread::sleep(Duration::from_millis(*pause)),
+                    None => return Err(clause(&error)),
+                },
+            }
+        };
+        let row = |record: neo4j::driver::Record| record.into_values().map(received).collect();
+        answers.push(answer.records.into_iter().map(row).collect());
+    }
+    Ok(answers)
+}
+
+/// Whether another transaction was, and nothing was done.
+fn is_in_the_way(error: &Neo4jError) -> bool {
+    matches!(error, Neo4jError::ServerError { error, .. } if error.code().contains(".TransientError."))
+}
+
+/// A value of ours, as it travels.
+fn sent(value: &Value) -> ValueSend {
+    match value {
+        Value::Null => ValueSend::Null,
+        Value::Bool(is) => ValueSend::Boolean(*is),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => ValueSend::Integer(number),
+            None => ValueSend::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => ValueSend::String(text.clone()),
+        Value::Array(values) => ValueSend::List(values.iter().map(sent).collect()),
+        Value::Object(map) => ValueSend::Map(map.iter().map(|(name, value)| (name.clone(), sent(value))).collect()),
+    }
+}
+
+fn received(value: ValueReceive) -> Value {
+    match value {
+        ValueReceive::Boolean(is) => is.into(),
+        ValueReceive::Integer(number) => number.into(),
+        ValueReceive::Float(number) => number.into(),
+        ValueReceive::String(text) => text.into(),
+        _ => Value::Null,
+    }
+}
+
+/// What went wrong, after the name of the server. Its own words are somebody's, and cut to a line.
+fn clause(error: &Neo4jError) -> String {
+    match error {
+        Neo4jError::Disconnect { source: Some(error), .. } => match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "did not answer in time".to_owned(),
+            kind => format!("cannot be reached ({kind})"),
+        },
+        Neo4jError::Disconnect { .. } => "broke the connection off".to_owned(),
+        Neo4jError::Timeout { .. } => "did not answer in time".to_owned(),
+        Neo4jError::ServerError { error, .. } if error.code().contains(".Security.") => {
+            "refuses the user or the password".to_owned()
+        }
+        Neo4jError::ServerError { error, .. } => {
+            let said = format!("{}: {}", error.code(), error.message());
+            format!("refuses a statement ({})", one_line(&said, SAID_CHARS))
+        }
+        other => format!("cannot be used ({})", one_line(&other.to_string(), SAID_CHARS)),
+    }
+}

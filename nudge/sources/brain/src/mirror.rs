@@ -1,0 +1,382 @@
+//! The mirror of an index on a graph server: its units and their relations, brought in step by what differs.
+//!
+//! What lies there carries names of ours, and the key of its brain: nothing else on the server is read or touched.
+//!
+//! | on the server | properties |
+//! |---|---|
+//! | `(:NudgeBrain)` | `key`; `state`, the name of what was mirrored last, empty while it is written |
+//! | `(:NudgeUnit)` | `key`, which is `brain` and `id`; `path`, `title`, `type`, `domain`; `degree`, its number of relations |
+//! | `[:NUDGE_RELATION]` | `ord`, its place in its unit; `kind`, `weight` |
+//!
+//! Kinds are words of files, so they are a property: a type would have to be part of the statement.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use nudge_core::error::Error;
+use nudge_storage::Failure;
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
+use serde_json::{Map, Value, json};
+
+use crate::bolt::{Bolt, Query, Row};
+use crate::context::safe;
+use crate::graph::{Edge, Graph, Relations};
+use crate::rows;
+
+/// How long a question waits for the server in all.
+pub const WALK_WAIT: Duration = Duration::from_millis(300);
+/// How long it may take to find out whether the server is there, where nobody's question waits.
+const REACH_WAIT: Duration = Duration::from_secs(5);
+/// How long one statement may take that reads or writes the mirror.
+const WRITE_WAIT: Duration = Duration::from_mins(1);
+/// How often the server is compared with the index and written to, until they are the same.
+const ROUNDS: usize = 4;
+/// Rows that are written by one statement.
+const BATCH: usize = 500;
+
+/// Servers differ in how a key is declared; what one does not know it refuses, and does without.
+const KEYS: [&str; 3] = [
+    "CREATE CONSTRAINT nudge_unit_key IF NOT EXISTS FOR (u:NudgeUnit) REQUIRE u.key IS UNIQUE",
+    "CREATE CONSTRAINT ON (u:NudgeUnit) ASSERT u.key IS UNIQUE",
+    "CREATE INDEX ON :NudgeUnit(key)",
+];
+const STATE: &str = "MATCH (b:NudgeBrain {key: $brain}) RETURN b.state";
+const SET_STATE: &str = "MERGE (b:NudgeBrain {key: $brain}) SET b.state = $state";
+const UNITS: &str =
+    "MATCH (u:NudgeUnit {brain: $brain}) RETURN u.key, u.id, u.path, u.title, u.type, u.domain, u.degree";
+const RELATIONS: &str = "MATCH (u:NudgeUnit {brain: $brain})-[r:NUDGE_RELATION]->(v)
+    RETURN u.key, r.ord, v.key, r.kind, r.weight";
+const DELETE_ALL: &str = "MATCH (u:NudgeUnit {brain: $brain}) DETACH DELETE u";
+const DELETE_UNITS: &str = "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.key}) DETACH DELETE u";
+const DELETE_RELATIONS: &str =
+    "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.src})-[r:NUDGE_RELATION {ord: row.ord}]->() DELETE r";
+const PUT_UNITS: &str = "UNWIND $rows AS row MERGE (u:NudgeUnit {key: row.key})
+    SET u.brain = row.brain, u.id = row.id, u.path = row.path, u.title = row.title, u.type = row.type,
+        u.domain = row.domain, u.degree = row.degree";
+// None of them is there. A MERGE that comes to a unit twice is refused by ArcadeDB 26.10, which takes the first time for
+// somebody else's.
+const PUT_RELATIONS: &str = "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.src}) MATCH (v:NudgeUnit {key: row.dst})
+    CREATE (u)-[:NUDGE_RELATION {ord: row.ord, kind: row.kind, weight: row.weight}]->(v)";
+const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u.degree <= $limit
+    MATCH (u)-[r:NUDGE_RELATION]-(v:NudgeUnit) RETURN u.id, v.id, r.kind, r.weight";
+
+/// The mirror of one brain.
+#[derive(Clone, Copy)]
+pub struct Mirror<'a> {
+    pub bolt: &'a Bolt,
+    /// Tells brains apart that lie on one server.
+    pub brain: &'a str,
+}
+
+/// Units and relations, as they are in one of the two places.
+#[derive(Debug, Default, PartialEq)]
+pub struct Picture {
+    /// By their keys: id, path, title, type, domain, degree.
+    units: BTreeMap<String, Row>,
+    /// By the key of their unit, and their place in it: key of the other unit, kind, weight.
+    relations: BTreeMap<(String, i64), Row>,
+    /// Keys of units that are there more than once, or have two relations in one place.
+    doubtful: BTreeSet<String>,
+}
+
+/// How the server's picture differs from the index's.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Units that it lacks, or has otherwise.
+    pub missing: usize,
+    /// Units that it has without a file.
+    pub orphans: usize,
+    /// Relations that it lacks, has otherwise, or has beyond those of the files.
+    pub relations: usize,
+}
+
+/// What was mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Mirrored {
+    pub units: usize,
+    pub relations: usize,
+    pub ms: u64,
+}
+
+/// The name of what the index has now.
+pub fn state(c: &Connection) -> Result<String, Failure> {
+    Ok(rows::note(c, "graph")?.unwrap_or_default())
+}
+
+impl Picture {
+    /// Of an index.
+    pub fn of(c: &Connection, brain: &str) -> Result<Self, Failure> {
+        let sql = "SELECT u.uid, u.path, u.title, coalesce(u.kind, ''), u.domain,
+                     (SELECT count(*) FROM relation WHERE src = u.id AND dst IS NOT NULL AND dst <> u.id)
+                     + (SELECT count(*) FROM relation WHERE dst = u.id AND src <> u.id) FROM unit u";
+        let mut picture = Self::default();
+        let mut statement = c.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (uid, path, title): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (kind, domain, degree): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
+            let told = [&path, &title, &kind, &domain].map(|text| Value::from(safe(text)));
+            let row = std::iter::once(Value::from(&*uid)).chain(told).chain([degree.into()]);
+            picture.units.insert(key(brain, &uid), row.collect());
+        }
+        let sql = "SELECT s.uid, r.ord, d.uid, r.kind, r.weight FROM relation r JOIN unit s ON s.id = r.src
+                   JOIN unit d ON d.id = r.dst WHERE r.src <> r.dst";
+        let mut statement = c.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (src, dst): (String, String) = (row.get(0)?, row.get(2)?);
+            let (kind, weight): (String, f64) = (row.get(3)?, row.get(4)?);
+            let told = vec![key(brain, &dst).into(), kind.into(), weight.into()];
+            picture.relations.insert((key(brain, &src), row.get(1)?), told);
+        }
+        Ok(picture)
+    }
+
+    /// Of what a server answered.
+    fn answered(units: Vec<Row>, relations: Vec<Row>) -> Self {
+        let mut picture = Self::default();
+        // What a server sends may be anything.
+        for mut row in units.into_iter().filter(|row| row.len() == 7) {
+            let key = text(&row.remove(0));
+            if picture.units.insert(key.clone(), row).is_some() {
+                picture.doubtful.insert(key);
+            }
+        }
+        for mut row in relations.into_iter().filter(|row| row.len() == 5) {
+            let rest = row.split_off(2);
+            let (src, ord) = (text(&row[0]), row[1].as_i64().unwrap_or(-1));
+            if picture.relations.insert((src.clone(), ord), rest).is_some() {
+                picture.doubtful.insert(src);
+            }
+        }
+        picture
+    }
+
+    /// How another one differs from this.
+    fn differences(&self, other: &Self) -> Differences {
+        let beyond = other.relations.keys().filter(|key| !self.relations.contains_key(*key)).count();
+        Differences {
+            missing: self.units.iter().filter(|(key, unit)| other.units.get(*key) != Some(*unit)).count(),
+            orphans: other.units.keys().filter(|key| !self.units.contains_key(*key)).count() + other.doubtful.len(),
+            relations: beyond
+                + self.relations.iter().filter(|(key, one)| other.relations.get(*key) != Some(*one)).count(),
+        }
+    }
+
+    /// The statements that make another one as this.
+    fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<Query> {
+        let gone: BTreeSet<String> =
+            other.units.keys().filter(|key| !self.units.contains_key(*key)).chain(&other.doubtful).cloned().collect();
+        // Relations go with their units.
+        other.units.retain(|key, _| !gone.contains(key));
+        other.relations.retain(|(src, _), row| !gone.contains(src) && !gone.contains(&text(&row[0])));
+        let is_same = |key: &(String, i64), row: &Row| self.relations.get(key) == Some(row);
+        let wrong = other.relations.iter().filter(|(key, row)| !is_same(key, row));
+        let wrong: Vec<Value> = wrong.map(|((src, ord), _)| json!({"src": src, "ord": ord})).collect();
+        let units = self.units.iter().filter(|(key, row)| other.units.get(*key) != Some(*row));
+        let units = units.map(|(key, row)| {
+            json!({"key": key, "brain": brain, "id": row[0], "path": row[1], "title": row[2], "type": row[3],
+                   "domain": row[4], "degree": row[5]})
+        });
+        let relations = self.relations.iter().filter(|(key, row)| other.relations.get(*key) != Some(*row));
+        let relations = relations
+            .map(|((src, ord), row)| json!({"src": src, "ord": ord, "dst": row[0], "kind": row[1], "weight": row[2]}));
+        let gone = gone.iter().map(|key| json!({"key": key})).collect();
+        [
+            (DELETE_UNITS, gone),
+            (DELETE_RELATIONS, wrong),
+            (PUT_UNITS, units.collect()),
+            (PUT_RELATIONS, relations.collect()),
+        ]
+        .into_iter()
+        .flat_map(|(text, rows): (_, Vec<Value>)| {
+            let batch = |rows: &[Value]| query(text, &json!({"rows": rows}));
+            rows.chunks(BATCH).map(batch).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+}
+
+impl Mirror<'_> {
+    fn ask_one(&self, text: &'static str, params: &Value, wait: Duration) -> Result<Vec<Row>, String> {
+        Ok(self.bolt.ask(vec![query(text, params)], wait)?.pop().unwrap_or_default())
+    }
+
+    /// The name of what is mirrored; empty where that is nothing, or it is being written.
+    fn state(&self, wait: Duration) -> Result<String, String> {
+        let rows = self.ask_one(STATE, &json!({"brain": self.brain}), wait)?;
+        Ok(rows.first().and_then(|row| row.first()).map(text).unwrap_or_default())
+    }
+
+    /// Asks the server for anything at all.
+    pub fn reach(&self) -> Result<(), String> {
+        self.state(REACH_WAIT).map(drop)
+    }
+
+    fn set_state(&self, state: &str) -> Result<(), String> {
+        self.ask_one(SET_STATE, &json!({"brain": self.brain, "state": state}), WRITE_WAIT).map(drop)
+    }
+
+    fn picture(&self) -> Result<Picture, String> {
+        let brain = json!({"brain": self.brain});
+        let answers = self.bolt.ask(vec![query(UNITS, &brain), query(RELATIONS, &brain)], WRITE_WAIT)?;
+        let mut answers = answers.into_iter();
+        Ok(Picture::answered(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
+    }
+
+    /// Whether the server has what the index has, found out within the time of a question: how much is left of that.
+    pub fn in_step(&self, state: &str) -> Result<Duration, String> {
+        let begun = Instant::now();
+        if self.bolt.unless_broken(|| self.state(WALK_WAIT))? == state {
+            return Ok(WALK_WAIT.saturating_sub(begun.elapsed()));
+        }
+        Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
+    }
+
+    /// Brings the server in step, unless it is. `stop` ends it between two batches: the next time does the rest.
+    pub fn follow(
+        &self,
+        state: &str,
+        picture: impl FnOnce() -> Result<Picture, String>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
+        let _guard = self.bolt.writing.lock();
+        if self.state(REACH_WAIT)? == state {
+            return Ok(());
+        }
+        self.write(state, &picture()?, stop)
+    }
+
+    /// Drops what the server has of the brain, and writes it anew.
+    pub fn rebuild(&self, state: &str, picture: &Picture) -> Result<Mirrored, String> {
+        let (_guard, begun) = (self.bolt.writing.lock(), Instant::now());
+        self.set_state("")?;
+        self.ask_one(DELETE_ALL, &json!({"brain": self.brain}), WRITE_WAIT)?;
+        self.write(state, picture, &|| false)?;
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(Mirrored { units: picture.units.len(), relations: picture.relations.len(), ms })
+    }
+
+    fn write(&self, state: &str, picture: &Picture, stop: &dyn Fn() -> bool) -> Result<(), String> {
+        // Before anything is as it was not: whoever asks meanwhile takes it for behind.
+        self.set_state("")?;
+        for text in KEYS {
+            let _ = self.ask_one(text, &json!({}), WRITE_WAIT);
+        }
+        for _ in 0..ROUNDS {
+            let there = self.picture()?;
+            if there == *picture {
+                // A server that was just started takes long for the first question of a kind; let it be nobody's.
+                let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
+                self.edges(&one, 0, WRITE_WAIT)?;
+                self.set_state(state)?;
+                return Ok(());
+            }
+            for query in picture.to_be_done(self.brain, there) {
+                if stop() {
+                    return Err(format!("bolt: {} was not written to the end", self.bolt.name()));
+                }
+                self.bolt.ask(vec![query], WRITE_WAIT)?;
+            }
+        }
+        Err(format!("bolt: {} has something else than was written to it", self.bolt.name()))
+    }
+
+    /// How the server differs from the index; `None` while it has not caught up.
+    pub fn differences(&self, state: &str, picture: &Picture) -> Result<Option<Differences>, String> {
+        let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
+        if self.state(REACH_WAIT)? != state {
+            return Ok(None);
+        }
+        Ok(Some(picture.differences(&self.picture()?)))
+    }
+
+    fn edges(&self, units: &[&str], limit: usize, wait: Duration) -> Result<Vec<Row>, String> {
+        self.ask_one(EDGES, &json!({"units": units, "limit": limit}), wait)
+    }
+}
+
+/// The relations on a server that is in step, seen from an index; those of the index from where the server fails.
+pub struct Walk<'a> {
+    mirror: Option<Mirror<'a>>,
+    /// How long may still be waited for it: what happens between two hops is none of its time.
+    left: Cell<Duration>,
+    relations: Relations<'a>,
+    why: &'a RefCell<Option<String>>,
+}
+
+impl<'a> Walk<'a> {
+    /// With the time that the server has to answer. Why it did not goes into `why`.
+    pub fn new(c: &'a Connection, mirror: Option<(Mirror<'a>, Duration)>, why: &'a RefCell<Option<String>>) -> Self {
+        let (mirror, left) = mirror.unzip();
+        Self { mirror, left: Cell::new(left.unwrap_or_default()), relations: Relations(c), why }
+    }
+
+    fn edges_there(
+        &self,
+        mirror: Mirror<'_>,
+        wait: Duration,
+        units: &[i64],
+        limit: usize,
+    ) -> Result<Vec<Edge>, Failure> {
+        let c = self.relations.0;
+        let mut uid = c.prepare_cached("SELECT uid FROM unit WHERE id = ?1")?;
+        let mut ids: HashMap<String, Option<i64>> = HashMap::new();
+        for unit in units {
+            ids.insert(uid.query_row([unit], |row| row.get(0))?, Some(*unit));
+        }
+        let keys: Vec<String> = ids.keys().map(|uid| key(mirror.brain, uid)).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let unanswered = |why: String| Failure::from(Error::unavailable(why));
+        let rows = mirror.bolt.unless_broken(|| mirror.edges(&keys, limit, wait)).map_err(unanswered)?;
+        let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
+        let mut edges = Vec::with_capacity(rows.len());
+        for row in rows {
+            let [from, to, kind, weight] = &row[..] else { continue };
+            let mut id = |uid: &Value| -> Result<Option<i64>, Failure> {
+                let uid = text(uid);
+                if let Some(known) = ids.get(&uid) {
+                    return Ok(*known);
+                }
+                let found = unit.query_row([&uid], |row| row.get(0)).optional()?;
+                ids.insert(uid, found);
+                Ok(found)
+            };
+            if let (Some(from), Some(unit)) = (id(from)?, id(to)?) {
+                edges.push(Edge { from, unit, kind: text(kind), weight: weight.as_f64().unwrap_or_default() });
+            }
+        }
+        Ok(edges)
+    }
+}
+
+impl Graph for Walk<'_> {
+    fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure> {
+        let Some(mirror) = self.mirror.filter(|_| self.why.borrow().is_none()) else {
+            return self.relations.edges(units, limit);
+        };
+        let begun = Instant::now();
+        let there = self.edges_there(mirror, self.left.get(), units, limit);
+        self.left.set(self.left.get().saturating_sub(begun.elapsed()));
+        match there {
+            Err(Failure::Refused(error)) => {
+                *self.why.borrow_mut() = Some(error.message().to_owned());
+                self.relations.edges(units, limit)
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn key(brain: &str, uid: &str) -> String {
+    format!("{brain}:{uid}")
+}
+
+fn query(text: &'static str, params: &Value) -> Query {
+    Query { text, params: params.as_object().cloned().unwrap_or_else(Map::new) }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,45 @@
+//! Files of coverage in a project, as a call finds them. The first byte tells which.
+#![no_main]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use nudge_code::SOURCE;
+use nudge_core::service::Service as _;
+use nudge_core::source::{Host, Source};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tempfile::TempDir;
+
+const FILES: [&str; 3] = [".coverage", "coverage.json", "lcov.info"];
+
+/// A project with one function and no coverage yet.
+struct Project {
+    source: Arc<dyn Source>,
+    root: PathBuf,
+    _folder: TempDir,
+}
+
+static PROJECT: LazyLock<Project> = LazyLock::new(|| {
+    let folder = TempDir::new().expect("a folder for temporary files");
+    let root = folder.path().canonicalize().expect("it is there").join("project");
+    fs::create_dir(&root).expect("there is room");
+    fs::write(root.join("setup.py"), "").expect("there is room");
+    fs::write(root.join("a.py"), "def f():\n    return 1\n").expect("there is room");
+    let host = Host::alone(folder.path(), &SOURCE, &[]).expect("the defaults are allowed");
+    Project { source: (SOURCE.open)(host).expect("the folder is there"), root, _folder: folder }
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, text)) = bytes.split_first() else { return };
+    let Project { source, root, .. } = &*PROJECT;
+    let file = root.join(FILES[usize::from(*first) % FILES.len()]);
+    fs::write(&file, text).expect("there is room");
+    let params = to_raw_value(&json!({"id": "a.py:f", "root": root})).expect("it is JSON");
+    // Whatever lies there, it is the node that was asked for.
+    let told = source.call("nudge.code.node", &params).expect("the node is there");
+    assert!(told.get().contains("node:a.py:f"));
+    fs::remove_file(file).expect("it was there");
+});

@@ -1,0 +1,155 @@
+//! All that is known of one file of each language, so that a release of a grammar that renames what the tables go by is
+//! seen. The files are in `tests/facts`; `UPDATE=1` writes anew what is known of them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::facts::{Binding, Bound, ExprId, FileFacts, Name};
+
+use super::extract;
+
+const FILES: [(&str, &str); 8] = [
+    ("python", "py"),
+    ("rust", "rs"),
+    ("javascript", "test.js"),
+    ("typescript", "ts"),
+    ("tsx", "tsx"),
+    ("go", "go"),
+    ("java", "java"),
+    ("c", "c"),
+];
+#[cfg(feature = "code-all")]
+const LARGE: [(&str, &str); 4] = [("cpp", "cpp"), ("ruby", "rb"), ("c_sharp", "cs"), ("php", "php")];
+#[cfg(not(feature = "code-all"))]
+const LARGE: [(&str, &str); 0] = [];
+
+#[test]
+fn all_facts_of_a_file_of_each_language() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/facts");
+    let mut changed = Vec::new();
+    for (name, extension) in FILES.iter().chain(&LARGE) {
+        let source = std::fs::read(folder.join(format!("{name}.txt"))).unwrap();
+        let facts = extract(&format!("shop/test_cart.{extension}"), &source).unwrap();
+        assert!(!facts.parse_errors, "{name}: the file is not valid");
+        let (known, place) = (told(&facts), folder.join(format!("{name}.facts")));
+        if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
+            std::fs::write(place, known).unwrap();
+        } else if std::fs::read_to_string(place).unwrap_or_default() != known {
+            changed.push(*name);
+        }
+    }
+    assert!(changed.is_empty(), "other facts of {changed:?}: see what differs by UPDATE=1 and git diff");
+}
+
+/// Facts as text, with names and expressions in the place of their numbers.
+fn told(facts: &FileFacts) -> String {
+    let mut out = String::new();
+    let text = |name: Name| facts.text(name).to_owned();
+    let _ = writeln!(out, "{:?}, package {:?}", facts.language, text(facts.package));
+    for view in facts.nodes() {
+        let node = view.node();
+        let span = node.span;
+        let params = view.params().collect::<Vec<_>>().join(" ");
+        let bases = view.bases().collect::<Vec<_>>().join(" ");
+        let _ = writeln!(
+            out,
+            "\n{:?} {} lines {}-{} bytes {}-{}\n  {}\n  owner {:?} complexity {} flags {:b} params [{params}] bases [{bases}]",
+            node.kind,
+            view.qual(),
+            span.line,
+            span.end_line,
+            span.byte,
+            span.end,
+            view.signature(),
+            node.owner,
+            node.complexity,
+            node.flags,
+        );
+        for line in view.doc().unwrap_or_default().lines() {
+            let _ = writeln!(out, "  | {line}");
+        }
+        for drift in view.drift() {
+            let _ = writeln!(out, "  {:?} {}", drift.rule, drift.detail);
+        }
+        for given in facts.gives_of(view.number()) {
+            let _ = writeln!(out, "  gives {}", expr(facts, given.value));
+        }
+    }
+    section(&mut out, "impls", &facts.impls, |block| {
+        format!("{} for {} at {}-{}", expr(facts, block.tr), expr(facts, block.of), block.from, block.to)
+    });
+    section(&mut out, "calls", &facts.calls, |call| {
+        let macro_ = if call.macro_ { "!" } else { "" };
+        let within = facts.node(call.within).map_or("-", |view| view.qual());
+        format!("{}:{} {}{macro_} = {} in {within}", call.line, call.column, text(call.name), expr(facts, call.callee))
+    });
+    section(&mut out, "imports", &facts.imports, |import| {
+        let passed = if import.reexport { " passed on" } else { "" };
+        format!(
+            "{} {:?} of {:?} as {:?}{passed}",
+            import.line,
+            text(import.name),
+            text(import.module),
+            text(import.alias)
+        )
+    });
+    section(&mut out, "bindings", &facts.bindings, |binding| bound(facts, binding));
+    section(&mut out, "fields", &facts.fields, |field| {
+        let owner = facts.node(field.owner).map_or("-", |view| view.qual());
+        format!("{owner} {} = {}", text(field.name), expr(facts, field.value))
+    });
+    section(&mut out, "conditions", &facts.conditions, |when| {
+        format!("{}-{} {}", when.line, when.end_line, text(when.when))
+    });
+    out
+}
+
+fn section<T>(out: &mut String, title: &str, all: &[T], line: impl Fn(&T) -> String) {
+    let _ = writeln!(out, "\n{title}");
+    let mut lines: Vec<_> = all.iter().map(line).collect();
+    if title == "bindings" || title == "fields" {
+        lines.sort();
+    }
+    for line in lines {
+        let _ = writeln!(out, "  {line}");
+    }
+}
+
+fn bound(facts: &FileFacts, binding: &Binding) -> String {
+    let Binding { name, from, to, at, sure, bound } = binding;
+    let to = if *to == u32::MAX { "end".to_owned() } else { to.to_string() };
+    let sure = if *sure == u32::MAX { "end".to_owned() } else { sure.to_string() };
+    let what = match bound {
+        Bound::Node(node) => format!("node {}", facts.node(*node).map_or("-", |view| view.qual())),
+        Bound::Import(import) => format!("import {import}"),
+        Bound::Value(value) => expr(facts, *value),
+        Bound::Param(value, of) => {
+            format!("parameter {} of {}", expr(facts, *value), facts.node(*of).map_or("-", |view| view.qual()))
+        }
+        Bound::TypeParam(bounds, number) => format!("type parameter {number} {}", expr(facts, *bounds)),
+    };
+    format!("{} {from}-{to} at {at} sure {sure}: {what}", facts.text(*name))
+}
+
+/// An expression with those in it, in the place of their numbers.
+fn expr(facts: &FileFacts, id: ExprId) -> String {
+    let mut text = format!("{id:?}");
+    for _ in 0..200 {
+        let Some((from, to, number)) = numbered(&text, "ExprId(") else { break };
+        let inner = facts.exprs.get(ExprId::from_number(number)).map_or("-".to_owned(), |expr| format!("{expr:?}"));
+        text.replace_range(from..to, &inner);
+    }
+    while let Some((from, to, number)) = numbered(&text, "Name(") {
+        text.replace_range(from..to, &format!("`{}`", facts.text(Name::from_number(number))));
+    }
+    text
+}
+
+/// Where the first `kind(number)` stands, and the number.
+fn numbered(text: &str, kind: &str) -> Option<(usize, usize, u32)> {
+    text.match_indices(kind).find_map(|(from, _)| {
+        let rest = text.get(from + kind.len()..)?;
+        let end = rest.find(')')?;
+        Some((from, from + kind.len() + end + 1, rest.get(..end)?.parse().ok()?))
+    })
+}

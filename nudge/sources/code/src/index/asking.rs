@@ -1,0 +1,132 @@
+//! Who calls what: questions about one state of the index, which share what they find out.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::{Callee, Caller, Callers, How, Index, NodeId, Tests};
+use crate::facts::NO_NODE;
+use crate::resolve::Resolver;
+
+/// Calls of one name that are looked at.
+const SITES_MAX: usize = 4_000;
+
+/// Questions about an index that stays what it is meanwhile.
+pub(crate) struct Asking<'a> {
+    pub index: &'a Index,
+    resolver: Resolver<'a>,
+}
+
+impl<'a> Asking<'a> {
+    pub fn new(index: &'a Index) -> Self {
+        Self { index, resolver: Resolver::new(&index.store) }
+    }
+
+    /// Who calls a node: at most `limit`, with those that are only likely if asked for.
+    pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
+        let mut budget = SITES_MAX;
+        self.callers_within(id, limit, likely, &mut budget)
+    }
+
+    /// The same for so many calls more.
+    pub fn callers_within(&self, id: NodeId, limit: usize, likely: bool, budget: &mut usize) -> Callers {
+        let Some(found) = self.index.node(id) else { return Callers::default() };
+        let name = found.view.name();
+        let mut out = Callers::default();
+        for slot in self.callers_files(id, found.path, name) {
+            let Some(file) = self.index.store.file(slot) else { continue };
+            if !file.facts.language.speaks(found.facts.language) {
+                continue;
+            }
+            let aliases = file.facts.names_for(name);
+            for call in file.facts.calls.iter().filter(|call| aliases.contains(&call.name)) {
+                let same = file.facts.text(call.name) == name;
+                if *budget == 0 {
+                    out.unresolved_same_name += usize::from(same);
+                    continue;
+                }
+                *budget -= 1;
+                let how = match self.resolver.call(slot, call) {
+                    Some((to, how)) if to == id => Some(how),
+                    Some(_) => continue,
+                    None => {
+                        out.unresolved_same_name += usize::from(same);
+                        (likely && self.resolver.likely(slot, call) == Some(id)).then_some(How::Likely)
+                    }
+                };
+                if let Some(how) = how {
+                    let from = (call.within != NO_NODE).then_some(NodeId { file: slot, node: call.within });
+                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line, how });
+                }
+            }
+        }
+        out.edges.sort_by(|a, b| (!a.how.certain(), &a.path, a.line).cmp(&(!b.how.certain(), &b.path, b.line)));
+        out.omitted = out.edges.len().saturating_sub(limit);
+        out.edges.truncate(limit);
+        out
+    }
+
+    /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
+    fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
+        let files: BTreeSet<u32> = self.index.store.using(name).into_iter().chain(self.default_users(id)).collect();
+        let mut files: Vec<u32> = files.into_iter().collect();
+        files.sort_by_cached_key(|slot| {
+            let other = self.index.store.file(*slot).map(|file| file.path.clone());
+            let shared =
+                other.as_deref().map_or(0, |other| other.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count());
+            (Reverse(shared), other)
+        });
+        files
+    }
+
+    /// Files that may import a node as the default export of its file.
+    fn default_users(&self, id: NodeId) -> Vec<u32> {
+        let default =
+            self.index.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
+        if default { self.index.store.using("default") } else { Vec::new() }
+    }
+
+    /// What a node calls, in the order of its lines.
+    pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
+        let Some(facts) = self.index.store.facts(id.file) else { return Vec::new() };
+        let mut out = Vec::new();
+        for call in facts.calls.iter().filter(|call| call.within == id.node) {
+            let to = self.resolver.call(id.file, call).or_else(|| {
+                let to = if likely { self.resolver.likely(id.file, call)? } else { return None };
+                Some((to, How::Likely))
+            });
+            if let Some((to, how)) = to {
+                out.push(Callee { to, line: call.line, how });
+            }
+        }
+        out
+    }
+
+    /// The tests of a node, at most `limit`.
+    pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
+        crate::tests_of::tests(self, id, limit)
+    }
+
+    /// The tests and fixtures that ask for a fixture by the name of a parameter.
+    pub fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
+        let Some(found) = self.index.node(id) else { return Vec::new() };
+        let name = found.view.name();
+        let mut out = Vec::new();
+        for (path, slot) in &self.index.store.paths {
+            let Some(facts) = self.index.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {
+                continue;
+            };
+            // What asks for it stands in its file, or below the folder of its `conftest.py`.
+            let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if !path.starts_with(folder) {
+                continue;
+            }
+            for view in facts.nodes().filter(|view| view.params().any(|param| param == name)) {
+                let node = NodeId { file: *slot, node: view.number() };
+                if self.resolver.fixture_node(node.file, node.node, name) == Some(id) {
+                    out.push(node);
+                }
+            }
+        }
+        out
+    }
+}

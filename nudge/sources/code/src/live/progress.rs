@@ -1,0 +1,45 @@
+//! How far a first reading is, for the person who waits for it: a line on their terminal that goes away.
+
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::time::{Duration, Instant};
+
+/// What takes less is not worth a line; and how often it is written anew.
+const BEGINS: Duration = Duration::from_millis(400);
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The line.
+pub struct Progress {
+    next: Instant,
+    is_seen: bool,
+    is_shown: bool,
+}
+
+impl Progress {
+    /// It is seen where there is a terminal.
+    pub fn new() -> Self {
+        Self { next: Instant::now() + BEGINS, is_seen: stderr().is_terminal(), is_shown: false }
+    }
+
+    /// Tells how many files are read of how many.
+    pub fn tell(&mut self, read: usize, all: usize) {
+        let now = Instant::now();
+        if self.is_seen && now >= self.next {
+            self.next = now + EVERY;
+            self.is_shown = true;
+            // Who cannot see it can do without.
+            let _ = write!(stderr(), "\r{}\x1b[K", line(read, all));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn line(read: usize, all: usize) -> String {
+    format!("reading the code: {read} of {all} files")
+}

@@ -1,0 +1,207 @@
+//! Twins: what is defined more than once, for different builds. Which of them a place means is certain where the
+//! conditions around it leave one.
+
+use crate::facts::{Binding, Bound, FileFacts};
+use crate::index::{NodeId, stem};
+use crate::language::Language;
+
+use super::{At, Place, Resolver};
+
+/// Modules around a file that are asked for their conditions, and conditions that are looked at.
+const MODULES_MAX: usize = 16;
+const CONDITIONS_MAX: usize = 64;
+/// Keys of `cfg` that have one value in a build.
+const ONE_VALUE: [&str; 5] = ["target_os", "target_arch", "target_env", "target_endian", "target_pointer_width"];
+/// Systems that are a `unix`.
+const UNIX: [&str; 10] =
+    ["android", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "solaris"];
+
+impl Resolver<'_> {
+    /// Of several bindings those that can be there where the place is.
+    pub(super) fn bound_together(&self, facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
+        if all.len() < 2 || facts.language != Language::Rust || facts.conditions.is_empty() {
+            return all;
+        }
+        let here = self.conditions(at.file, at.byte);
+        let (mut kept, mut left) = (Vec::new(), all);
+        left.retain(|binding| {
+            let there = match binding.bound {
+                Bound::Node(node) => around(facts, facts.nodes.get(node as usize).map_or(0, |node| node.span.byte)),
+                Bound::Import(import) => at_line(facts, facts.imports.get(import as usize).map_or(0, |i| i.line)),
+                _ => Vec::new(),
+            };
+            let fits = !excludes(&here, &there);
+            if fits {
+                kept.push(*binding);
+            }
+            !fits
+        });
+        // Where all are ruled out the code is wrong, or the rule is.
+        if kept.is_empty() { left } else { kept }
+    }
+
+    /// The only one of several nodes that can be there where the place is.
+    pub(super) fn only_twin(&self, file: u32, byte: u32, all: &[NodeId]) -> Option<NodeId> {
+        let here = self.conditions(file, byte);
+        let mut fit = all.iter().filter(|id| {
+            let byte =
+                self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)).map(|n| n.span.byte);
+            byte.is_some_and(|byte| !excludes(&here, &self.conditions(id.file, byte)))
+        });
+        fit.next().copied().filter(|_| fit.next().is_none())
+    }
+
+    /// The conditions under which a place is there, those of the modules around its file included.
+    fn conditions(&self, file: u32, byte: u32) -> Vec<String> {
+        let Some(facts) = self.store.facts(file) else { return Vec::new() };
+        let mut out = around(facts, byte);
+        let mut place = Place { file, module: None };
+        for _ in 0..MODULES_MAX {
+            let (Some(here), Some(parent)) = (self.store.file(place.file), self.rust_parent(place)) else { break };
+            let Some(facts) = self.store.facts(parent.file) else { break };
+            let name = stem(&here.path);
+            let is_it = |alias, module: &str| facts.text(alias) == name && module.starts_with("self::");
+            if let Some(declared) = facts.imports.iter().find(|i| is_it(i.alias, facts.text(i.module))) {
+                out.extend(at_line(facts, declared.line));
+            }
+            place = Place { file: parent.file, module: None };
+        }
+        out.truncate(CONDITIONS_MAX);
+        out
+    }
+}
+
+fn around(facts: &FileFacts, byte: u32) -> Vec<String> {
+    let holds = facts.conditions.iter().filter(|when| when.from <= byte && byte < when.to);
+    holds.flat_map(|when| conjuncts(facts.text(when.when))).collect()
+}
+
+fn at_line(facts: &FileFacts, line: u32) -> Vec<String> {
+    let holds = facts.conditions.iter().filter(|when| when.line <= line && line <= when.end_line);
+    holds.flat_map(|when| conjuncts(facts.text(when.when))).collect()
+}
+
+/// Whether two lists of conditions cannot hold together.
+fn excludes(one: &[String], other: &[String]) -> bool {
+    one.iter().any(|a| other.iter().any(|b| apart(a, b)))
+}
+
+/// Whether two conditions cannot hold together: none of what would do for the one goes with any of the other.
+fn apart(one: &str, other: &str) -> bool {
+    let (ones, others) = (alternatives(one), alternatives(other));
+    ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
+}
+
+fn contradict(one: &str, other: &str) -> bool {
+    let negated = |a: &str, b: &str| inside(a, "not").is_some_and(|inner| inner == b || implied(b) == Some(inner));
+    let family = |a: &str| implied(a).unwrap_or(if a == "unix" || a == "windows" { a } else { "" }).to_owned();
+    if negated(one, other) || negated(other, one) {
+        return true;
+    }
+    if let (Some((key, value)), Some((other_key, other_value))) = (one.split_once('='), other.split_once('=')) {
+        return key == other_key && value != other_value && ONE_VALUE.contains(&key);
+    }
+    let (one, other) = (family(one), family(other));
+    !one.is_empty() && !other.is_empty() && one != other
+}
+
+/// The family of a system.
+fn implied(atom: &str) -> Option<&'static str> {
+    let (key, value) = atom.split_once('=')?;
+    let value = value.trim_matches('"');
+    match (key, value) {
+        ("target_os" | "target_family", "windows") => Some("windows"),
+        ("target_family", "unix") => Some("unix"),
+        ("target_os", system) if UNIX.contains(&system) => Some("unix"),
+        _ => None,
+    }
+}
+
+/// What must all hold: `all(a, not(any(b, c)))` is `a`, `not(b)`, `not(c)`.
+fn conjuncts(text: &str) -> Vec<String> {
+    let mut ahead = vec![text.split_whitespace().collect::<String>()];
+    let mut out = Vec::new();
+    while let Some(text) = ahead.pop() {
+        if out.len() + ahead.len() > CONDITIONS_MAX {
+            break;
+        }
+        if let Some(all) = inside(&text, "all") {
+            ahead.extend(parts(all));
+        } else if let Some(any) = inside(&text, "not").and_then(|inner| inside(inner, "any")) {
+            ahead.extend(parts(any).map(|part| format!("not({part})")));
+        } else if let Some(twice) = inside(&text, "not").and_then(|inner| inside(inner, "not")) {
+            ahead.push(twice.to_owned());
+        } else {
+            out.push(text);
+        }
+    }
+    out
+}
+
+/// What each would do: `any(a, all(b, c))` is `a`, or `b` and `c`.
+fn alternatives(text: &str) -> Vec<Vec<String>> {
+    match inside(text, "any") {
+        Some(any) => parts(any).map(|part| conjuncts(&part)).collect(),
+        None => vec![vec![text.to_owned()]],
+    }
+}
+
+/// The arguments of `name(..)`.
+fn inside<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
+}
+
+/// Arguments, one by one.
+fn parts(text: &str) -> impl Iterator<Item = String> {
+    let (mut out, mut depth) = (vec![String::new()], 0_usize);
+    for c in text.chars().take(4_000) {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match out.last_mut() {
+            Some(part) if c != ',' || depth > 0 => part.push(c),
+            _ => out.push(String::new()),
+        }
+    }
+    out.into_iter().filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exclude(one: &str, other: &str) -> bool {
+        excludes(&conjuncts(one), &conjuncts(other)) && excludes(&conjuncts(other), &conjuncts(one))
+    }
+
+    #[test]
+    fn what_cannot_hold_together() {
+        for (one, other) in [
+            ("unix", "windows"),
+            ("unix", "not(unix)"),
+            ("feature = \"a\"", "not(feature = \"a\")"),
+            ("all(unix, test)", "not(test)"),
+            ("target_os = \"linux\"", "target_os = \"macos\""),
+            ("target_os = \"linux\"", "windows"),
+            ("target_os = \"linux\"", "not(unix)"),
+            ("target_os = \"linux\"", "not(any(windows, target_os = \"linux\"))"),
+            ("any(target_os = \"linux\", target_os = \"macos\")", "windows"),
+            ("not(not(unix))", "target_family = \"windows\""),
+        ] {
+            assert!(exclude(one, other), "{one} and {other}");
+        }
+        for (one, other) in [
+            ("unix", "test"),
+            ("feature = \"a\"", "feature = \"b\""),
+            ("unix", "target_os = \"linux\""),
+            ("any(unix, test)", "windows"),
+            ("not(unix)", "not(windows)"),
+            ("", "unix"),
+            ("any(", "not("),
+        ] {
+            assert!(!exclude(one, other), "{one} and {other}");
+        }
+    }
+}

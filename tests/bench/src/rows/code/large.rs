@@ -1,0 +1,149 @@
+//! A large project: what a prompt brings to mind in time, names that everything has, and what rest costs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_code::SOURCE;
+use nudge_core::service::Service as _;
+use nudge_core::source::{DataDir, Host, SessionIdentity, StopFlag};
+use serde_json::{Value, json};
+
+use super::project::{Code, FUNCTIONS, Project, params};
+use crate::measure::{Stopwatch, median, percentile, process_ns};
+use crate::process::program;
+use crate::table::{Line, Scale, time};
+
+/// The library of a Python, the larger part of it tests.
+pub const PROGRAMS: &[&str] = &["python-library"];
+/// Prompts: one that names a definition, one that names none, one in words that thousands of names have.
+const PROMPTS: [&str; 3] = [
+    "why does step_12_7() return the wrong amount? see module_40.py:9",
+    "please write a README for this project and push it to a branch",
+    "which step of the file takes the rate",
+];
+/// Words that many names have.
+const COMMON: [&str; 6] = ["get", "close", "run", "read", "write", "init"];
+/// How long nothing happens.
+const REST: Duration = Duration::from_secs(10);
+
+/// All of them.
+pub fn calls(scale: &Scale) -> Vec<Line> {
+    let mut lines = vec![context(scale)];
+    lines.extend(library(scale));
+    lines.push(rest(scale));
+    lines
+}
+
+/// `nudge.code.context` at 100,000 nodes.
+fn context(scale: &Scale) -> Line {
+    let files = scale.large / FUNCTIONS;
+    let project = Project::new(files);
+    let (_caches, code) = whole(project.path());
+    let took: Vec<_> = (0..scale.long_rounds * 10)
+        .map(|round| {
+            let prompt = project.params(&json!({"prompt": PROMPTS[round % PROMPTS.len()]}));
+            let start = Stopwatch::start();
+            code.ask("context", &prompt);
+            start.ns()
+        })
+        .collect();
+    Line {
+        what: format!("code: context, {} nodes, p99", files * FUNCTIONS),
+        limit: 10.0,
+        unit: "ms",
+        measured: Some(percentile(took.clone(), 99.0) / 1e6),
+        peer: "-".into(),
+        absolute: format!("{} p50", time(median(took))),
+    }
+}
+
+/// A source that has read all of a project.
+fn whole(root: &Path) -> (tempfile::TempDir, Code) {
+    let caches = tempfile::tempdir().expect("a folder for temporary files");
+    loop {
+        // A process alone stops after some seconds; the next goes on from there.
+        let code = Code::open(caches.path());
+        let told: Value = serde_json::from_str(code.ask("status", &params(root, &json!({}))).get()).expect("JSON");
+        if told["as_of"]["complete"] == true {
+            return (caches, code);
+        }
+        code.0.close();
+    }
+}
+
+/// `nudge.code.node` of names that hundreds of definitions have.
+fn library(scale: &Scale) -> Option<Line> {
+    let line = |measured, absolute| Line {
+        what: "code: node of common names, p99".into(),
+        limit: 50.0,
+        unit: "ms",
+        measured,
+        peer: "Python's own library".into(),
+        absolute,
+    };
+    let library = program("python-library").and_then(|file| fs::read_to_string(file).ok());
+    let Some(root) = library.map(|path| PathBuf::from(path.trim())) else {
+        return Some(line(None, "no Python here".into()));
+    };
+    let (_caches, code) = whole(&root);
+    let ids = COMMON.iter().flat_map(|query| {
+        let asked = params(&root, &json!({"query": query, "limit": 100}));
+        let found: Value = serde_json::from_str(code.ask("search", &asked).get()).expect("it is JSON");
+        found["nodes"].as_array().cloned().unwrap_or_default()
+    });
+    let asked: Vec<_> = ids.map(|node| params(&root, &json!({"id": node["id"]}))).collect();
+    let took: Vec<_> = asked
+        .iter()
+        .cycle()
+        .take(asked.len() * scale.long_rounds.min(3))
+        .map(|node| {
+            let start = Stopwatch::start();
+            code.ask("node", node);
+            start.ns()
+        })
+        .collect();
+    let absolute = format!("{} p50, {} the longest", time(median(took.clone())), time(percentile(took.clone(), 100.0)));
+    Some(line(Some(percentile(took, 99.0) / 1e6), absolute))
+}
+
+/// Processor time of a session in which nothing happens, its worker included.
+fn rest(scale: &Scale) -> Line {
+    let project = Project::new(scale.small / FUNCTIONS);
+    let caches = tempfile::tempdir().expect("a folder for temporary files");
+    let host = Host::alone(caches.path(), &SOURCE, &[]).expect("the defaults are allowed");
+    let session = SessionIdentity { id: "bench".into(), created_at: 0 };
+    let source =
+        (SOURCE.open)(Host { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
+    let stop = StopFlag::default();
+    let worker = {
+        let (source, stop) = (Arc::clone(&source), stop.clone());
+        std::thread::spawn(move || source.work(&stop))
+    };
+    let status = project.params(&json!({}));
+    loop {
+        let told = source.call("nudge.code.status", &status).expect("the params are right");
+        if told.get().contains("\"complete\":true") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // What was written last may still be told of.
+    std::thread::sleep(Duration::from_secs(1));
+    let rest = if scale.long_rounds > 1 { REST } else { Duration::from_millis(50) };
+    let before = process_ns(std::process::id());
+    std::thread::sleep(rest);
+    let spent = process_ns(std::process::id()).zip(before).map(|(after, before)| (after - before) / 1e6);
+    stop.set();
+    source.close();
+    worker.join().expect("it ends");
+    Line {
+        what: format!("code: processor time in {} s of rest", rest.as_secs()),
+        limit: 1.0,
+        unit: "ms",
+        measured: spent,
+        peer: "-".into(),
+        absolute: spent.map_or_else(|| "needs /proc".into(), |ms| time(ms * 1e6)),
+    }
+}

@@ -1,0 +1,80 @@
+//! A made-up project, and the source that is asked about it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use nudge_code::SOURCE;
+use nudge_core::service::Service as _;
+use nudge_core::source::{DataDir, Host, Source};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Definitions of a made-up file.
+pub const FUNCTIONS: usize = 20;
+
+/// A made-up project: files of functions, each of which calls one of another file.
+pub struct Project(TempDir);
+
+impl Project {
+    /// So many files.
+    pub fn new(files: usize) -> Self {
+        let project = Self(tempfile::tempdir().expect("a folder for temporary files"));
+        fs::write(project.path().join("pyproject.toml"), "[project]\nname = \"made-up\"\n").expect("there is room");
+        for file in 0..files {
+            project.write(file, files, "amount");
+        }
+        project
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file whose functions have a parameter of this name.
+    pub fn write(&self, file: usize, files: usize, param: &str) {
+        let other = (file + 1) % files;
+        let mut text = format!("import module_{other}\n\n");
+        for function in 0..FUNCTIONS {
+            let _ = write!(
+                text,
+                "\ndef step_{file}_{function}({param}, rate=2):\n    \"\"\"Takes a step of file {file}.\n\n    \
+                 :param {param}: how much\n    \"\"\"\n    if {param} > rate:\n        \
+                 return module_{other}.step_{other}_{function}({param} - rate)\n    return {param} * rate\n"
+            );
+        }
+        fs::write(self.path().join(format!("module_{file}.py")), text).expect("there is room");
+    }
+
+    /// Parameters of a call about it.
+    pub fn params(&self, own: &Value) -> Box<RawValue> {
+        params(self.path(), own)
+    }
+}
+
+/// The code, as the session calls it.
+pub struct Code(pub Arc<dyn Source>);
+
+impl Code {
+    /// The source, as a process that answers one call has it: everything is read when this returns.
+    pub fn open(caches: &Path) -> Self {
+        let host = Host::alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
+        let opened = (SOURCE.open)(Host { cache: DataDir::new(caches), ..host });
+        Self(opened.expect("the folder is there"))
+    }
+
+    /// Calls `nudge.code.VERB`.
+    pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
+        self.0.call(&format!("nudge.code.{verb}"), params).expect("the params are right")
+    }
+}
+
+/// Parameters of a call about a project.
+pub fn params(root: &Path, own: &Value) -> Box<RawValue> {
+    let mut params = own.clone();
+    params["root"] = json!(root);
+    to_raw_value(&params).expect("it is JSON")
+}

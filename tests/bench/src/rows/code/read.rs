@@ -1,0 +1,79 @@
+//! Reading files: beside tree-sitter's parse of the same bytes, nothing made of the tree.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+
+use nudge_code::{Language, extract};
+use tree_sitter::Parser;
+
+use crate::measure::{Turns, interleave, work};
+use crate::process::program;
+use crate::table::{Line, Scale, versus};
+
+/// Projects that nobody here has written, in three languages.
+pub const PROGRAMS: &[&str] = &["code-trees"];
+
+/// A file in memory, and the grammar it is parsed by.
+struct Text {
+    path: String,
+    bytes: Vec<u8>,
+    grammar: tree_sitter::Language,
+}
+
+/// Extraction of whole projects.
+pub fn extraction(scale: &Scale) -> Vec<Line> {
+    let trees = program("code-trees").and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
+    let lines = trees.lines().map(|tree| {
+        let texts = texts(Path::new(tree));
+        let mut parser = Parser::new();
+        let parse = work(|_| {
+            for text in &texts {
+                parser.set_language(&text.grammar).expect("the versions fit");
+                black_box(parser.parse(&text.bytes, None));
+            }
+        });
+        let read = work(|_| texts.iter().for_each(|text| drop(black_box(extract(&text.path, &text.bytes)))));
+        let times = interleave(turns, &mut [read, parse]);
+        let name = tree.rsplit('/').next().unwrap_or(tree);
+        line(name, Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))
+    });
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() { vec![line("whole projects", None, "not fetched here".into())] } else { lines }
+}
+
+fn line(what: &str, measured: Option<f64>, absolute: String) -> Line {
+    let peer = "tree-sitter's parse".into();
+    Line { what: format!("code: reading {what}"), limit: 1.5, unit: "x", measured, peer, absolute }
+}
+
+/// What is read of a project: what is skipped would be quicker than its parse.
+fn texts(root: &Path) -> Vec<Text> {
+    let (mut ahead, mut texts) = (vec![root.to_owned()], Vec::new());
+    while let Some(folder) = ahead.pop() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                ahead.push(path);
+            } else if let Some((path, grammar)) = path.to_str().and_then(|name| Some((name, grammar(name)?)))
+                && let Ok(bytes) = fs::read(path)
+                && extract(path, &bytes).is_ok()
+            {
+                texts.push(Text { path: path.to_owned(), bytes, grammar });
+            }
+        }
+    }
+    texts
+}
+
+fn grammar(path: &str) -> Option<tree_sitter::Language> {
+    Some(match Language::of(path)? {
+        Language::Rust => tree_sitter_rust::LANGUAGE.into(),
+        Language::Python => tree_sitter_python::LANGUAGE.into(),
+        Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        _ => return None,
+    })
+}

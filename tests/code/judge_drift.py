@@ -1,0 +1,37 @@
+"""How right the flags on documentation are: judge_drift.py LABELS NODES.jsonl...
+
+Each NODES.jsonl is what `judge TREE nodes` prints of one release, named PACKAGE-VERSION.jsonl. LABELS holds every flag of
+R1, R2 and R3 that was ever seen, read by a person: package, definition, rule, what it says, and the verdict: `right`,
+`deliberate` (it is so, and meant to be), or `wrong`. A flag counts once, however many releases have it."""
+import collections
+import json
+import os
+import sys
+
+labels = {}
+for line in open(sys.argv[1]):
+    if line.strip() and not line.startswith("#"):
+        *key, verdict = line.rstrip("\n").split("\t")
+        labels[tuple(key)] = verdict
+seen, documented = collections.OrderedDict(), 0
+for name in sorted(sys.argv[2:]):
+    package, version = os.path.basename(name).removesuffix(".jsonl").rsplit("-", 1)
+    for node in map(json.loads, open(name)):
+        documented += node["doc"] is not None
+        for rule, detail in node["drift"]:
+            if rule != "R4":
+                key = (package, node["qual"].split("#")[0], rule, detail)
+                seen.setdefault(key, []).append((version, node["signature"]))
+unread = [key for key in seen if key not in labels]
+for key in unread:
+    print("not read yet:", *key, "|", seen[key][0][0], seen[key][0][1], sep="\t")
+for rule in ("R1", "R2", "R3"):
+    verdicts = collections.Counter(labels[key] for key in seen if key[2] == rule and key in labels)
+    judged = sum(verdicts.values())
+    so = judged - verdicts["wrong"]
+    print(f"{rule}: {judged} flags, {so / max(judged, 1):.3f} are so;", dict(verdicts))
+judged = [labels[key] for key in seen if key in labels]
+so = sum(verdict != "wrong" for verdict in judged)
+print(f"{len(sys.argv) - 2} releases, {documented} documented definitions: {len(judged)} flags, {so / max(len(judged), 1):.3f} are so")
+if unread or so < 0.9 * len(judged):
+    sys.exit("each flag must have been read, and .9 of them be so")
