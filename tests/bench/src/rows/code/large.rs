@@ -30,10 +30,7 @@ const REST: Duration = Duration::from_secs(10);
 
 /// All of them.
 pub fn calls(scale: &Scale) -> Vec<Line> {
-    let mut lines = vec![context(scale)];
-    lines.extend(library(scale));
-    lines.push(rest(scale));
-    lines
+    vec![context(scale), library(scale), rest(scale)]
 }
 
 /// `nudge.code.context` at 100,000 nodes.
@@ -74,7 +71,7 @@ fn whole(root: &Path) -> (tempfile::TempDir, Code) {
 }
 
 /// `nudge.code.node` of names that hundreds of definitions have.
-fn library(scale: &Scale) -> Option<Line> {
+fn library(scale: &Scale) -> Line {
     let line = |measured, absolute| Line {
         what: "code: node of common names, p99".into(),
         limit: 50.0,
@@ -85,7 +82,7 @@ fn library(scale: &Scale) -> Option<Line> {
     };
     let library = program("python-library").and_then(|file| fs::read_to_string(file).ok());
     let Some(root) = library.map(|path| PathBuf::from(path.trim())) else {
-        return Some(line(None, "no Python here".into()));
+        return line(None, "no Python here".into());
     };
     let (_caches, code) = whole(&root);
     let ids = COMMON.iter().flat_map(|query| {
@@ -105,7 +102,7 @@ fn library(scale: &Scale) -> Option<Line> {
         })
         .collect();
     let absolute = format!("{} p50, {} the longest", time(median(took.clone())), time(percentile(took.clone(), 100.0)));
-    Some(line(Some(percentile(took, 99.0) / 1e6), absolute))
+    line(Some(percentile(took, 99.0) / 1e6), absolute)
 }
 
 /// Processor time of a session in which nothing happens, its worker included.
