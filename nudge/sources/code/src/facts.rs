@@ -406,7 +406,7 @@ impl FileFacts {
     /// The names by which the file may call what has a name: that one, and those that it is imported under.
     pub(crate) fn names_for(&self, name: &str) -> Vec<Name> {
         let own = self.names.find(name);
-        let default = self.names.find("default");
+        let default = if self.language.is_ecma() { self.names.find("default") } else { None };
         let mut out: Vec<Name> = own.into_iter().collect();
         let renamed =
             self.imports.iter().filter(|i| i.name != i.alias && (Some(i.name) == own || Some(i.name) == default));

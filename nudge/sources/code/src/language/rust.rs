@@ -1,5 +1,6 @@
 //! Rust.
 
+mod attributes;
 mod bind;
 mod macros;
 mod uses;
@@ -11,6 +12,7 @@ use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 
 use super::{Shape, Spec, Visit};
+use attributes::{doc, flags};
 
 pub(super) const SPEC: Spec = Spec {
     parser: || tree_sitter_rust::LANGUAGE.into(),
@@ -52,8 +54,8 @@ const LEAVES: &[&str] = &[
 ];
 
 const VISITS: &[(&str, Visit)] = &[
-    ("attribute_item", attribute),
-    ("inner_attribute_item", inner_attribute),
+    ("attribute_item", attributes::attribute),
+    ("inner_attribute_item", attributes::inner_attribute),
     ("function_item", function),
     ("function_signature_item", function),
     ("struct_item", class),
@@ -221,73 +223,6 @@ fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
                 .is_some_and(|name| name.trim_start_matches("mut ") == value)
         })
     })
-}
-
-fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let text = walk.text(node);
-    if walk.marks.len() > 64 {
-        walk.marks.clear();
-    }
-    if walk.marks.is_empty() {
-        walk.marked_row = node.start_position().row;
-    }
-    walk.marks.push(text);
-    if let Some(when) = condition(text, "#[") {
-        let mut next = node.next_named_sibling();
-        while let Some(of) =
-            next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
-        {
-            next = of.next_named_sibling();
-        }
-        if let Some(of) = next {
-            walk.condition(when, of);
-        }
-    }
-}
-
-/// `#![cfg(..)]` is about all that is around it.
-fn inner_attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let (Some(when), Some(of)) = (condition(walk.text(node), "#!["), node.parent()) {
-        walk.condition(when, of);
-    }
-}
-
-/// What stands in `cfg(..)`.
-fn condition<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
-    let inner = attribute.strip_prefix(opened)?.trim_end().strip_suffix(']')?.trim();
-    inner.strip_prefix("cfg")?.trim_start().strip_prefix('(')?.strip_suffix(')')
-}
-
-/// What attributes say of the node that follows.
-fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
-    let mut flags = 0;
-    // Attributes of something that is no node may have been left over.
-    if !follows_a_mark(walk, node) {
-        walk.marks.clear();
-    }
-    for mark in &walk.marks {
-        let inner = mark.trim_start_matches("#[").trim_end_matches(']');
-        let path = inner.split(['(', '=']).next().unwrap_or_default().trim();
-        match path.rsplit("::").next().unwrap_or_default() {
-            "test" | "rstest" | "test_case" | "quickcheck" | "bench" => flags |= flag::TEST,
-            "cfg" if !inner.contains("test") => flags |= flag::CONDITIONAL,
-            _ => {}
-        }
-    }
-    flags
-}
-
-fn follows_a_mark(walk: &Walk<'_>, node: Syntax<'_>) -> bool {
-    walk.src.get(..node.start_byte()).unwrap_or_default().trim_end().ends_with(']')
-}
-
-fn doc(walk: &mut Walk<'_>, node: Syntax<'_>) -> Option<String> {
-    // It stands before the attributes; those of something that is no node may have been left over.
-    let is_marked = !walk.marks.is_empty() && follows_a_mark(walk, node);
-    let row = if is_marked { walk.marked_row } else { node.start_position().row };
-    let mut comments = walk.comments_before(row);
-    comments.retain(|comment| comment.starts_with("///") || comment.starts_with("/**"));
-    crate::extract::text::doc(&crate::doc::uncomment(&comments))
 }
 
 /// Notes a node and the parameters of its type.
