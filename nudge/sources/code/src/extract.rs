@@ -2,7 +2,7 @@
 
 mod lower;
 #[cfg(test)]
-mod snapshot;
+mod snapshot_tests;
 pub(crate) mod text;
 mod walk;
 
