@@ -161,6 +161,7 @@ impl Brains {
         let thought =
             Thought::asked(&task_description, self.models(), MODEL_WAIT).map_err(|why| degraded.push(why)).ok();
         let model = thought.as_ref().map(|(model, _)| &**model);
+        model.map(|model| self.make_up_alone(&index, model)).transpose()?;
         let words = Words::of_query(&task_description);
         let mirror = self.mirror(&index).filter(|_| takes_related(limit, hops));
         let mirror = mirror.map(|mirror| self.in_step(&index, mirror)).transpose()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::{Context, EnvNames, ask_env_of};
-use nudge_core::embed::{Model, Models};
+use nudge_core::embed::{Embedder, Model, Models};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
@@ -95,6 +95,8 @@ pub static SOURCE: SourceSpec = SourceSpec {
 
 /// How long a question waits until the files were looked at; then the index answers as it is.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
+/// How long a question makes vectors that are missing, where there is no worker.
+const ALONE: Duration = Duration::from_secs(1);
 /// How long the worker waits for the model to be loaded.
 const WORK_WAIT: Duration = Duration::from_secs(30);
 /// Most brains that are held open.
@@ -197,6 +199,13 @@ impl Brains {
         let state = index.db.read(mirror::state)?;
         let picture = || index.db.read(|c| Picture::of(c, &index.key)).map_err(|error| error.message().to_owned());
         Ok(mirror.bolt.unless_broken(|| mirror.follow(&state, picture, &|| stop.is_set())).is_ok())
+    }
+
+    /// Makes vectors for a moment where nobody else would: in a process alone.
+    pub(crate) fn make_up_alone(&self, index: &Index, model: &dyn Embedder) -> Result<()> {
+        let until = Instant::now() + ALONE;
+        while !self.worker.is_there() && Instant::now() < until && meaning::make_some(&index.db, model)? {}
+        Ok(())
     }
 
     pub(crate) fn models(&self) -> &dyn Models {

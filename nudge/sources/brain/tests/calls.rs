@@ -225,12 +225,12 @@ fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one
         answer["units"][0]["explain"]["similarity"].as_f64().is_some_and(|similarity| similarity > 0.9),
         "{answer}"
     );
-    // Another model knows none of them yet: words answer, and it says so.
+    // Another model knows none of them yet. Nobody works in the background of a process alone: whoever asks does it.
     desk.work();
     desk.again(Arc::new(Loaded(Arc::new(Letters("two")))));
     let answer = ask(&desk);
-    assert_eq!(answer["degraded"], json!(["2 sections have no vector yet; they are found by words"]));
-    desk.source.status();
+    assert_eq!((&answer["units"][0]["id"], &answer["degraded"]), (&json!("a"), &json!([])));
+    assert_eq!(desk.call("status", &json!({}))["vectors"], 2);
 }
 
 #[test]
