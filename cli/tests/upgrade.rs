@@ -25,6 +25,9 @@ fn by(variable: &str, session: &Session) -> Command {
     let template = session.command();
     let mut command = Command::new(std::env::var(variable).expect("run tests/upgrade"));
     command.args(template.get_args());
+    if let Some(dir) = template.get_current_dir() {
+        command.current_dir(dir);
+    }
     for (name, value) in template.get_envs() {
         match value {
             Some(value) => command.env(name, value),
