@@ -4,91 +4,31 @@
 mod kit;
 
 use std::fs;
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use kit::{Serve, command, home};
+use kit::desk::Desk;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A checkout, and a session beside it, which need not run.
-struct Desk {
-    home: TempDir,
-    runtime: PathBuf,
-    checkout: PathBuf,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let home = home();
-        let (runtime, checkout) = (home.path().join("run"), home.path().join("checkout"));
-        for sub in [".git/objects", ".git/refs/heads"] {
-            fs::create_dir_all(checkout.join(sub)).unwrap();
-        }
-        fs::write(checkout.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        let config = "[remote \"origin\"]\n\turl = git@github.com:acme/shop.git\n";
-        fs::write(checkout.join(".git/config"), config).unwrap();
-        Self { home, runtime, checkout }
-    }
-
-    fn nudge(&self, args: &[&str]) -> Command {
-        let mut nudge = Command::new(env!("CARGO_BIN_EXE_nudge"));
-        for (name, value) in command(&self.runtime).get_envs() {
-            match value {
-                Some(value) => nudge.env(name, value),
-                None => nudge.env_remove(name),
-            };
-        }
-        nudge.env("NUDGE_DATA_DIR", self.home.path().join("data"));
-        nudge.args(args).current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
-        nudge
-    }
-
-    fn serve(&self) -> Serve {
-        let mut serve = command(&self.runtime);
-        serve.args(["--port", "0"]).env("NUDGE_DATA_DIR", self.home.path().join("data"));
-        serve.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
-        Serve::spawn(serve, &self.runtime)
-    }
-
-    fn run(&self, args: &[&str]) -> Value {
-        let output = self.nudge(&[args, &["--json"]].concat()).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn refused(&self, args: &[&str]) -> (Option<i32>, String) {
-        let output = self.nudge(args).stdin(Stdio::null()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    }
-
-    fn add(&self, title: &str, body: &str) -> i64 {
-        let made = self.run(&["records", "add", "--kind", "issue", "--title", title, "--body", body]);
-        made["record"]["id"].as_i64().unwrap()
-    }
+/// What is done with records.
+trait Recorded {
+    fn add(&self, title: &str, body: &str) -> i64;
+    fn prompt_with(&self, env: &[(&str, &str)], session: &str, prompt: &str) -> String;
 
     /// What a hook shows the model for a prompt.
     fn prompt(&self, session: &str, prompt: &str) -> String {
         self.prompt_with(&[], session, prompt)
     }
+}
 
-    /// The same, in an agent's environment.
+impl Recorded for Desk {
+    fn add(&self, title: &str, body: &str) -> i64 {
+        let made = self.run(&["records", "add", "--kind", "issue", "--title", title, "--body", body]);
+        made["record"]["id"].as_i64().unwrap()
+    }
+
     fn prompt_with(&self, env: &[(&str, &str)], session: &str, prompt: &str) -> String {
         let event = json!({"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": self.checkout, "prompt": prompt});
-        let mut hook = self.nudge(&["hook"]);
-        let mut child = hook
-            .env("NUDGE_HOOK_MS", "5000")
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        said["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+        self.hook(env, &event)
     }
 }
 

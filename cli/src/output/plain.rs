@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use nudge_core::clock::rfc3339;
-use nudge_core::service::Report;
+use nudge_core::report::Report;
 use nudge_core::text::one_line;
 use serde_json::{Map, Value};
 

@@ -5,6 +5,8 @@
 #[cfg(unix)]
 pub mod agent;
 #[cfg(unix)]
+pub mod desk;
+#[cfg(unix)]
 pub mod pty;
 #[cfg(unix)]
 pub mod raw;

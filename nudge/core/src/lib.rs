@@ -34,6 +34,7 @@ pub mod near;
 pub mod once;
 pub mod place;
 pub mod relevance;
+pub mod report;
 pub mod safety;
 pub mod scope;
 pub mod service;

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::near::nearest;
+use crate::report::Report;
 use crate::steps::Steps;
 
 mod info;
@@ -99,28 +100,6 @@ pub struct Method {
     pub is_document: bool,
     /// What a person is told of its answer, on the command line; else its members, one by one.
     pub report: Option<fn(&serde_json::Value) -> Report>,
-}
-
-/// What a person is told of an answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// What stands first.
-    pub lines: Vec<String>,
-    /// The heads of a table; where there is little room, the last go first.
-    pub columns: &'static [&'static str],
-    /// Its rows. A time in UTC is told in the reader's zone.
-    pub rows: Vec<Vec<String>>,
-    /// What is told beside it, on stderr.
-    pub notes: Vec<String>,
-    /// Nothing was done, so that the command has failed.
-    pub is_refused: bool,
-}
-
-impl Report {
-    /// One line.
-    pub fn line(line: impl Into<String>) -> Self {
-        Self { lines: vec![line.into()], ..Self::default() }
-    }
 }
 
 /// How `nudge SOURCE edit NUMBER` works: what is there is read, a person changes it in an editor, and what differs is

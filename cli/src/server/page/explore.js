@@ -6,30 +6,16 @@ import {button, byId, el, fill} from '/web/dom.js'
 const PAUSE_MS = 150
 
 /**
- * Makes the parts of a view: `view` is where it stands, `search` is called with what is typed, a moment after the last
- * key, and `failed` with what an action throws.
+ * A field to search, whose keys lead on to a list: `ask` is called with what is typed, a moment after the last key, `step`
+ * and `back` lead into the list.
  */
-export function explorer({view, find, listName, chosenName, search, failed}) {
-  const place = byId(view)
-  const field = el('input', {
-    type: 'search', name: 'query', placeholder: find, 'aria-label': find, autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
-    'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
-  })
-  const stands = el('div', {class: 'stands', role: 'status'})
-  const list = el('div', {class: 'explored', role: 'listbox', 'aria-label': listName, tabindex: '-1'})
-  const detail = el('article', {class: 'node', tabindex: '-1', 'aria-label': chosenName})
-  const rows = () => [...list.querySelectorAll('[role=option]')]
+export function searchField(find, {ask, step, back}) {
   let typed = 0
-
-  function ask() {
-    clearTimeout(typed)
-    typed = setTimeout(() => search(field.value).catch(failed), PAUSE_MS)
-  }
-
-  function inSearch(event) {
+  const inSearch = event => {
     if (event.key === 'Escape') {
+      clearTimeout(typed)
       field.value = ''
-      ask()
+      ask('')
       back()
     } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
       step(0)
@@ -39,6 +25,40 @@ export function explorer({view, find, listName, chosenName, search, failed}) {
     event.preventDefault()
     event.stopPropagation()
   }
+  const later = () => {
+    clearTimeout(typed)
+    typed = setTimeout(() => ask(field.value), PAUSE_MS)
+  }
+  const field = el('input', {
+    type: 'search', name: 'query', placeholder: find, 'aria-label': find, autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
+    'aria-keyshortcuts': '/', oninput: later, onkeydown: inSearch,
+  })
+  return field
+}
+
+/** What keys do in a view with such a field and a list. */
+export const listKeys = (field, step, back) => ({
+  '/': () => { field.focus(); field.select() },
+  j: () => step(1),
+  ArrowDown: () => step(1),
+  k: () => step(-1),
+  ArrowUp: () => step(-1),
+  Home: () => step(-Infinity),
+  End: () => step(Infinity),
+  Escape: back,
+})
+
+/**
+ * Makes the parts of a view: `view` is where it stands, `search` is called with what is typed, a moment after the last
+ * key, and `failed` with what an action throws.
+ */
+export function explorer({view, find, listName, chosenName, search, failed}) {
+  const place = byId(view)
+  const field = searchField(find, {ask: query => search(query).catch(failed), step, back})
+  const stands = el('div', {class: 'stands', role: 'status'})
+  const list = el('div', {class: 'explored', role: 'listbox', 'aria-label': listName, tabindex: '-1'})
+  const detail = el('article', {class: 'node', tabindex: '-1', 'aria-label': chosenName})
+  const rows = () => [...list.querySelectorAll('[role=option]')]
 
   function back() {
     document.body.classList.remove('reading')
@@ -89,16 +109,6 @@ export function explorer({view, find, listName, chosenName, search, failed}) {
     first: () => rows()[0]?.focus({preventScroll: true}),
 
     /** What keys do in this view. */
-    keys: {
-      '/': () => { field.focus(); field.select() },
-      j: () => step(1),
-      ArrowDown: () => step(1),
-      k: () => step(-1),
-      ArrowUp: () => step(-1),
-      Home: () => step(-Infinity),
-      End: () => step(Infinity),
-      Enter: () => document.activeElement?.closest('[role=option]')?.click(),
-      Escape: back,
-    },
+    keys: {...listKeys(field, step, back), Enter: () => document.activeElement?.closest('[role=option]')?.click()},
   }
 }

@@ -1,6 +1,7 @@
 // The list of records: narrowed, searched, or the pairs that may say the same.
 
 import {button, byId, code, el, fill, line, since, text, toast, visible} from '/web/dom.js'
+import {listKeys, searchField} from '/web/explore.js'
 import {detail, drawRecord, edit, forgetRecord, isEditingRecord, isOpen, look, remove} from '/web/record.js'
 import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
@@ -15,10 +16,7 @@ const MODES = {lexical: 'by words alone', semantic: 'by meaning', mixed: 'by mea
 
 const view = byId('view-records')
 const project = el('select', {name: 'project', onchange: () => narrow('project', project.value)})
-const field = el('input', {
-  type: 'search', name: 'query', placeholder: 'Search records', 'aria-label': 'Search records', autocomplete: 'off', spellcheck: 'false', maxlength: '1000',
-  'aria-keyshortcuts': '/', oninput: () => ask(), onkeydown: event => inSearch(event),
-})
+const field = searchField('Search records', {ask: query => narrow('query', query), step, back})
 const pairsButton = button('Duplicates', () => togglePairs(), {class: 'quiet', 'aria-pressed': 'false'})
 const found = el('p', {class: 'found', role: 'status'})
 const list = el('div', {class: 'records', role: 'listbox', 'aria-label': 'Records', tabindex: '-1'})
@@ -148,27 +146,6 @@ function drawProjects() {
 async function redraw() {
   await loadRecords()
   drawRecords()
-}
-
-let typed = 0
-
-function ask() {
-  clearTimeout(typed)
-  typed = setTimeout(() => narrow('query', field.value), 150)
-}
-
-function inSearch(event) {
-  if (event.key === 'Escape') {
-    field.value = ''
-    narrow('query', '')
-    back()
-  } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
-    step(0)
-  } else {
-    return
-  }
-  event.preventDefault()
-  event.stopPropagation()
 }
 
 async function narrow(name, value) {
@@ -321,18 +298,11 @@ async function withChosen(act) {
 
 /** What the keys do in this view. */
 export const recordKeys = {
-  '/': () => { field.focus(); field.select() },
-  j: () => step(1),
-  ArrowDown: () => step(1),
-  k: () => step(-1),
-  ArrowUp: () => step(-1),
-  Home: () => step(-Infinity),
-  End: () => step(Infinity),
+  ...listKeys(field, step, back),
   Enter: () => { document.body.classList.add('reading'); detail.focus() },
   e: () => withChosen(edit),
   d: () => withChosen(remove),
   n: () => edit(null),
-  Escape: back,
 }
 
 /** Gives the records of the project, or all, as a file that `nudge records import` reads. */

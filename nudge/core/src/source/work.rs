@@ -1,13 +1,15 @@
 //! The work of a source in the background.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
 /// Between two rounds of a [`Worker`] when there is nothing left to do, and when something was in the way.
 const WHEN_DONE: Duration = Duration::from_mins(10);
 const WHEN_NOT: Duration = Duration::from_mins(1);
+/// How long a caller goes round where there is no worker.
+const STANDING_IN: Duration = Duration::from_secs(1);
 
 /// Set once, when a source is to end its work. Clones are the same flag.
 #[derive(Debug, Clone, Default)]
@@ -71,9 +73,15 @@ impl Worker {
         }
     }
 
-    /// Whether there is a worker: not in a process alone, where whoever asks does what cannot wait.
-    pub fn is_there(&self) -> bool {
-        self.0.get().is_some()
+    /// Goes round for a second where there is no worker, as in a process alone, whose caller waits for what is done. A
+    /// round returns whether there is more to do.
+    ///
+    /// # Errors
+    /// What a round says; then there is no further one.
+    pub fn stand_in(&self, round: impl Fn() -> Result<bool>) -> Result<()> {
+        let until = Instant::now() + STANDING_IN;
+        while self.0.get().is_none() && Instant::now() < until && round()? {}
+        Ok(())
     }
 
     /// Works until the flag is set. A round returns whether all is done; one that fails is tried again.
@@ -90,6 +98,7 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::mpsc;
 
     use super::*;
@@ -135,6 +144,11 @@ mod tests {
             }
             stop.set();
         });
-        assert!(worker.is_there() && !Worker::default().is_there());
+        let rounds = Cell::new(0);
+        let round = || Ok(rounds.replace(rounds.get() + 1) < 2);
+        worker.stand_in(round).unwrap();
+        assert_eq!(rounds.get(), 0, "there is a worker for it");
+        Worker::default().stand_in(round).unwrap();
+        assert_eq!(rounds.get(), 3);
     }
 }

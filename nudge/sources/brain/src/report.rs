@@ -1,6 +1,6 @@
 //! What the command line tells a person of the answers.
 
-use nudge_core::service::Report;
+use nudge_core::report::{Report, list, text};
 use serde_json::Value;
 
 /// Of what was found.
@@ -123,21 +123,8 @@ pub fn checked(answer: &Value) -> Report {
     Report { columns: &["PATH", "KIND", "PROBLEM"], rows: problems.iter().map(row).collect(), ..Report::default() }
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => list.iter().map(text).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -95,8 +95,6 @@ pub static SOURCE: SourceSpec = SourceSpec {
 
 /// How long a question waits until the files were looked at; then the index answers as it is.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
-/// How long a question makes vectors that are missing, where there is no worker.
-const ALONE: Duration = Duration::from_secs(1);
 /// How long the worker waits for the model to be loaded.
 const WORK_WAIT: Duration = Duration::from_secs(30);
 /// Most brains that are held open.
@@ -203,9 +201,7 @@ impl Brains {
 
     /// Makes vectors for a moment where nobody else would: in a process alone.
     pub(crate) fn make_up_alone(&self, index: &Index, model: &dyn Embedder) -> Result<()> {
-        let until = Instant::now() + ALONE;
-        while !self.worker.is_there() && Instant::now() < until && meaning::make_some(&index.db, model)? {}
-        Ok(())
+        self.worker.stand_in(|| meaning::make_some(&index.db, model))
     }
 
     pub(crate) fn models(&self) -> &dyn Models {

@@ -129,7 +129,7 @@ pub static TABLE: Table<Code> = Table(&[
     },
 ]);
 
-/// The words for a kind, for schemas.
+/// The words for a kind, for schemas: documented variants would make a schema each.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(dead_code, reason = "a schema alone")]

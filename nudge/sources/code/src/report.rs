@@ -1,6 +1,6 @@
 //! What the command line tells a person of the answers.
 
-use nudge_core::service::Report;
+use nudge_core::report::{Report, list, rows, text};
 use serde_json::Value;
 
 /// Of what a search found.
@@ -197,22 +197,6 @@ fn place(id: &Value) -> (String, String) {
     let bare = id.strip_prefix("node:").unwrap_or(id);
     let (path, name) = bare.rsplit_once(':').unwrap_or((bare, ""));
     (path.to_owned(), name.to_owned())
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
-    list(of).iter().map(row).collect()
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

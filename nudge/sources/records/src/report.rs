@@ -1,6 +1,6 @@
 //! What the command line tells a person of the answers.
 
-use nudge_core::service::Report;
+use nudge_core::report::{Report, rows, text};
 use serde_json::Value;
 
 /// Of what was saved, or was not.
@@ -130,18 +130,6 @@ fn nothing(answer: &Value, otherwise: &str) -> String {
         otherwise.to_owned()
     } else {
         format!("no project has this name; there is {}", like.join(", "))
-    }
-}
-
-fn rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
-    list.as_array().into_iter().flatten().map(row).collect()
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

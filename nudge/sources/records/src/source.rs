@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
@@ -85,8 +85,6 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
-/// How long a question makes vectors that are missing, where there is no worker.
-const ALONE: Duration = Duration::from_secs(1);
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
 
@@ -198,9 +196,7 @@ impl Records {
 
     /// Makes vectors for a moment where nobody else would: in a process alone.
     pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn Embedder) -> Result<()> {
-        let until = Instant::now() + ALONE;
-        while !self.worker.is_there() && Instant::now() < until && meaning::make_some(db, model)? > 0 {}
-        Ok(())
+        self.worker.stand_in(|| Ok(meaning::make_some(db, model)? > 0))
     }
 
     /// What `nudge.status` tells.

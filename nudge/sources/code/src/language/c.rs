@@ -2,8 +2,8 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, ExprId, Kind, Name, flag};
+use crate::extract::{Draft, Open, Walk, start};
+use crate::facts::{ExprId, Kind, flag};
 
 use super::common::{block, call, doc, typed};
 use super::{Shape, Spec, Visit};
@@ -156,18 +156,9 @@ fn noted(walk: &mut Walk<'_>, node: Syntax<'_>, head: Syntax<'_>, name: Syntax<'
     let flags = flags | if body.is_none() { flag::BODILESS } else { 0 };
     let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare: !method });
     super::common::gives(walk, node, number, "type");
-    let mut names: Vec<Name> = Vec::new();
-    if let Some(list) = head.child_by_field_name("parameters") {
-        let mut cursor = list.walk();
-        for param in list.named_children(&mut cursor) {
-            let Some(name) = param.child_by_field_name("declarator").and_then(name_in) else { continue };
-            let value = typed(walk, param.child_by_field_name("type"), None);
-            let name = walk.name_of(name);
-            names.push(name);
-            walk.bind(name, start(node), end(node), start(node), Bound::Param(value, number));
-        }
-    }
-    walk.set_params(number, names);
+    super::common::params(walk, node, head.child_by_field_name("parameters"), number, |param| {
+        param.child_by_field_name("declarator").and_then(name_in)
+    });
     walk.open(node, Open::Function(number));
 }
 

@@ -2,8 +2,8 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Open, Walk, end, start};
-use crate::facts::{Bound, ExprId, Kind, NO_NODE, Name, flag};
+use crate::extract::{Open, Walk, start};
+use crate::facts::{ExprId, Kind, NO_NODE, flag};
 
 use super::common::{block, call, note, typed};
 use super::{Shape, Spec, Visit};
@@ -108,18 +108,9 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let flags = if marked { flag::TEST } else { 0 };
     let Some(number) = note(walk, node, name, kind, (!own, flags), DOCS) else { return };
     super::common::gives(walk, node, number, if node.kind() == "method_declaration" { "returns" } else { "type" });
-    let mut names: Vec<Name> = Vec::new();
-    if let Some(list) = node.child_by_field_name("parameters") {
-        let mut cursor = list.walk();
-        for param in list.named_children(&mut cursor) {
-            let Some(name) = param.child_by_field_name("name") else { continue };
-            let value = typed(walk, param.child_by_field_name("type"), None);
-            let name = walk.name_of(name);
-            names.push(name);
-            walk.bind(name, start(node), end(node), start(node), Bound::Param(value, number));
-        }
-    }
-    walk.set_params(number, names);
+    super::common::params(walk, node, node.child_by_field_name("parameters"), number, |param| {
+        param.child_by_field_name("name")
+    });
     walk.open(node, Open::Function(number));
 }
 

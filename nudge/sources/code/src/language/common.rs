@@ -44,6 +44,28 @@ pub(super) fn gives(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, field: &
     }
 }
 
+/// Notes the parameters of a function, each by the name that `name_of` finds in it, with the type in `type`.
+pub(super) fn params(
+    walk: &mut Walk<'_>,
+    node: Syntax<'_>,
+    list: Option<Syntax<'_>>,
+    number: u32,
+    name_of: fn(Syntax<'_>) -> Option<Syntax<'_>>,
+) {
+    let mut names: Vec<Name> = Vec::new();
+    if let Some(list) = list {
+        let mut cursor = list.walk();
+        for param in list.named_children(&mut cursor) {
+            let Some(name) = name_of(param) else { continue };
+            let value = typed(walk, param.child_by_field_name("type"), None);
+            let name = walk.name_of(name);
+            names.push(name);
+            walk.bind(name, start(node), end(node), start(node), Bound::Param(value, number));
+        }
+    }
+    walk.set_params(number, names);
+}
+
 /// Binds a name in the innermost frame.
 pub(super) fn bind(walk: &mut Walk<'_>, name: Name, value: ExprId, at: Syntax<'_>) {
     let frame = walk.frame();

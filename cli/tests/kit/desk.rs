@@ -1,0 +1,82 @@
+//! A checkout of a repository, and a session beside it, which need not run.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Serve, command, home, system};
+
+pub struct Desk {
+    pub home: TempDir,
+    pub runtime: PathBuf,
+    pub checkout: PathBuf,
+}
+
+impl Desk {
+    /// A checkout of `acme/shop`.
+    pub fn new() -> Self {
+        let home = home();
+        let (runtime, checkout) = (home.path().join("run"), home.path().join("checkout"));
+        for sub in [".git/objects", ".git/refs/heads"] {
+            fs::create_dir_all(checkout.join(sub)).unwrap();
+        }
+        fs::write(checkout.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config = "[remote \"origin\"]\n\turl = git@github.com:acme/shop.git\n";
+        fs::write(checkout.join(".git/config"), config).unwrap();
+        Self { home, runtime, checkout }
+    }
+
+    /// The variables and the folder that keep a command among the test's own files.
+    fn place(&self, command: &mut Command) {
+        command.env("NUDGE_DATA_DIR", self.home.path().join("data"));
+        command.env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
+        command.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
+    }
+
+    /// A command in the checkout.
+    pub fn nudge(&self, args: &[&str]) -> Command {
+        let mut nudge = system::nudge(&self.runtime, args);
+        self.place(&mut nudge);
+        nudge
+    }
+
+    /// A session that began in the checkout.
+    pub fn serve(&self) -> Serve {
+        let mut serve = command(&self.runtime);
+        serve.args(["--port", "0"]);
+        self.place(&mut serve);
+        Serve::spawn(serve, &self.runtime)
+    }
+
+    /// The result of a command that must work.
+    #[track_caller]
+    pub fn run(&self, args: &[&str]) -> Value {
+        let output = self.nudge(&[args, &["--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The code of a command that must fail, and what it says.
+    #[track_caller]
+    pub fn refused(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.nudge(args).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// What a hook shows the model, in an agent's environment.
+    pub fn hook(&self, env: &[(&str, &str)], event: &Value) -> String {
+        let mut hook = self.nudge(&["hook"]);
+        // A busy machine is no reason to say nothing.
+        hook.env("NUDGE_HOOK_MS", "5000").envs(env.iter().copied());
+        let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        said["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,52 @@
+//! What a person is told of an answer, and what it is made of.
+
+use serde_json::Value;
+
+/// What a person is told of an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What stands first.
+    pub lines: Vec<String>,
+    /// The heads of a table; where there is little room, the last go first.
+    pub columns: &'static [&'static str],
+    /// Its rows. A time in UTC is told in the reader's zone.
+    pub rows: Vec<Vec<String>>,
+    /// What is told beside it, on stderr.
+    pub notes: Vec<String>,
+    /// Nothing was done, so that the command has failed.
+    pub is_refused: bool,
+}
+
+impl Report {
+    /// One line.
+    pub fn line(line: impl Into<String>) -> Self {
+        Self { lines: vec![line.into()], ..Self::default() }
+    }
+}
+
+/// The members of a list; none where it is none.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A row for each member of a list.
+pub fn rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list(of).iter().map(row).collect()
+}
+
+/// A value as text: nothing of null, and members one after the other.
+///
+/// ```
+/// use nudge_core::report::text;
+/// use serde_json::json;
+///
+/// assert_eq!([json!(null), json!("a b"), json!(7), json!(["x", "y"])].map(|value| text(&value)), ["", "a b", "7", "x, y"]);
+/// ```
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
