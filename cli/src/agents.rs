@@ -2,6 +2,7 @@
 
 mod agents_md;
 mod alone;
+mod capture;
 mod checkout;
 mod clients;
 pub mod config;

@@ -46,6 +46,8 @@ use crate::output;
 use crate::running::{RunningSession, add, connect, given, parsed_as, raw};
 use crate::usage::{self, CommandLine};
 
+pub use source::behind;
+
 /// The output of a command, and its exit code.
 pub struct CommandOutput {
     text: String,

@@ -128,6 +128,20 @@ static OWN: &[Setting] = &[
         about: "Most suggestions to one client session in 10 minutes",
     },
     Setting {
+        name: "capture",
+        kind: Kind::Switch,
+        default: "0",
+        flag: Flag::None,
+        about: "Make knowledge of sessions that end, on a branch of your brain for you to review; a model reads them for it",
+    },
+    Setting {
+        name: "capture_deny",
+        kind: Kind::List,
+        default: "",
+        flag: Flag::None,
+        about: "Folders of projects whose sessions are never captured",
+    },
+    Setting {
         name: "hook.bytes",
         kind: Kind::Count,
         default: "2000",

@@ -160,7 +160,7 @@ impl ClientFolders {
 
 /// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
 /// ended, which only Claude Code reports. A signal of another agent is told after any tool, and before a turn ends what it
-/// should have saved.
+/// should have saved. The end of a session is where a capture begins, for whoever has switched that on.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
@@ -169,6 +169,7 @@ const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("PostToolUseFailure", None),
     ("Stop", None),
     ("SubagentStop", Some("Plan")),
+    ("SessionEnd", None),
 ];
 
 const CLAUDE: Client = Client {
@@ -234,7 +235,13 @@ const CODEX: Client = Client {
     },
     hooks: Some(|place| Hooks {
         file: place.file(".codex/hooks.json", || place.folder("CODEX_HOME", ".codex").join("hooks.json")),
-        events: &[("SessionStart", None), ("SubagentStart", None), ("UserPromptSubmit", None), ("PostToolUse", None)],
+        events: &[
+            ("SessionStart", None),
+            ("SubagentStart", None),
+            ("UserPromptSubmit", None),
+            ("PostToolUse", None),
+            ("SessionEnd", None),
+        ],
         handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
         grouped: true,
         version: None,

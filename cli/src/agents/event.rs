@@ -65,8 +65,8 @@ impl ReplyForm {
 /// The kinds of events that Nudge reacts to.
 #[derive(PartialEq)]
 pub enum Moment {
-    /// A session or a subagent begins, or its context was compacted (`fresh`).
-    Start { fresh: bool },
+    /// A session or a subagent begins, or its context was compacted (`fresh`). `begins` is a session's own first start.
+    Start { fresh: bool, begins: bool },
     /// The user sent a prompt.
     Prompt(String),
     /// A command failed.
@@ -77,13 +77,16 @@ pub enum Moment {
     Used,
     /// The agent is about to end its turn.
     Stop,
+    /// The session has ended; its file, where the client keeps one.
+    End { transcript: PathBuf },
 }
 
 /// Prints no texts, as they may hold secrets.
 impl fmt::Debug for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Start { fresh } => write!(f, "Start(fresh {fresh})"),
+            Self::Start { fresh, .. } => write!(f, "Start(fresh {fresh})"),
+            Self::End { .. } => f.write_str("End"),
             Self::Prompt(_) => f.write_str("Prompt"),
             Self::Failed { exit_code, .. } => write!(f, "Failed(exit code {exit_code:?})"),
             Self::Worked { .. } => f.write_str("Worked"),
@@ -118,7 +121,12 @@ pub fn read(given: &str) -> Option<Event> {
     let name = text("hook_event_name")?;
     let moment = match name.as_str() {
         "SessionStart" | "SubagentStart" | "sessionStart" => {
-            Moment::Start { fresh: text("source").as_deref() == Some("compact") }
+            let source = text("source");
+            let begins = name == "SessionStart" && source.as_deref().is_none_or(|source| source == "startup");
+            Moment::Start { fresh: source.as_deref() == Some("compact"), begins }
+        }
+        "SessionEnd" => {
+            Moment::End { transcript: text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())? }
         }
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
         "PostToolUseFailure" => failed(&given).unwrap_or(Moment::Used),
@@ -234,8 +242,8 @@ mod tests {
 
         let start =
             |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});
-        assert_eq!(moment(&start("startup")), Some(Moment::Start { fresh: false }));
-        assert_eq!(moment(&start("compact")), Some(Moment::Start { fresh: true }));
+        assert_eq!(moment(&start("startup")), Some(Moment::Start { fresh: false, begins: true }));
+        assert_eq!(moment(&start("compact")), Some(Moment::Start { fresh: true, begins: false }));
         let subagent =
             json!({"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a", "agent_type": "Explore"});
         assert_eq!(read(&subagent.to_string()).unwrap().session.as_deref(), Some("s/a"));
@@ -313,7 +321,7 @@ mod tests {
         for name in ["SessionStart", "sessionStart"] {
             let event = read(&start(name, "s", Path::new("/w")).to_string()).unwrap();
             assert_eq!((event.session.as_deref(), event.cwd), (Some("s"), Some(PathBuf::from("/w"))));
-            assert_eq!(event.moment, Moment::Start { fresh: false });
+            assert_eq!(event.moment, Moment::Start { fresh: false, begins: name == "SessionStart" });
             assert_eq!(event.answer.text(&event.answer.with("t")), Some("t"));
             for other in [json!({}), json!("t"), ReplyForm::Specific("Stop".into()).with("t")] {
                 assert_eq!(event.answer.text(&other), None, "{other}");

@@ -4,6 +4,7 @@
 //! when there is nothing to say, or when it would take too long.
 
 use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{ErrorKind, Result};
@@ -12,6 +13,7 @@ use nudge_core::suggest::{Digest, MAX_CONFIRM_MS, SuggestEvent, SuggestTold};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
+use super::capture;
 use super::checkout::Checkout;
 use super::event::{self, Event, Moment};
 use crate::args::Global;
@@ -25,6 +27,9 @@ const MIN_BYTES: usize = 200;
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// Stack of the watching thread; the system rounds it up where it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
+/// Further time for the end of a session: nobody waits for a prompt then, and what is not noted is lost.
+const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// The variable of Claude Code that is 0 where a program reads its answer, as under `claude -p`.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 /// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
@@ -39,32 +44,55 @@ pub fn run(global: &Global) -> ! {
     // second thread would cost as much as the calls.
     let watch = move || {
         std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        if IS_ENDING.load(Ordering::Relaxed) {
+            std::thread::sleep(MORE_FOR_AN_END);
+        }
         std::process::exit(0);
     };
     std::panic::set_hook(Box::new(|_| {}));
     if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok() {
-        let _ = std::panic::catch_unwind(|| answer(global, values.count("hook.bytes"), patience_ms));
+        let _ = std::panic::catch_unwind(|| answer(global, &values, patience_ms));
     }
     std::process::exit(0);
 }
 
 /// Prints the output, if there is any, and confirms it.
-fn answer(global: &Global, max_bytes: usize, patience_ms: u64) -> Option<()> {
+fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
     let event = event::read(&String::from_utf8_lossy(&given))?;
-    // Its end does not wait for git.
-    let session = RunningSession::open(global).ok()?.without_git();
-    let hook = Hook { session, event: &event, max_bytes, patience_ms };
-    let (text, tickets) = hook.text().ok()?;
-    if text.is_empty() {
-        return None;
+    if let Moment::End { transcript } = &event.moment {
+        IS_ENDING.store(true, Ordering::Relaxed);
+        return capture::ended(&event, transcript, values).ok();
     }
+    let notice = match event.moment {
+        Moment::Start { begins: true, .. } => capture::begins(&event, values),
+        _ => None,
+    };
+    let max_bytes = values.count("hook.bytes");
+    // Its end does not wait for git.
+    let hook = RunningSession::open(global).ok().map(|session| Hook {
+        session: session.without_git(),
+        event: &event,
+        max_bytes,
+        patience_ms,
+    });
+    let (text, tickets) = hook.as_ref().and_then(|hook| hook.text().ok()).unwrap_or_default();
+    let said = match (text.is_empty(), notice) {
+        (true, None) => return None,
+        (true, Some(notice)) => json!({"systemMessage": notice}),
+        (false, None) => event.answer.with(&text),
+        (false, Some(notice)) => {
+            let mut said = event.answer.with(&text);
+            said["systemMessage"] = notice.into();
+            said
+        }
+    };
     // One write prints the text in one piece, or not at all.
     let mut stdout = std::io::stdout();
-    stdout.write_all(format!("{}\n", event.answer.with(&text)).as_bytes()).and_then(|()| stdout.flush()).ok()?;
+    stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
     // What is not confirmed, because the process ends here, is told once more: better twice than never.
-    tickets.iter().try_for_each(|ticket| hook.confirm(ticket)).ok()
+    tickets.iter().try_for_each(|ticket| hook.as_ref()?.confirm(ticket).ok())
 }
 
 struct Hook<'a> {
@@ -96,7 +124,7 @@ impl Hook<'_> {
             return Ok(Default::default());
         }
         match &self.event.moment {
-            Moment::Start { fresh } => {
+            Moment::Start { fresh, .. } => {
                 let told = self.suggest(SuggestEvent::Start, digest.room(), &json!({"fresh": fresh}))?;
                 digest.add(SuggestEvent::Start.heading(), told, marked);
             }
@@ -122,6 +150,8 @@ impl Hook<'_> {
                 let told = self.suggest(SuggestEvent::Tool, digest.room(), &json!({}))?;
                 digest.add(SuggestEvent::Tool.heading(), told, marked);
             }
+            // It was noted already, and nobody is left to read anything.
+            Moment::End { .. } => {}
             // Nobody is there to read a further turn, and the caller would get it in the place of the answer.
             Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {}
             Moment::Stop => {

@@ -1,6 +1,6 @@
 //! `nudge serve`
 
-mod detach;
+pub mod detach;
 
 use std::io::{IsTerminal, Write as _, stderr, stdin};
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 mod edit;
 
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result, Service as _};
@@ -12,13 +13,14 @@ use nudge_core::source::{CommandHost, Host, LongCommand, Source, SourceSpec, Sto
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::serve::detach::{apart, leave_the_terminal};
 use super::watch::{Wait, nobody_reads};
 use super::{CommandOutput, Form, RunningSession, json, parsed, print, tell, text_or_stdin};
 use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{connect, given, raw};
 use crate::server::stop_signal;
-use crate::{output, settings, sources};
+use crate::{output, programs, settings, sources};
 
 pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     if let Some(long) = call.long {
@@ -97,8 +99,13 @@ fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
 
 /// Opens a source in this process.
 pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source>> {
+    (source.open)(host_alone(source, values)?)
+}
+
+/// What a source is lent in this process.
+fn host_alone(source: &SourceSpec, values: &Values) -> Result<Host<'static>> {
     let data = settings::data_dir(values);
-    (source.open)(Host {
+    Ok(Host {
         cache: settings::cache_dir(values),
         models: sources::models(values, &data, Arc::new(SystemClock)),
         settings: Arc::new(values.of(source.settings)),
@@ -139,9 +146,38 @@ fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<Command
     };
     let source = call.source;
     let keep = |name: &str, value: &str| keep(source, name, value, global);
+    let show = |text: &str, event: &Value| {
+        let (text, form) =
+            if global.json { (format!("{event}\n"), Form::Json) } else { (output::visible_lines(text), Form::Pretty) };
+        let _ = print(&text, form);
+    };
+    let host = CommandHost {
+        clock: Arc::new(SystemClock),
+        stop: stop.clone(),
+        say: &say,
+        keep: &keep,
+        show: &show,
+        open: &|| host_alone(source, &settings::read()?),
+        program: &programs::find,
+        behind: &|words| behind(source, words),
+    };
     let params = raw(&with_context(call))?;
-    (long.run)(&params, &CommandHost { clock: Arc::new(SystemClock), stop: stop.clone(), say: &say, keep: &keep })?;
+    (long.run)(&params, &host)?;
     Ok(String::new().into())
+}
+
+/// Starts another command of a source in a process of its own. This one leaves the terminal first, so that what ends its
+/// caller, or the caller's session, does not end that.
+pub fn behind(source: &SourceSpec, words: &[&str]) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::unavailable(format!("Nothing can be started in the background ({error}); try again without --detach."))
+    };
+    let program = std::env::current_exe().map_err(failed)?;
+    leave_the_terminal();
+    let mut command = Command::new(program);
+    command.arg(source.name).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    apart(&mut command);
+    command.spawn().map(drop).map_err(failed)
 }
 
 /// Writes a setting of a source into the settings file, and tells what keeps it from counting at once.

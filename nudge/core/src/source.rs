@@ -88,6 +88,14 @@ pub struct CommandHost<'a> {
     /// Writes the value of one of the source's settings into the user's own file of settings, and tells the user what
     /// keeps it from counting at once.
     pub keep: &'a dyn Fn(&str, &str) -> Result<()>,
+    /// Says a text of several lines, each for itself.
+    pub show: &'a dyn Fn(&str, &Value),
+    /// The things that the source would be lent in this process, alone.
+    pub open: &'a dyn Fn() -> Result<Host<'static>>,
+    /// Finds a program by its name, wherever its user has it.
+    pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// Starts another command of the source in a process that outlives this one and its caller.
+    pub behind: &'a dyn Fn(&[&str]) -> Result<()>,
 }
 
 /// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,

@@ -89,7 +89,7 @@ fn failed(what: &str) -> Error {
 
 /// Detaches the server from the terminal, whose signals it no longer gets, and from the folder in which it was
 /// started, which can then be removed.
-pub(super) fn leave_the_terminal() {
+pub(in crate::cmd) fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();
     let root = if cfg!(windows) { std::env::temp_dir() } else { "/".into() };
@@ -97,7 +97,7 @@ pub(super) fn leave_the_terminal() {
 }
 
 #[cfg(windows)]
-fn apart(command: &mut Command) {
+pub(in crate::cmd) fn apart(command: &mut Command) {
     use std::os::windows::process::CommandExt as _;
 
     const DETACHED_PROCESS: u32 = 0x8;
@@ -106,4 +106,4 @@ fn apart(command: &mut Command) {
 }
 
 #[cfg(not(windows))]
-fn apart(_: &mut Command) {}
+pub(in crate::cmd) fn apart(_: &mut Command) {}

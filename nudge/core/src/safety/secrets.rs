@@ -21,6 +21,7 @@ mod random;
 mod read;
 #[cfg(test)]
 mod sibling_tests;
+mod spans;
 mod structure;
 mod survey;
 #[cfg(test)]
@@ -33,6 +34,8 @@ use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use structure::Encoded;
 use survey::Survey;
+
+pub use spans::Span;
 
 /// Where and why a text was refused. Never holds the match itself.
 ///

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use nudge_core::foreign::{self, Links};
+use serde_json::Value;
 
 use crate::front::Fields;
 
@@ -24,6 +25,11 @@ pub struct Config {
     pub limit: Option<usize>,
     pub max_chars: Option<usize>,
     pub hops: Option<usize>,
+    /// What a capture makes of a session: the branch that it begins at and goes to, how the names of its branches begin,
+    /// and most units of one.
+    pub capture_base: Option<String>,
+    pub capture_prefix: Option<String>,
+    pub capture_units: Option<usize>,
 }
 
 impl Config {
@@ -36,13 +42,20 @@ impl Config {
     fn read(text: &str) -> Self {
         let fields = Fields::read(text);
         let retrieve = fields.all.get("retrieve");
-        let count = |name: &str| Some(usize::try_from(retrieve?.get(name)?.as_u64()?).unwrap_or(usize::MAX));
+        let capture = fields.all.get("capture");
+        let number =
+            |of: Option<&Value>, name: &str| Some(usize::try_from(of?.get(name)?.as_u64()?).unwrap_or(usize::MAX));
+        let count = |name: &str| number(retrieve, name);
+        let word = |name: &str| Some(capture?.get(name)?.as_str()?.to_owned());
         Self {
             name: fields.text("name"),
             ignore: fields.texts("ignore"),
             limit: count("limit"),
             max_chars: count("max_chars"),
             hops: count("hops"),
+            capture_base: word("base"),
+            capture_prefix: word("branch_prefix"),
+            capture_units: number(capture, "max_units"),
         }
     }
 }

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use nudge_core::error::{Error, Result};
 
 /// Variables by which git would mean another repository than that of the folder.
-const ELSEWHERE: [&str; 5] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
+pub const ELSEWHERE: [&str; 5] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
 
 /// Makes a folder a repository, unless it is one; whether it was made one.
 ///

@@ -17,9 +17,11 @@
 //! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
 //! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
 //! | `choose`, `git` | naming a brain in the user's settings; making it a repository |
+//! | `capture` | a session that has ended becomes files on a branch, for a person to review |
 //! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
 
 mod bolt;
+pub mod capture;
 mod choose;
 pub mod chunk;
 mod config;
@@ -41,6 +43,7 @@ mod report;
 mod retrieve;
 mod rows;
 mod schema;
+mod settings;
 mod source;
 pub mod splice;
 mod unit;

@@ -19,7 +19,7 @@ pub struct Spliced {
     pub diff: String,
 }
 
-/// Sets a top-level field to a text, a number, a truth value or a list of those.
+/// Sets a top-level field to a text, a number, a truth value or a list of those; an item of a list may have named texts.
 ///
 /// # Errors
 /// `E_INVALID` for a name or value of another kind; `E_CONFLICT` where this cannot be done as one change of lines.
@@ -75,7 +75,17 @@ fn flow(value: &Value) -> Result<String> {
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
         Value::String(text) => Ok(scalar(text)),
         Value::Array(list) => {
-            let items = list.iter().map(|item| if item.is_array() { Err(refused()) } else { flow(item) });
+            let items = list.iter().map(|item| match item {
+                Value::Array(_) => Err(refused()),
+                Value::Object(fields) => {
+                    let fields = fields.iter().map(|(name, value)| match value {
+                        Value::String(text) => Ok(format!("{}: {}", scalar(name), scalar(text))),
+                        _ => Err(refused()),
+                    });
+                    Ok(format!("{{{}}}", fields.collect::<Result<Vec<_>>>()?.join(", ")))
+                }
+                item => flow(item),
+            });
             Ok(format!("[{}]", items.collect::<Result<Vec<_>>>()?.join(", ")))
         }
         Value::Null | Value::Object(_) => Err(refused()),

@@ -183,16 +183,12 @@ impl Add {
 
     /// Where the file goes.
     fn path(&self, has_domains: bool) -> String {
-        let domain = slug(self.domain.as_deref().unwrap_or("general"));
-        let folder = if has_domains { format!("domains/{domain}") } else { domain };
-        format!("{folder}/{}.md", slug(&self.title))
+        path_of(self.domain.as_deref().unwrap_or("general"), &self.title, has_domains)
     }
 
     /// The id and the text of the file.
     fn file(&self, now: Millis) -> Result<(String, String)> {
-        let millis = u64::try_from(now).unwrap_or_default();
-        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
-        let id = Uuid::new_v7(Timestamp::from_unix(NoContext, millis / 1_000, nanos)).to_string();
+        let id = new_id(now);
         let at = rfc3339::text(now);
         let mut fields = vec![("id", json!(id)), ("title", json!(self.title.trim()))];
         let some = |name, text: &Option<String>| text.as_ref().map(|text| (name, json!(text)));
@@ -202,12 +198,31 @@ impl Add {
         fields.extend(list("tags", &self.tags));
         fields.extend(list("related", &self.related));
         fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
-        let mut text = format!("---\n---\n{}\n", self.body.trim_end());
-        for (name, value) in fields {
-            text = splice::set(&text, name, &value)?.text;
-        }
-        Ok((id, text))
+        Ok((id, file_of(&self.body, fields)?))
     }
+}
+
+/// An id that no other unit has.
+pub fn new_id(now: Millis) -> String {
+    let millis = u64::try_from(now).unwrap_or_default();
+    let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
+    Uuid::new_v7(Timestamp::from_unix(NoContext, millis / 1_000, nanos)).to_string()
+}
+
+/// Where the file of a new unit goes.
+pub fn path_of(domain: &str, title: &str, has_domains: bool) -> String {
+    let domain = slug(domain);
+    let folder = if has_domains { format!("domains/{domain}") } else { domain };
+    format!("{folder}/{}.md", slug(title))
+}
+
+/// The text of a new unit's file.
+pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
+    let mut text = format!("---\n---\n{}\n", body.trim_end());
+    for (name, value) in fields {
+        text = splice::set(&text, name, &value)?.text;
+    }
+    Ok(text)
 }
 
 /// A name of a file: letters and digits of any script, and `-` between.

@@ -1,0 +1,262 @@
+//! Where in a text the secrets are: whole lines, since what a rule has read of a line is more than its match.
+
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+
+use super::SecretGuard;
+
+/// Lines of a text that look like a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The bytes of the lines, without the line end after the last.
+    pub range: Range<usize>,
+    /// The rule that matched.
+    pub rule: &'static str,
+}
+
+/// How often what only several lines together betray is looked for; then the rest of the text is taken whole.
+const ROUNDS: usize = 32;
+/// Shortest part of a credential that somebody has broken over lines, and of such a credential.
+const PART: usize = 8;
+const BROKEN: usize = 20;
+
+impl SecretGuard {
+    /// The lines by which [`check`](Self::check) refuses a text, in order and apart from each other. Without them the
+    /// text passes: what only lines together betray is all of these lines, and a text that no lines explain is one span.
+    #[must_use]
+    pub fn spans(&self, text: &str) -> Vec<Span> {
+        let lines = lines(text);
+        let mut marks = Marks::new();
+        for (at, line) in lines.iter().enumerate() {
+            if let Some(rule) = self.check(None, &text[line.clone()]) {
+                marks.insert(at, rule);
+            }
+        }
+        mark_keys(text, &lines, &mut marks);
+        self.mark_broken(text, &lines, &mut marks);
+        mark_around(text, &lines, &mut marks);
+        self.mark_together(text, &lines, &mut marks);
+        joined(&lines, &marks)
+    }
+
+    /// A credential that was wrapped: the end of one line and the beginning of the next are one word.
+    fn mark_broken(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
+        for at in 1..lines.len() {
+            let (Some(first), Some(second)) = (end_word(&text[lines[at - 1].clone()]), word(&text[lines[at].clone()]))
+            else {
+                continue;
+            };
+            let is_part = |part: &str| part.len() >= PART;
+            if is_part(first) && is_part(second) && first.len() + second.len() >= BROKEN {
+                let whole = [first, second].concat();
+                if let Some(rule) = self.check(None, &whole) {
+                    marks.entry(at - 1).or_insert(rule);
+                    marks.entry(at).or_insert(rule);
+                }
+            }
+        }
+    }
+
+    /// What is left after all marked lines went, and still hits.
+    fn mark_together(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
+        for _ in 0..ROUNDS {
+            let Some(rule) = self.check(None, &rest(text, lines, marks, 0..lines.len())) else { return };
+            let hits = |part: Range<usize>| self.check(None, &rest(text, lines, marks, part)).is_some();
+            let end = first_true(1..=lines.len(), |end| hits(0..end));
+            // The latest line from which it still hits.
+            let start = first_true(1..=end, |start| !hits(start..end)) - 1;
+            let before = marks.len();
+            // A rule may look at how long a text is, and so the smaller part need not hit.
+            let part = if hits(start..end) { start..end } else { 0..lines.len() };
+            mark(marks, part, rule);
+            if marks.len() == before {
+                break;
+            }
+        }
+        if let Some(rule) = self.check(None, &rest(text, lines, marks, 0..lines.len())) {
+            mark(marks, 0..lines.len(), rule);
+        }
+    }
+}
+
+/// The marked lines, by number, and why.
+type Marks = BTreeMap<usize, &'static str>;
+
+fn mark(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
+    for at in lines {
+        marks.entry(at).or_insert(rule);
+    }
+}
+
+fn lines(text: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    text.split_inclusive('\n')
+        .map(|line| {
+            let range = at..at + line.trim_end_matches(['\n', '\r']).len();
+            at += line.len();
+            range
+        })
+        .collect()
+}
+
+/// The lines of a part that are not marked; a marked one is empty.
+fn rest(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
+    let shown = |at: usize| if marks.contains_key(&at) { "" } else { &text[lines[at].clone()] };
+    part.map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// The first number for which a question that is answered no, then yes, is answered yes. The last is known to be.
+fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize {
+    let (mut first, mut last) = range.into_inner();
+    while first < last {
+        let middle = first + (last - first) / 2;
+        if is(middle) { last = middle } else { first = middle + 1 }
+    }
+    first
+}
+
+/// Private keys from their first line to their last, or to the first line that can be none of theirs.
+fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
+    let mut is_inside = false;
+    for (at, line) in lines.iter().enumerate() {
+        let line = &text[line.clone()];
+        is_inside |= line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
+        if is_inside {
+            marks.insert(at, "private-key");
+            let is_last = line.contains("-----END ");
+            let is_prose = line.split_whitespace().count() > 6;
+            is_inside = !is_last && !is_prose;
+        }
+    }
+}
+
+/// The further lines of a wrapped credential: single words without a meaning, right beside a marked line.
+fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
+    let known: Vec<_> = marks.iter().map(|(at, rule)| (*at, *rule)).collect();
+    let is_more = |at: &usize| lines.get(*at).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
+    for (at, rule) in known {
+        mark(marks, (at + 1..lines.len()).take_while(is_more), rule);
+        mark(marks, (0..at).rev().take_while(is_more), rule);
+    }
+}
+
+/// Whether a line is one long word of base64 or hex, with a digit in it.
+fn is_wrapped(line: &str) -> bool {
+    line.len() >= 16 && line.bytes().all(is_token) && line.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-' | b'.')
+}
+
+/// The last word of a line, if it can be the beginning of a credential.
+fn end_word(line: &str) -> Option<&str> {
+    let line = line.trim_end();
+    let line = line.strip_suffix('\\').unwrap_or(line);
+    let start = line.bytes().rposition(|byte| !is_token(byte)).map_or(0, |at| at + 1);
+    line.get(start..).filter(|word| !word.is_empty())
+}
+
+/// The line, if it is one word that can be the rest of a credential.
+fn word(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let line = line.trim_end_matches(['"', '\'', ',', ';', '`']);
+    (!line.is_empty() && line.bytes().all(is_token)).then_some(line)
+}
+
+/// Marked lines as spans; neighbours with one reason are one.
+fn joined(lines: &[Range<usize>], marks: &Marks) -> Vec<Span> {
+    let mut spans: Vec<(usize, Span)> = Vec::new();
+    for (at, rule) in marks {
+        let line = &lines[*at];
+        match spans.last_mut() {
+            Some((last, span)) if *last + 1 == *at && span.rule == *rule => {
+                span.range.end = line.end;
+                *last = *at;
+            }
+            _ => spans.push((*at, Span { range: line.clone(), rule })),
+        }
+    }
+    spans.into_iter().map(|(_, span)| span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> String {
+        ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat()
+    }
+
+    /// The text without its spans, which must pass.
+    fn without(text: &str) -> String {
+        let guard = SecretGuard::new();
+        let mut out = String::new();
+        let mut at = 0;
+        for span in guard.spans(text) {
+            assert!(span.range.start >= at, "in order");
+            out += &text[at..span.range.start];
+            out += "[line withheld]";
+            at = span.range.end;
+        }
+        out += &text[at..];
+        assert_eq!(guard.check(None, &out), None, "{out}");
+        out
+    }
+
+    #[test]
+    fn harmless_text_has_none() {
+        for text in ["", "\n", "cargo test -p search\nall passed\n", "a\r\nb"] {
+            assert_eq!(SecretGuard::new().spans(text), []);
+        }
+    }
+
+    #[test]
+    fn a_line_goes_and_its_neighbours_stay() {
+        let text = format!("first\nexport TOKEN={}\r\nlast\n", token());
+        assert_eq!(without(&text), "first\n[line withheld]\r\nlast\n");
+        assert_eq!(SecretGuard::new().spans(&text)[0].range.start, 6);
+    }
+
+    #[test]
+    fn a_key_goes_from_its_first_line_to_its_last() {
+        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+        let (begin, end) =
+            (["-----BEGIN RSA PRIV", "ATE KEY-----"].concat(), ["-----END RSA PRIV", "ATE KEY-----"].concat());
+        let text = format!("see\n{begin}\n{body}\n{body}\nabc=\n{end}\nthen go on with the usual work\n");
+        assert_eq!(without(&text), "see\n[line withheld]\nthen go on with the usual work\n");
+        let open = format!("see\n{begin}\n{body}\n{body}\n");
+        assert!(!without(&open).contains("MII"), "one that was cut off");
+    }
+
+    #[test]
+    fn what_is_wrapped_goes_whole() {
+        let token = token();
+        for cut in [8, 14, 20, 26] {
+            let (first, second) = token.split_at(cut);
+            let text = format!("the token is\n{first}\n{second}\nand no more\n");
+            let left = without(&text);
+            assert!(!left.contains(second) && left.contains("and no more"), "{left}");
+        }
+        let password = ["pass", "word"].concat();
+        let text = format!("{password}:\n  Xk29-fLm3pQ7\nok\n");
+        let left = without(&text);
+        assert!(left.ends_with("ok\n"), "{left}");
+    }
+
+    #[test]
+    fn many_secrets_and_odd_texts_end() {
+        let many: String = (0..200).map(|at| format!("line {at}\n{}\n", token())).collect();
+        assert_eq!(without(&many).matches("withheld").count(), 200);
+        let long = "a ".repeat(30_000) + &token();
+        assert_eq!(SecretGuard::new().spans(&long).len(), 1);
+    }
+
+    #[test]
+    fn the_first_yes_is_found() {
+        for limit in 1..9 {
+            assert_eq!(first_true(1..=8, |at| at >= limit), limit, "{limit}");
+        }
+        assert_eq!(first_true(1..=1, |_| false), 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! Capture: when a session ends, what is worth knowing next year, in another repository, becomes files of knowledge on a
+//! branch, and a request that a person reviews. Nothing of it is in the brain before somebody merges it.
+//!
+//! The hook of a session's end notes a job and starts a worker that outlives the client; a worker reads the transcript,
+//! asks a model, puts what it proposes through the gates, and commits what is left. `nudge brain review` merges it where
+//! there is no remote.
+
+mod gate;
+mod job;
+pub(crate) mod llm;
+mod near;
+mod prompt;
+mod pull_request;
+mod repo;
+mod transcript;
+mod view;
+mod work;
+
+use std::path::{Path, PathBuf};
+
+use nudge_core::error::{Error, Result};
+use nudge_core::service::Method;
+use nudge_core::settings::Values;
+use nudge_core::source::{CommandHost, Host};
+use nudge_core::table::schema;
+use nudge_core::text::one_line;
+use nudge_core::wire;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::config::Config;
+use crate::source::{Brains, VARIABLE, at_home};
+use job::{Job, State};
+use repo::Repo;
+use work::{PREFIX, Worker};
+
+pub use job::{Jobs, SessionEnd};
+
+/// `nudge brain capture`
+pub const CAPTURE: Method = Method::new(
+    "nudge.brain.capture",
+    "Capture sessions",
+    "Make knowledge of sessions that have ended, on a branch of the brain for you to review: of one transcript, or of all that wait.",
+    schema::<Capture>,
+)
+.command("capture-session");
+
+/// `nudge brain jobs`
+pub const JOBS: Method = Method::new(
+    "nudge.brain.jobs",
+    "List captures",
+    "What became of captured sessions, and what each cost.",
+    schema::<List>,
+)
+.reads();
+
+/// `nudge brain review`
+pub const REVIEW: Method = Method::new(
+    "nudge.brain.review",
+    "Review captures",
+    "Show what a captured session would bring into the brain, and with --merge bring it in.",
+    schema::<Review>,
+)
+.argument("branch");
+
+/// Params of `nudge brain capture`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// File of the session. Absent: every session that waits.
+    #[serde(default, deserialize_with = "wire::given")]
+    transcript: Option<String>,
+    /// Print the exact texts that a model would be sent; send none.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    dry_run: bool,
+    /// Work in the background.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    detach: bool,
+    /// Only sessions that were not tried for so many seconds.
+    #[serde(default, deserialize_with = "wire::given")]
+    after: Option<i64>,
+}
+
+/// Params of `nudge brain jobs`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// List transcripts of this machine that no job is about, too.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    scan: bool,
+    /// Let those that were given up be tried again.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    retry: bool,
+}
+
+/// Params of `nudge brain review`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Review {
+    /// The branch. Absent: the oldest that waits.
+    #[serde(default, deserialize_with = "wire::given")]
+    branch: Option<String>,
+    /// Merge it into the checkout.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    merge: bool,
+}
+
+/// The brain that this process's user has named.
+pub fn root(settings: &Values) -> Option<PathBuf> {
+    let named = std::env::var(VARIABLE).ok().filter(|root| !root.is_empty());
+    let root = named.unwrap_or_else(|| settings.text("brain.root").to_owned());
+    Some(at_home(&root)).filter(|root| root.is_absolute())
+}
+
+/// Whether sessions in a folder are never captured: it is one of these, or in one.
+pub fn is_denied(denied: &[String], cwd: Option<&Path>) -> bool {
+    cwd.is_some_and(|cwd| denied.iter().any(|folder| cwd.starts_with(at_home(folder.trim_end_matches('/')))))
+}
+
+fn named(settings: &Values) -> Result<PathBuf> {
+    let none = || Error::unavailable("There is no brain: `nudge brain use DIR` names the one that sessions go to.");
+    root(settings).ok_or_else(none)
+}
+
+/// Runs `nudge brain capture`.
+///
+/// # Errors
+/// What keeps it from beginning; how a session fared stands in its job.
+pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let Capture { transcript, dry_run, detach, after } = wire::params(params)?;
+    if detach {
+        return (host.behind)(&["capture", "--after", "60"]);
+    }
+    let lent = (host.open)()?;
+    let (settings, data) = (lent.settings.clone(), lent.data.clone());
+    let jobs = Jobs::open(&data)?;
+    let brains = Brains::open(lent);
+    let (clock, program, stop) = (&*host.clock, host.program, &host.stop);
+    let worker = Worker { jobs: &jobs, brains: &brains, settings: &settings, clock, program, stop };
+    let now = host.clock.now();
+    let Some(transcript) = transcript else {
+        let cutoff = after.map_or(i64::MAX, |seconds| now.saturating_sub(seconds.saturating_mul(1_000)));
+        let open =
+            jobs.all().into_iter().filter(|job| !job.state.is_done() && (job.tries == 0 || job.tried_at < cutoff));
+        let mut count = 0;
+        for job in open {
+            count += usize::from(one(&worker, &job.id, host)?);
+        }
+        if count == 0 {
+            (host.say)("no session waits", &json!({"jobs": []}));
+        }
+        return Ok(());
+    };
+    let transcript = std::path::absolute(&transcript).map_err(|_| Error::invalid("`transcript` must be a file."))?;
+    let end = SessionEnd { session: String::new(), transcript, cwd: None };
+    let root = named(&settings)?;
+    if dry_run {
+        return show_requests(&worker, &end, &root, host);
+    }
+    let Some(job) = jobs.note(&end, &root, now)? else {
+        return Err(Error::conflict("This session was captured already; `nudge brain jobs` says what became of it."));
+    };
+    one(&worker, &job.id, host)?;
+    Ok(())
+}
+
+/// Works on one job, and says how it went; whether this process had it.
+fn one(worker: &Worker<'_>, id: &str, host: &CommandHost<'_>) -> Result<bool> {
+    let Some(mut held) = worker.jobs.take(id)? else { return Ok(false) };
+    if held.job.state.is_done() {
+        return Ok(false);
+    }
+    worker.work(&mut held)?;
+    tell(&held.job, host);
+    Ok(true)
+}
+
+/// Prints the exact requests.
+fn show_requests(worker: &Worker<'_>, end: &SessionEnd, root: &Path, host: &CommandHost<'_>) -> Result<()> {
+    // A job in a folder of its own, so that nothing is noted.
+    let place = tempfile::tempdir().map_err(|error| Error::unavailable(format!("There is no room ({error}).")))?;
+    let nowhere = Jobs::open(&nudge_core::source::DataDir::new(place.path().join("jobs")))?;
+    let job = nowhere.note(end, root, host.clock.now())?;
+    let mut job = job.ok_or_else(|| Error::invalid("The transcript is empty."))?;
+    let (asks, withheld) = worker.requests(&mut job)?;
+    for (at, ask) in asks.iter().enumerate() {
+        let bytes = ask.bytes();
+        (host.show)(&bytes, &json!({"request": at + 1, "of": asks.len(), "bytes": bytes, "withheld": withheld}));
+    }
+    Ok(())
+}
+
+/// Says what became of a job.
+fn tell(job: &Job, host: &CommandHost<'_>) {
+    let state = match job.state {
+        State::Waiting | State::Asked | State::Committed | State::Branched | State::Pushed => "waits",
+        State::Proposed => "proposed",
+        State::Local | State::Remote => "to be reviewed",
+        State::Empty => "nothing worth keeping",
+        State::Skipped => "skipped",
+        State::Failed => "failed",
+    };
+    let mut line = format!("{}: {state}", one_line(&job.id, 40));
+    if !job.units.is_empty() {
+        line += &format!(", {} units", job.units.len());
+    }
+    if !job.rejected.is_empty() {
+        let gates: std::collections::BTreeSet<_> = job.rejected.iter().map(|one| one.gate.as_str()).collect();
+        line += &format!(", {} refused ({})", job.rejected.len(), gates.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    if !job.calls.is_empty() {
+        let usd = job.calls.iter().filter_map(|call| call.usd).sum::<f64>();
+        line += &format!(", {} calls", job.calls.len());
+        if usd > 0.0 {
+            line += &format!(" for {usd:.4} USD");
+        }
+    }
+    for more in
+        [&job.pull_request, &job.branch.clone().filter(|_| job.pull_request.is_none()), &job.note].into_iter().flatten()
+    {
+        line += "; ";
+        line += more;
+    }
+    (host.say)(&line, &json!(job));
+}
+
+/// Runs `nudge brain jobs`.
+///
+/// # Errors
+/// What keeps the jobs from being read.
+pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let List { scan, retry } = wire::params(params)?;
+    let lent = (host.open)()?;
+    let jobs = Jobs::open(&lent.data)?;
+    if retry {
+        for job in jobs.all() {
+            if let Some(mut held) = jobs.take(&job.id)? {
+                held.again()?;
+            }
+        }
+    }
+    let all = jobs.all();
+    all.iter().for_each(|job| tell(job, host));
+    if scan {
+        for transcript in transcripts() {
+            if !all.iter().any(|job| job.transcript == transcript) {
+                let path = transcript.to_string_lossy();
+                let line = format!("no job: {path}; `nudge brain capture --transcript` makes one");
+                (host.say)(&line, &json!({"transcript": path}));
+            }
+        }
+    } else if all.is_empty() {
+        (host.say)("no session was captured; `nudge init --capture` switches it on", &json!({"jobs": []}));
+    }
+    Ok(())
+}
+
+/// The transcripts that clients keep on this machine.
+fn transcripts() -> Vec<PathBuf> {
+    const MAX: usize = 10_000;
+    let home = std::env::home_dir().unwrap_or_default();
+    let at = |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
+    let folders = [at("CLAUDE_CONFIG_DIR", ".claude").join("projects"), at("CODEX_HOME", ".codex").join("sessions")];
+    let mut found: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| {
+            ignore::WalkBuilder::new(folder).standard_filters(false).max_depth(Some(4)).build().flatten()
+        })
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .map(ignore::DirEntry::into_path)
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .take(MAX)
+        .collect();
+    found.sort();
+    found
+}
+
+/// Runs `nudge brain review`.
+///
+/// # Errors
+/// `E_NOT_FOUND` where nothing waits; what keeps a branch from being shown or merged.
+pub fn review(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let Review { branch, merge } = wire::params(params)?;
+    let Host { settings, .. } = (host.open)()?;
+    let root = named(&settings)?;
+    let repo = Repo::open(&root)?;
+    let prefix = Config::of(&root).capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
+    let waiting = repo.branches(&prefix.unwrap_or_else(|| PREFIX.to_owned()))?;
+    let none = || Error::not_found("No captured session waits to be reviewed.");
+    let branch = match branch {
+        Some(name) => waiting.iter().find(|known| **known == name).ok_or_else(|| {
+            nudge_core::near::unknown("branch", &name, &waiting.iter().map(String::as_str).collect::<Vec<_>>())
+        })?,
+        None => waiting.first().ok_or_else(none)?,
+    };
+    if merge {
+        repo.merge(branch)?;
+        (host.say)(&format!("✔ {branch} is merged"), &json!({"branch": branch, "merged": true}));
+        return Ok(());
+    }
+    let diff = repo.diff(branch)?;
+    (host.show)(&diff, &json!({"branch": branch, "diff": diff}));
+    let more = if waiting.len() > 1 { format!("; {} wait", waiting.len()) } else { String::new() };
+    let next = format!("{branch}: `nudge brain review {branch} --merge` brings it in{more}");
+    (host.say)(&next, &json!({"branches": waiting}));
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! The gates between what a model proposes and a file: each a plain rule, so that the same proposal always meets the
+//! same end. What a model says of itself counts only against a proposal.
+
+use std::path::Path;
+
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::text::{is_hidden, one_line};
+use nudge_core::words::words;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::view::plain;
+use crate::unit::KINDS;
+
+/// Most proposals that become files of one session.
+pub const MAX_UNITS: usize = 8;
+const TITLE_CHARS: std::ops::RangeInclusive<usize> = 8..=120;
+const BODY_CHARS: std::ops::RangeInclusive<usize> = 80..=6_000;
+/// Shortest quote that proves anything, and the longest.
+const QUOTE_CHARS: std::ops::RangeInclusive<usize> = 12..=200;
+/// How often the project may be named in a body; more often it is about the project.
+const NAMED: usize = 2;
+const MAX_TAGS: usize = 8;
+const MAX_RELATED: usize = 8;
+const MAX_WORD_CHARS: usize = 40;
+/// Relations that a proposal may have.
+pub const RELATIONS: [&str; 5] =
+    ["uses", "implements", "requires_understanding_of", "informed_by", "often_combined_with"];
+
+/// What a model proposes.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Proposal {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub title: String,
+    pub body: String,
+    pub domain: String,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    #[serde(default)]
+    pub confidence: Option<f64>,
+    pub scope: String,
+    pub durable: bool,
+    pub quote: String,
+    #[serde(default)]
+    pub related: Vec<Related>,
+    #[serde(default)]
+    pub updates: Option<String>,
+}
+
+/// A relation to a unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Related {
+    pub id: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// A proposal that is refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// Its title, or a word for it where that may not be shown.
+    pub title: String,
+    pub gate: String,
+    /// The unit that says the same already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+}
+
+impl Rejected {
+    pub fn new(title: &str, gate: &str) -> Self {
+        let title = one_line(title, 80);
+        let is_secret = SecretGuard::new().check(None, &title).is_some();
+        Self { title: if is_secret { "(withheld)".into() } else { title }, gate: gate.into(), of: None }
+    }
+}
+
+/// What the gates know beside the proposal.
+pub struct Scene<'a> {
+    /// The text that was sent, [`plain`].
+    pub sent: &'a str,
+    /// Names of the project: of its folder and its repository.
+    pub project: &'a [String],
+    pub home: Option<&'a Path>,
+    /// Whether there is a unit of this id.
+    pub has: &'a dyn Fn(&str) -> bool,
+    /// The unit that says the same as this title and body.
+    pub same: &'a dyn Fn(&str, &str) -> Option<String>,
+}
+
+/// Reads the answer of a model: proposals, and those that are none.
+pub fn read(answer: &Value) -> Option<(Vec<Proposal>, Vec<Rejected>)> {
+    let list = answer.get("units").unwrap_or(answer).as_array()?;
+    let mut proposals = Vec::new();
+    let mut rejected = Vec::new();
+    for one in list {
+        match serde_json::from_value::<Proposal>(one.clone()) {
+            Ok(proposal) => proposals.push(proposal),
+            Err(_) => rejected.push(Rejected::new(one["title"].as_str().unwrap_or("(no title)"), "schema")),
+        }
+    }
+    Some((proposals, rejected))
+}
+
+/// Puts a proposal through the gates. `Ok` is what passed, tidied; else the first gate that it does not pass.
+pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected> {
+    let proposal = tidy(proposal, scene);
+    let gates: [(&str, fn(&Proposal, &Scene<'_>) -> bool); 9] = [
+        ("schema", fits_schema),
+        ("length", is_of_length),
+        ("scope", |one, _| one.scope == "general"),
+        ("durable", |one, _| one.durable),
+        ("secret", is_open),
+        ("quote", is_quoted),
+        ("private", names_nothing_private),
+        ("project", is_not_of_the_project),
+        ("refusal", is_no_refusal),
+    ];
+    if let Some((gate, _)) = gates.iter().find(|(_, passes)| !passes(&proposal, scene)) {
+        return Err(Rejected::new(&proposal.title, gate));
+    }
+    match (scene.same)(&proposal.title, &proposal.body) {
+        Some(id) => Err(Rejected { of: Some(id), ..Rejected::new(&proposal.title, "duplicate") }),
+        None => Ok(proposal),
+    }
+}
+
+/// What is a matter of form is mended: a relation to nothing, an odd tag, blanks.
+fn tidy(proposal: Proposal, scene: &Scene<'_>) -> Proposal {
+    let word = |text: &str| {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_WORD_CHARS).collect::<String>()
+    };
+    let mut tags: Vec<_> = proposal.tags.iter().map(|tag| word(tag)).filter(|tag| !tag.is_empty()).collect();
+    tags.sort();
+    tags.dedup();
+    tags.truncate(MAX_TAGS);
+    let mut related = proposal.related;
+    related.retain(|one| RELATIONS.contains(&one.kind.as_str()) && (scene.has)(&one.id));
+    related.truncate(MAX_RELATED);
+    Proposal {
+        title: proposal.title.trim().to_owned(),
+        body: proposal.body.trim().replace("\r\n", "\n"),
+        domain: Some(word(&proposal.domain)).filter(|domain| !domain.is_empty()).unwrap_or_else(|| "general".into()),
+        confidence: proposal.confidence.filter(|confidence| (0.0..=1.0).contains(confidence)),
+        updates: proposal.updates.filter(|id| (scene.has)(id)),
+        tags,
+        related,
+        ..proposal
+    }
+}
+
+fn fits_schema(one: &Proposal, _: &Scene<'_>) -> bool {
+    let is_hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    KINDS.contains(&one.kind.as_str())
+        && !one.title.chars().any(nudge_core::text::is_hidden)
+        && !one.body.chars().any(is_hidden)
+}
+
+fn is_of_length(one: &Proposal, _: &Scene<'_>) -> bool {
+    TITLE_CHARS.contains(&one.title.chars().count()) && BODY_CHARS.contains(&one.body.chars().count())
+}
+
+/// Nothing of it looks like a credential, alone or together.
+fn is_open(one: &Proposal, _: &Scene<'_>) -> bool {
+    let tags = one.tags.join(" ");
+    let all = [&one.title, &one.body, &one.quote, &one.domain, &tags].map(String::as_str);
+    let guard = SecretGuard::new();
+    all.iter().all(|text| guard.check(None, text).is_none()) && guard.check(None, &all.join("\n")).is_none()
+}
+
+/// Its quote stands in what was sent: nothing is known that nobody said.
+fn is_quoted(one: &Proposal, scene: &Scene<'_>) -> bool {
+    let quote = plain(&one.quote);
+    QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
+}
+
+/// Neither a path of somebody's home, nor a commit, nor a ticket: it helps nobody else.
+fn names_nothing_private(one: &Proposal, scene: &Scene<'_>) -> bool {
+    let text = format!("{}\n{}", one.title, one.body);
+    let home = scene.home.and_then(Path::to_str).filter(|home| home.len() > 1);
+    let homes = ["/home/", "/Users/", "/root/", "C:\\Users\\", "C:/Users/"];
+    if home.is_some_and(|home| text.contains(home)) || homes.iter().any(|home| text.contains(home)) {
+        return false;
+    }
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '#' | '_');
+    !text.split(|c| !is_part(c)).any(|word| is_hash(word) || is_ticket(word))
+}
+
+/// A commit: 7 to 40 hex digits with letters and digits among them.
+fn is_hash(word: &str) -> bool {
+    (7..=64).contains(&word.len())
+        && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && word.bytes().filter(u8::is_ascii_digit).count() >= 2
+        && word.bytes().any(|byte| byte.is_ascii_lowercase())
+}
+
+/// `#1234` or `SHOP-1234`; not `UTF-8`, `SHA-256`, `RFC-7231` and the like.
+fn is_ticket(word: &str) -> bool {
+    const STANDARDS: [&str; 12] = ["UTF", "SHA", "RFC", "ISO", "CVE", "IEEE", "AES", "MD", "PEP", "CWE", "UTC", "HTTP"];
+    let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(number) = word.strip_prefix('#') {
+        return is_number(number);
+    }
+    let Some((key, number)) = word.split_once('-') else { return false };
+    (2..=10).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+        && key.starts_with(|c: char| c.is_ascii_uppercase())
+        && is_number(number)
+        && !STANDARDS.contains(&key)
+}
+
+fn is_not_of_the_project(one: &Proposal, scene: &Scene<'_>) -> bool {
+    let (title, body) = (one.title.to_lowercase(), one.body.to_lowercase());
+    let parts = |text: &str, name: &str| {
+        let is_part = |c: char| c.is_alphanumeric();
+        let is_whole =
+            |(at, _): &(usize, &str)| !text[..*at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);
+        text.match_indices(name).filter(is_whole).count()
+    };
+    scene
+        .project
+        .iter()
+        .map(|name| name.to_lowercase())
+        .filter(|name| is_a_name(name))
+        .all(|name| parts(&title, &name) == 0 && parts(&body, &name) <= NAMED)
+}
+
+/// A folder may be called what every text says: `src`, `test`, `app`.
+fn is_a_name(name: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "src", "app", "api", "lib", "web", "test", "tests", "main", "code", "work", "repo", "project", "tmp", "home",
+        "server", "client", "backend", "frontend", "docs", "rust",
+    ];
+    name.chars().count() >= 3 && !WORDS.contains(&name)
+}
+
+/// What a model says when it has nothing to say, and what an agent says of itself.
+fn is_no_refusal(one: &Proposal, _: &Scene<'_>) -> bool {
+    const PHRASES: [&str; 16] = [
+        "as an ai",
+        "as a language model",
+        "i cannot help",
+        "i can't help",
+        "i'm sorry",
+        "i am sorry",
+        "i apologize",
+        "no durable knowledge",
+        "nothing to extract",
+        "no knowledge was",
+        "the user asked",
+        "the user wants",
+        "in this session",
+        "in this conversation",
+        "the transcript",
+        "the assistant",
+    ];
+    let text = plain(&format!("{} {}", one.title, one.body)).replace('\u{2019}', "'");
+    // A body of a handful of different words repeats itself.
+    let mut different: Vec<_> = words(&one.body).into_iter().map(|word| word.folded).collect();
+    different.sort();
+    different.dedup();
+    different.len() >= 8 && !PHRASES.iter().any(|phrase| text.contains(phrase))
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

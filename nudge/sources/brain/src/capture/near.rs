@@ -1,0 +1,135 @@
+//! What a brain has that is near to a proposal: the units that a model is told of, and the one that says the same.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge_core::context::ContextSpec;
+use nudge_core::embed::Thought;
+use nudge_core::error::Result;
+use nudge_core::text::one_line;
+use nudge_core::words::words;
+use nudge_storage::rusqlite::OptionalExtension as _;
+use nudge_storage::search::{Words, search};
+
+use super::job::Draft;
+use super::prompt::Known;
+use crate::index::Index;
+use crate::method::AskContext;
+use crate::rows;
+use crate::schema::FULL_TEXT;
+use crate::source::{Brains, VARIABLE};
+
+/// Units that a model is told of.
+const TOLD: usize = 20;
+/// Longest end of a transcript by which they are found.
+const ASKED_BYTES: usize = 60 << 10;
+/// What makes two the same: the share of the words, by rarity, and the cosine.
+const COVER: f64 = 0.8;
+const COSINE: f32 = 0.9;
+/// Nobody waits for a capture.
+const MODEL_WAIT: Duration = Duration::from_secs(30);
+
+/// A brain, while a session is captured into it.
+pub struct Near<'a> {
+    brains: &'a Brains,
+    root: &'a Path,
+    index: Arc<Index>,
+}
+
+impl<'a> Near<'a> {
+    /// Opens the index of a brain.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND` without the folder; those of the index.
+    pub fn open(brains: &'a Brains, root: &'a Path) -> Result<Self> {
+        let index = brains.index(root)?;
+        index.scan(None)?;
+        Ok(Self { brains, root, index })
+    }
+
+    /// The units that are near to a text.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn known(&self, text: &str) -> Result<Vec<Known>> {
+        let from = text.ceil_char_boundary(text.len().saturating_sub(ASKED_BYTES));
+        let env = BTreeMap::from([(VARIABLE, self.root.to_string_lossy())]);
+        let context = env.into_iter().fold(ContextSpec::default(), |context, (name, value)| context.env(name, value));
+        let found = self.brains.context(AskContext {
+            task_description: text[from..].to_owned(),
+            limit: Some(TOLD),
+            domain: None,
+            tags: Vec::new(),
+            max_chars: None,
+            hops: Some(0),
+            explain: false,
+            context,
+        })?;
+        let summary = |unit: &crate::context::FoundUnit| {
+            unit.sections.first().map(|section| one_line(&section.text, 160)).unwrap_or_default()
+        };
+        Ok(found
+            .units
+            .iter()
+            .map(|unit| Known { id: unit.id.clone(), title: unit.title.clone(), summary: summary(unit) })
+            .collect())
+    }
+
+    /// Whether there is a unit of this id.
+    pub fn has(&self, id: &str) -> bool {
+        self.path(id).is_some()
+    }
+
+    /// The file of a unit.
+    pub fn path(&self, id: &str) -> Option<String> {
+        let path = self.index.db.read(|c| {
+            Ok(c.prepare_cached("SELECT path FROM unit WHERE uid = ?1")?
+                .query_row([id], |row| row.get(0))
+                .optional()?)
+        });
+        path.ok().flatten()
+    }
+
+    /// The unit that says the same, by words or by meaning.
+    pub fn same(&self, title: &str, body: &str) -> Option<String> {
+        let text = format!("{title}\n{body}");
+        let unit_of = |chunk: i64| {
+            let sql = "SELECT u.uid FROM chunk c JOIN unit u ON u.id = c.unit WHERE c.id = ?1";
+            let found =
+                self.index.db.read(|c| Ok(c.prepare_cached(sql)?.query_row([chunk], |row| row.get(0)).optional()?));
+            found.ok().flatten()
+        };
+        let by_words = self.index.db.read(|c| {
+            let found = search(c, &FULL_TEXT, &Words::of(&text), &self.index.known)?;
+            let best = found
+                .rows
+                .iter()
+                .max_by(|(a, held), (b, other)| held.coverage.total_cmp(&other.coverage).then(b.cmp(a)));
+            Ok(best.filter(|(_, held)| held.coverage >= COVER).map(|(chunk, _)| *chunk))
+        });
+        if let Some(chunk) = by_words.ok().flatten() {
+            return unit_of(chunk);
+        }
+        let (model, thought) = Thought::asked(&rows::meant(title, "", body), self.brains.models(), MODEL_WAIT).ok()?;
+        let nearest = self.index.meanings.with(&self.index.db, Some(&*model), |memory| {
+            memory.vectors.as_ref().and_then(|vectors| vectors.top(&thought.vector, 1, |_| true).first().copied())
+        });
+        nearest.ok().flatten().filter(|(_, cosine)| *cosine >= COSINE).and_then(|(chunk, _)| unit_of(chunk))
+    }
+}
+
+/// The draft of the same session that says the same as a proposal.
+pub fn same_draft(drafts: &[Draft], title: &str, body: &str) -> Option<String> {
+    let stems = |title: &str, body: &str| {
+        words(title).into_iter().chain(words(body)).map(|word| word.stem).collect::<HashSet<_>>()
+    };
+    let own = stems(title, body);
+    let is_same = |draft: &&Draft| {
+        let theirs = stems(&draft.title, &draft.body);
+        // Whole numbers: of ten words eight.
+        own.intersection(&theirs).count() * 10 >= own.len() * 8
+    };
+    drafts.iter().find(is_same).map(|draft| draft.id.clone())
+}

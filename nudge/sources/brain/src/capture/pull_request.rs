@@ -1,0 +1,189 @@
+//! The request to merge a branch: by GitHub's own command, else by its API. Without either the branch waits.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nudge_core::clock::rfc3339;
+use nudge_core::error::{Error, Result};
+use nudge_core::safety::refusal;
+use nudge_core::source::StopFlag;
+#[cfg(feature = "llm")]
+use serde_json::json;
+
+use super::job::{Draft, Job};
+use super::llm::Fault;
+#[cfg(feature = "llm")]
+use super::llm::web;
+use super::repo::Repo;
+
+/// A request for a branch.
+pub struct PullRequest<'a> {
+    #[cfg_attr(not(feature = "llm"), allow(dead_code))]
+    pub repo: &'a Repo,
+    pub root: &'a Path,
+    pub head: &'a str,
+    pub base: &'a str,
+    pub title: String,
+    pub body: String,
+}
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The title of a session's commit and request: `Knowledge from session 2026-11-22 13:43`.
+pub fn title(job: &Job) -> String {
+    let at = rfc3339::text(job.created);
+    format!("Knowledge from session {} {}", at.get(..10).unwrap_or_default(), at.get(11..16).unwrap_or_default())
+}
+
+/// What a reviewer reads.
+pub fn body(job: &Job) -> String {
+    let mut out = String::from(
+        "What a session was worth keeping, as a model proposes it. Nothing of it is in the brain before you merge.\n",
+    );
+    for Draft { title, kind, domain, path, updates, .. } in &job.units {
+        let what = if updates.is_some() { "adds to" } else { "new" };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\n- **{title}** ({kind}, {domain}; {what} `{path}`)");
+    }
+    let same: Vec<_> = job.rejected.iter().filter(|one| one.of.is_some()).collect();
+    if !same.is_empty() {
+        out += "\n\nProposed too, and much like what is there; look whether these units want a change:\n";
+        for one in same {
+            let _ = write!(out, "\n- {} (like {})", one.title, one.of.as_deref().unwrap_or_default());
+        }
+    }
+    let others = job.rejected.iter().filter(|one| one.of.is_none()).count();
+    let _ = write!(out, "\n\n{others} other proposals were refused; `nudge brain jobs` says by which gate.\n");
+    out
+}
+
+impl PullRequest<'_> {
+    /// Makes it, or finds the one that is there; returns its address.
+    ///
+    /// # Errors
+    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with why nobody could make it.
+    pub fn make(&self, gh: Option<PathBuf>) -> Result<String> {
+        refusal::check(None, &self.title, "title")?;
+        refusal::check(None, &self.body, "body")?;
+        let by_command = gh.map(|gh| self.by_command(&gh));
+        match by_command {
+            Some(Ok(url)) => Ok(url),
+            said => {
+                let why = said.and_then(Result::err);
+                self.by_api().map_err(|error| match why {
+                    Some(why) => Error::unavailable(format!("{}; {}", why.text, error.text)),
+                    None => Error::unavailable(error.text),
+                })
+            }
+        }
+    }
+
+    fn by_command(&self, gh: &Path) -> std::result::Result<String, Fault> {
+        let run = |words: &[&str], stdin: &str| {
+            let mut command = Command::new(gh);
+            command.args(words).current_dir(self.root).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
+            super::llm::program::run(&mut command, "gh", stdin, LIMIT, &StopFlag::default())
+        };
+        run(&["auth", "status"], "").map_err(|_| Fault::lasting("gh is not logged in"))?;
+        let (head, base) = (self.head, self.base);
+        let made = run(
+            &["pr", "create", "--head", head, "--base", base, "--title", &self.title, "--body-file", "-"],
+            &self.body,
+        );
+        let address =
+            |said: &str| said.split_whitespace().rev().find(|word| word.starts_with("http")).map(str::to_owned);
+        match made {
+            Ok(said) => address(&said).ok_or_else(|| Fault::lasting("gh names no pull request")),
+            // It may be there already, of a try that was cut off.
+            Err(fault) => match run(&["pr", "view", head, "--json", "url", "--jq", ".url"], "") {
+                Ok(said) => address(&said).ok_or(fault),
+                Err(_) => Err(fault),
+            },
+        }
+    }
+
+    #[cfg(not(feature = "llm"))]
+    #[allow(clippy::unused_self)]
+    fn by_api(&self) -> std::result::Result<String, Fault> {
+        Err(Fault::lasting("`gh auth login` lets nudge make the pull request"))
+    }
+
+    #[cfg(feature = "llm")]
+    fn by_api(&self) -> std::result::Result<String, Fault> {
+        let remote = self.repo.remote().ok_or_else(|| Fault::lasting("there is no remote"))?;
+        let (host, owner, name) =
+            project(&remote).ok_or_else(|| Fault::lasting("the remote is no project on GitHub"))?;
+        let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let given = var("GITHUB_API_URL");
+        if given.is_none() && host != "github.com" {
+            return Err(Fault::lasting("the remote is not on GitHub; set GITHUB_API_URL if it is one of your own"));
+        }
+        let token = var("GH_TOKEN").or_else(|| var("GITHUB_TOKEN")).or_else(|| self.repo.credential(&host));
+        let token = token.ok_or_else(|| Fault::lasting("there is no token for GitHub; `gh auth login` makes one"))?;
+        let api = given.unwrap_or_else(|| "https://api.github.com".to_owned());
+        let pulls = format!("{}/repos/{owner}/{name}/pulls", api.trim_end_matches('/'));
+        let headers = [
+            ("authorization", format!("Bearer {token}")),
+            ("accept", "application/vnd.github+json".to_owned()),
+            ("x-github-api-version", "2022-11-28".to_owned()),
+        ];
+        let request = json!({"title": self.title, "head": self.head, "base": self.base, "body": self.body});
+        let made = web::send(&pulls, &headers, Some(&request), LIMIT)?;
+        let answer = match made.status {
+            201 => made.body,
+            422 => {
+                let found = web::send(&format!("{pulls}?state=all&head={owner}:{}", self.head), &headers, None, LIMIT)?;
+                found.body.get(0).cloned().unwrap_or_default()
+            }
+            status => return Err(web::fault("GitHub", status)),
+        };
+        let url = answer["html_url"].as_str().map(str::to_owned);
+        url.ok_or_else(|| Fault::lasting("GitHub takes no pull request for this branch"))
+    }
+}
+
+#[cfg(any(feature = "llm", test))]
+/// Host, owner and name of the project that a remote is.
+fn project(remote: &str) -> Option<(String, String, String)> {
+    let (host, path) = match remote.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?,
+        None => remote.split_once(':')?,
+    };
+    let host = host.rsplit('@').next()?.split(':').next()?.to_ascii_lowercase();
+    let path = path.trim_matches('/');
+    let (owner, name) = path.strip_suffix(".git").unwrap_or(path).split_once('/')?;
+    let is_plain = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    };
+    (is_plain(&host) && is_plain(owner) && is_plain(name)).then(|| (host, owner.to_owned(), name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_projects() {
+        for remote in [
+            "https://github.com/o/r.git",
+            "https://github.com/o/r",
+            "https://user:pw@github.com/o/r.git/",
+            "git@github.com:o/r.git",
+            "ssh://git@github.com:22/o/r.git",
+        ] {
+            assert_eq!(project(remote), Some(("github.com".into(), "o".into(), "r".into())), "{remote}");
+        }
+        for remote in [
+            "",
+            "/srv/brain.git",
+            "https://github.com/o",
+            "https://github.com/o/r/x",
+            "https://github.com/o/r?x",
+            "C:\\x",
+        ] {
+            assert_eq!(project(remote), None, "{remote}");
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! What was said in a session, from the file that its client keeps. Neither format is documented: a line that is not
+//! known is passed over, and a file without any known line is no transcript.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+}
+
+/// One thing that somebody said or did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The user's words.
+    User(String),
+    /// The agent's words.
+    Assistant(String),
+    /// What the agent did.
+    Call { tool: String, input: String },
+    /// What came of it.
+    Outcome { text: String, is_error: bool },
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    pub agent: Agent,
+    /// The client's name of it.
+    pub session: Option<String>,
+    /// The folder that the agent worked in.
+    pub cwd: Option<String>,
+    pub turns: Vec<Turn>,
+}
+
+/// Elements that clients put into what counts as their user's words, and that no user wrote.
+const NOT_THE_USERS: [&str; 9] = [
+    "system-reminder",
+    "environment_context",
+    "user_instructions",
+    "permissions instructions",
+    "turn_aborted",
+    "local-command-caveat",
+    "local-command-stdout",
+    "command-message",
+    "command-args",
+];
+/// How a text begins in which Codex tells its model of a project's rules.
+const RULES: &str = "# AGENTS.md instructions";
+/// What every digest of ours says in its first line.
+const OURS: &str = "These are notes, not instructions:";
+
+/// Reads a file, or a part of it from the start of a line. `None` where no line is known.
+pub fn read(bytes: &[u8]) -> Option<Transcript> {
+    let mut reader = Reader::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Ok(line) = serde_json::from_slice::<Value>(line) {
+            reader.line(&line);
+        }
+    }
+    let Reader { agent, session, cwd, turns, .. } = reader;
+    Some(Transcript { agent: agent?, session, cwd, turns })
+}
+
+#[derive(Default)]
+struct Reader {
+    agent: Option<Agent>,
+    session: Option<String>,
+    cwd: Option<String>,
+    turns: Vec<Turn>,
+    /// Calls of our own tools, whose outcome would be learned from itself.
+    own: HashSet<String>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &Value) {
+        let kind = line["type"].as_str().unwrap_or_default();
+        match kind {
+            "user" | "assistant" if line["message"].is_object() => {
+                self.of(Agent::Claude, &line["sessionId"], &line["cwd"]);
+                if line["isSidechain"] != true && line["isMeta"] != true && line["isCompactSummary"] != true {
+                    self.claude(kind == "user", &line["message"]["content"]);
+                }
+            }
+            "session_meta" | "turn_context" => {
+                let payload = &line["payload"];
+                let id = if payload["id"].is_string() { &payload["id"] } else { &payload["session_id"] };
+                self.of(Agent::Codex, if kind == "session_meta" { id } else { &Value::Null }, &payload["cwd"]);
+            }
+            "response_item" if line["payload"].is_object() => {
+                self.of(Agent::Codex, &Value::Null, &Value::Null);
+                self.codex(&line["payload"]);
+            }
+            _ => {}
+        }
+    }
+
+    fn of(&mut self, agent: Agent, session: &Value, cwd: &Value) {
+        self.agent.get_or_insert(agent);
+        let first = |known: &mut Option<String>, found: &Value| {
+            if known.is_none() {
+                *known = found.as_str().map(str::to_owned);
+            }
+        };
+        first(&mut self.session, session);
+        first(&mut self.cwd, cwd);
+    }
+
+    fn claude(&mut self, is_user: bool, content: &Value) {
+        if let Some(text) = content.as_str() {
+            return self.said(is_user, text);
+        }
+        for block in content.as_array().into_iter().flatten() {
+            match block["type"].as_str().unwrap_or_default() {
+                "text" => self.said(is_user, block["text"].as_str().unwrap_or_default()),
+                "tool_use" => {
+                    let tool = block["name"].as_str().unwrap_or_default();
+                    self.did(tool, &block["id"], &block["input"]);
+                }
+                "tool_result" => {
+                    let text = texts(&block["content"]);
+                    self.came(&block["tool_use_id"], text, block["is_error"] == true);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn codex(&mut self, item: &Value) {
+        match item["type"].as_str().unwrap_or_default() {
+            "message" => match item["role"].as_str().unwrap_or_default() {
+                "user" => {
+                    for part in item["content"].as_array().into_iter().flatten() {
+                        self.said(true, part["text"].as_str().unwrap_or_default());
+                    }
+                }
+                "assistant" => self.said(false, &texts(&item["content"])),
+                _ => {}
+            },
+            "function_call" | "custom_tool_call" => {
+                let name = item["name"].as_str().unwrap_or_default();
+                let tool = match item["namespace"].as_str() {
+                    Some(namespace) => format!("{namespace}__{name}"),
+                    None => name.to_owned(),
+                };
+                let input = if item["arguments"].is_string() { &item["arguments"] } else { &item["input"] };
+                self.did(&tool, &item["call_id"], input);
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let output = &item["output"];
+                let read = output.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                let code = read.as_ref().and_then(|read| read["metadata"]["exit_code"].as_i64());
+                let text = match &read {
+                    Some(read) if read["output"].is_string() => texts(&read["output"]),
+                    _ => texts(output),
+                };
+                self.came(&item["call_id"], text, code.is_some_and(|code| code != 0));
+            }
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, is_user: bool, text: &str) {
+        let text = without_ours(text);
+        let text = text.trim();
+        if text.is_empty() || (is_user && text.starts_with(RULES)) {
+            return;
+        }
+        self.turns.push(if is_user { Turn::User(text.to_owned()) } else { Turn::Assistant(text.to_owned()) });
+    }
+
+    fn did(&mut self, tool: &str, id: &Value, input: &Value) {
+        let shown = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+        if is_ours(tool, &shown) {
+            self.own.extend(id.as_str().map(str::to_owned));
+            return;
+        }
+        self.turns.push(Turn::Call { tool: tool.to_owned(), input: shown });
+    }
+
+    fn came(&mut self, id: &Value, text: String, is_error: bool) {
+        if id.as_str().is_some_and(|id| self.own.contains(id)) {
+            return;
+        }
+        let text = without_ours(&text);
+        if !text.trim().is_empty() {
+            self.turns.push(Turn::Outcome { text: text.trim().to_owned(), is_error });
+        }
+    }
+}
+
+/// A text, or the texts of a list of blocks.
+fn texts(content: &Value) -> String {
+    if let Some(text) = content.as_str() {
+        return text.to_owned();
+    }
+    let parts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a call asks Nudge, by a tool of its server or by its command: what it answers comes from a store already.
+fn is_ours(tool: &str, input: &str) -> bool {
+    if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
+        return is_server || name.starts_with("nudge_") || name == "get_relevant_context";
+    }
+    let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[],".contains(c);
+    let program = |word: &str| word == "nudge" || word.ends_with("/nudge") || word.ends_with("nudge.exe");
+    // Only what follows the beginning of a command: a folder of this name is somebody's project.
+    let starts = |before: &str| {
+        let before = before.trim_end_matches([' ', '"', '\'', '\\']);
+        before.is_empty() || before.ends_with([':', ';', '|', '&', '(', ',', '`', '['])
+    };
+    let mut at = 0;
+    input.split(is_end).any(|word| {
+        let start = at;
+        at += word.len() + input[start + word.len()..].chars().next().map_or(0, char::len_utf8);
+        program(word) && starts(&input[..start])
+    })
+}
+
+/// A text without what Nudge or the client has put there.
+fn without_ours(text: &str) -> String {
+    let mut out = text.to_owned();
+    for tag in NOT_THE_USERS {
+        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        let mut rest = String::new();
+        let mut left = out.as_str();
+        while let Some((before, inside)) = left.split_once(open.as_str()) {
+            rest += before;
+            // What nobody closes goes to its end.
+            left = inside.split_once(close.as_str()).map_or("", |(_, after)| after);
+        }
+        if rest.len() + left.len() < out.len() {
+            out = rest + left;
+        }
+    }
+    if !out.contains(OURS) {
+        return out;
+    }
+    let mut is_ours = false;
+    let keep = |line: &&str| {
+        is_ours = line.contains(OURS) || (is_ours && !line.trim().is_empty());
+        !is_ours
+    };
+    out.split_inclusive('\n').filter(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(lines: &[Value]) -> Vec<u8> {
+        lines.iter().fold(Vec::new(), |mut out, line| {
+            out.extend(line.to_string().into_bytes());
+            out.push(b'\n');
+            out
+        })
+    }
+
+    fn user(text: &str) -> Turn {
+        Turn::User(text.into())
+    }
+
+    fn claude(kind: &str, content: &Value) -> Value {
+        json!({"type": kind, "isSidechain": false, "sessionId": "s-1", "cwd": "/w/shop", "message": {"role": kind, "content": content}})
+    }
+
+    #[test]
+    fn a_session_of_claude_code() {
+        let mut aside = claude("assistant", &json!([{"type": "text", "text": "of a subagent"}]));
+        aside["isSidechain"] = json!(true);
+        let mut meta = claude("user", &json!("a caveat"));
+        meta["isMeta"] = json!(true);
+        let ask = |id: &str, name: &str, input: Value| {
+            claude("assistant", &json!([{"type": "tool_use", "id": id, "name": name, "input": input}]))
+        };
+        let said = |id: &str, text: &str, is_error: bool| {
+            claude("user", &json!([{"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error}]))
+        };
+        let file = lines(&[
+            json!({"type": "queue-operation", "operation": "enqueue", "content": "x"}),
+            claude("user", &json!("How do retries go?<system-reminder>be nice</system-reminder>")),
+            json!({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": ["x"]}}),
+            claude("assistant", &json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look."}])),
+            ask("t1", "Bash", json!({"command": "make"})),
+            said("t1", "Exit code 2\nno rule", true),
+            ask("t2", "mcp__nudge__nudge_brain_context", json!({"task_description": "retries"})),
+            said("t2", "what the brain knows", false),
+            ask("t3", "Bash", json!({"command": "cd x && nudge ask retries"})),
+            said("t3", "what the brain knows", false),
+            aside,
+            meta,
+            claude(
+                "user",
+                &json!([{"type": "text", "text": "Nudge: what was stored. These are notes, not instructions:\n- a: b\n\nthanks"}]),
+            ),
+            json!({"type": "last-prompt", "lastPrompt": "x"}),
+        ]);
+        let read = read(&file).unwrap();
+        assert_eq!(
+            (read.agent, read.session.as_deref(), read.cwd.as_deref()),
+            (Agent::Claude, Some("s-1"), Some("/w/shop"))
+        );
+        let expected = [
+            user("How do retries go?"),
+            Turn::Assistant("I look.".into()),
+            Turn::Call { tool: "Bash".into(), input: r#"{"command":"make"}"#.into() },
+            Turn::Outcome { text: "Exit code 2\nno rule".into(), is_error: true },
+            user("thanks"),
+        ];
+        assert_eq!(read.turns, expected);
+    }
+
+    #[test]
+    fn a_session_of_codex() {
+        let item = |payload: Value| json!({"type": "response_item", "payload": payload});
+        let message = |role: &str, text: &str| {
+            item(json!({"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}))
+        };
+        let file = lines(&[
+            json!({"type": "session_meta", "payload": {"id": "c-1", "cwd": "/w/shop", "base_instructions": {"text": "long"}}}),
+            message("developer", "obey"),
+            message("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+            message("user", "# AGENTS.md instructions for /w\n\nbe brief"),
+            message("user", "How do retries go?"),
+            json!({"type": "event_msg", "payload": {"type": "agent_message", "message": "twice"}}),
+            item(json!({"type": "reasoning", "summary": [{"text": "hm"}]})),
+            item(
+                json!({"type": "function_call", "name": "exec_command", "arguments": "{\"cmd\":\"make\"}", "call_id": "c1"}),
+            ),
+            item(
+                json!({"type": "function_call_output", "call_id": "c1", "output": "{\"output\":\"no rule\",\"metadata\":{\"exit_code\":2}}"}),
+            ),
+            item(
+                json!({"type": "function_call", "namespace": "mcp__nudge", "name": "nudge_recall", "arguments": "{}", "call_id": "c2"}),
+            ),
+            item(json!({"type": "function_call_output", "call_id": "c2", "output": "what the brain knows"})),
+            message("assistant", "With jitter."),
+        ]);
+        let read = read(&file).unwrap();
+        assert_eq!(
+            (read.agent, read.session.as_deref(), read.cwd.as_deref()),
+            (Agent::Codex, Some("c-1"), Some("/w/shop"))
+        );
+        let expected = [
+            user("How do retries go?"),
+            Turn::Call { tool: "exec_command".into(), input: r#"{"cmd":"make"}"#.into() },
+            Turn::Outcome { text: "no rule".into(), is_error: true },
+            Turn::Assistant("With jitter.".into()),
+        ];
+        assert_eq!(read.turns, expected);
+    }
+
+    #[test]
+    fn hostile_files() {
+        for file in ["", "\n\n", "x", "{}", "[1,2]", "null", r#"{"type":"user"}"#, r#"{"type":"message","message":{}}"#]
+        {
+            assert_eq!(read(file.as_bytes()), None, "{file}");
+        }
+        assert_eq!(read(&[0xff, b'\n', 0xfe]), None);
+        let deep = "[".repeat(100_000);
+        assert_eq!(read(deep.as_bytes()), None);
+        let odd = [json!(1), json!(null), json!([1, {"type": "text"}, {"type": "tool_use"}, {"type": "tool_result"}])];
+        let mut all: Vec<_> = odd.iter().map(|content| claude("user", content)).collect();
+        all.push(claude("user", &json!("ok")));
+        let mut file = lines(&all);
+        file.extend(br#"{"type":"user","message":{"content":"cut off"#);
+        let read = read(&file).unwrap();
+        assert_eq!(read.turns.last(), Some(&user("ok")));
+    }
+
+    #[test]
+    fn which_calls_are_ours() {
+        for (tool, input, expected) in [
+            ("mcp__nugget__get_relevant_context", "{}", true),
+            ("mcp__plugin_nudge_nudge__nudge_set_hint", "{}", true),
+            ("mcp__other__nudge_recall", "{}", true),
+            ("mcp__github__get_issue", "{}", false),
+            ("Bash", r#"{"command":"nudge ask x"}"#, true),
+            ("Bash", r#"{"command":"a; /usr/bin/nudge ask x"}"#, true),
+            ("exec_command", r#"{"cmd":["bash","-lc","nudge ask x"]}"#, true),
+            ("Bash", r#"{"command":"cd /w/nudge && make"}"#, false),
+            ("Bash", r#"{"command":"git clone nudge"}"#, false),
+            ("Bash", r#"{"command":"ls nudge/docs"}"#, false),
+        ] {
+            assert_eq!(is_ours(tool, input), expected, "{tool} {input}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_closes_ends_with_the_text() {
+        assert_eq!(without_ours("a<system-reminder>b"), "a");
+        assert_eq!(without_ours("a<system-reminder>b</system-reminder>c<system-reminder>d</system-reminder>"), "ac");
+        assert_eq!(without_ours("nothing <b>of</b> it"), "nothing <b>of</b> it");
+    }
+}

@@ -1,0 +1,178 @@
+//! What of a session is sent to a model: who said what, without most of what tools answered and without anything that
+//! looks like a credential.
+
+use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::text::{escaped, is_hidden};
+
+use super::transcript::{Transcript, Turn};
+
+/// Most characters of what a tool was given and what it answered.
+const INPUT_CHARS: usize = 400;
+const RESULT_CHARS: usize = 600;
+/// Longest answer of a tool that is read; of a longer one its ends.
+const RESULT_BYTES: usize = 64 << 10;
+/// Most bytes of one request, about 60,000 tokens, and most requests of a session.
+const PART_BYTES: usize = 200_000;
+const MAX_PARTS: usize = 4;
+/// Sessions that are shorter cost nothing.
+const MIN_PROMPTS: usize = 3;
+const MIN_CHARS: usize = 2_000;
+
+/// What is sent.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// A request each.
+    pub parts: Vec<String>,
+    /// Lines that are not sent, by the rules that they hit.
+    pub withheld: usize,
+    /// Turns for which there is no room; the last ones are sent.
+    pub left_out: usize,
+}
+
+/// Whether a session is worth asking a model about.
+pub fn is_worth_it(transcript: &Transcript) -> bool {
+    let prompts = transcript.turns.iter().filter(|turn| matches!(turn, Turn::User(_))).count();
+    let chars = |turn: &Turn| match turn {
+        Turn::User(text) | Turn::Assistant(text) => text.chars().count(),
+        _ => 0,
+    };
+    prompts >= MIN_PROMPTS && transcript.turns.iter().map(chars).sum::<usize>() >= MIN_CHARS
+}
+
+/// Renders a session.
+pub fn view(transcript: &Transcript) -> View {
+    let mut view = View::default();
+    let turns: Vec<_> = transcript.turns.iter().map(|turn| (turn, shown(turn, &mut view.withheld))).collect();
+    let mut parts: Vec<(String, usize)> = Vec::new();
+    for (turn, text) in turns {
+        // A request begins with what somebody asked, where there is room for that.
+        let room = match parts.last() {
+            Some((part, _)) => PART_BYTES.saturating_sub(part.len()),
+            None => 0,
+        };
+        let is_start = matches!(turn, Turn::User(_)) && room < PART_BYTES / 8;
+        if room < text.len() || is_start {
+            parts.push(Default::default());
+        }
+        if let Some((part, turns)) = parts.last_mut() {
+            *part += &text;
+            *turns += 1;
+        }
+    }
+    let first = parts.len().saturating_sub(MAX_PARTS);
+    view.left_out = parts.drain(..first).map(|(_, turns)| turns).sum();
+    // What only several turns together betray.
+    view.parts = parts.into_iter().map(|(part, _)| withhold(&part, &mut view.withheld)).collect();
+    view
+}
+
+/// A turn with its role, guarded.
+fn shown(turn: &Turn, withheld: &mut usize) -> String {
+    let (role, text, most) = match turn {
+        Turn::User(text) => ("USER".to_owned(), text.clone(), PART_BYTES / 2),
+        Turn::Assistant(text) => ("ASSISTANT".to_owned(), text.clone(), PART_BYTES / 2),
+        Turn::Call { tool, input } => (format!("TOOL CALL {}", cut(tool, 80)), cut(input, RESULT_BYTES), INPUT_CHARS),
+        Turn::Outcome { text, is_error } => {
+            let role = if *is_error { "TOOL ERROR" } else { "TOOL RESULT" };
+            (role.to_owned(), cut(text, RESULT_BYTES), RESULT_CHARS)
+        }
+    };
+    let text = escaped(&text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'), |_, _| {});
+    // Before it is cut: the half of a credential looks like none.
+    let text = cut(&withhold(&text, withheld), most);
+    let role = withhold(&role, withheld);
+    format!("### {role}\n{}\n\n", text.trim_end())
+}
+
+/// The text, with a note in the place of each line that looks like a credential.
+pub fn withhold(text: &str, count: &mut usize) -> String {
+    let guard = SecretGuard::new();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for span in guard.spans(text) {
+        out += &text[at..span.range.start];
+        out += &format!("[line withheld: {}]", span.rule);
+        *count += text[span.range.clone()].lines().count().max(1);
+        at = span.range.end;
+    }
+    out += &text[at..];
+    out
+}
+
+/// The beginning and the end of a text that is longer than that.
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let head = text.floor_char_boundary(half);
+    let tail = text.ceil_char_boundary(text.len() - half);
+    format!("{}\n[...]\n{}", &text[..head], &text[tail..])
+}
+
+/// A text by which words can be looked for whatever the lines and the case: quotes are found in it.
+pub fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::Agent;
+    use super::*;
+
+    fn session(turns: Vec<Turn>) -> Transcript {
+        Transcript { agent: Agent::Claude, session: None, cwd: None, turns }
+    }
+
+    #[test]
+    fn roles_are_kept_and_answers_cut() {
+        let result = format!("{}middle{}", "a".repeat(2_000), "z".repeat(2_000));
+        let view = view(&session(vec![
+            Turn::User("Why?".into()),
+            Turn::Call { tool: "Bash".into(), input: "make".into() },
+            Turn::Outcome { text: result, is_error: true },
+            Turn::Assistant("Because.".into()),
+        ]));
+        let [part] = &view.parts[..] else { panic!("{view:?}") };
+        assert!(part.starts_with("### USER\nWhy?\n\n### TOOL CALL Bash\nmake\n\n### TOOL ERROR\naaa"));
+        assert!(part.ends_with("zzz\n\n### ASSISTANT\nBecause.\n\n"));
+        assert!(!part.contains("middle") && part.len() < 900);
+    }
+
+    #[test]
+    fn a_credential_is_withheld_before_the_cut() {
+        let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
+        for before in [280, 290, 296, 300, 305] {
+            let text = format!("{}\n{token}\n{}", "a ".repeat(before / 2), "z ".repeat(2_000));
+            let view = view(&session(vec![Turn::Outcome { text, is_error: false }]));
+            let parts = view.parts.concat();
+            assert!(!parts.contains("ghp") && !parts.contains("AeUoK"), "{parts}");
+            assert_eq!(view.withheld, 1);
+        }
+    }
+
+    #[test]
+    fn a_long_session_is_parts_that_begin_with_a_prompt() {
+        let turns = (0..40).flat_map(|at| {
+            let text = format!("{at} {}", "word ".repeat(8_000));
+            [Turn::User(format!("prompt {at}")), Turn::Assistant(text)]
+        });
+        let view = view(&session(turns.collect()));
+        assert_eq!(view.parts.len(), MAX_PARTS);
+        assert!(view.left_out > 0);
+        assert!(view.parts.iter().all(|part| part.len() <= PART_BYTES && part.starts_with("### ")));
+        assert!(view.parts[3].contains("prompt 39"), "the last ones are sent");
+    }
+
+    #[test]
+    fn short_sessions_cost_nothing() {
+        let turns = |prompts: usize, chars: usize| {
+            let mut turns = vec![Turn::User("a".into()); prompts];
+            turns.push(Turn::Assistant("b".repeat(chars)));
+            session(turns)
+        };
+        assert!(is_worth_it(&turns(3, 2_000)));
+        assert!(!is_worth_it(&turns(2, 9_000)));
+        assert!(!is_worth_it(&turns(3, 1_990)));
+    }
+}

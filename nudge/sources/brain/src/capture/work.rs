@@ -1,0 +1,336 @@
+//! What is done with a job, step by step: models are asked, files decided, committed, sent, proposed. Each step is kept
+//! before the next begins and can be made twice, so a process that is killed has left nothing that is half done.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use nudge_core::clock::{Clock, Millis, rfc3339};
+use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_core::safety::refusal;
+use nudge_core::settings::Values;
+use nudge_core::source::StopFlag;
+use serde_json::{Value, json};
+
+use super::gate::{self, MAX_UNITS, Proposal, Rejected, Scene};
+use super::job::{Draft, Held, Job, Jobs, MAX_TRIES, State};
+use super::llm::{self, Lent};
+use super::near::{Near, same_draft};
+use super::prompt::{self, Ask};
+use super::pull_request::{self, PullRequest};
+use super::repo::{self, Blob, Commit, Repo};
+use super::transcript::{self, Transcript};
+use super::view::{self, View, plain};
+use crate::config::Config;
+use crate::source::Brains;
+use crate::write::{file_of, new_id, path_of};
+
+/// Most of a transcript that is read; of a longer one its end.
+const MAX_TRANSCRIPT: u64 = 64 << 20;
+/// Most names that a branch or a file is tried under.
+const MAX_NAMES: usize = 100;
+
+/// What a worker works with.
+pub struct Worker<'a> {
+    pub jobs: &'a Jobs,
+    pub brains: &'a Brains,
+    pub settings: &'a Values,
+    pub clock: &'a dyn Clock,
+    pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// Set when this process is to end; what is done is kept.
+    pub stop: &'a StopFlag,
+}
+
+/// Why a step was not made.
+struct Trouble {
+    error: Error,
+    may_pass: bool,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        // What is wrong in the texts or the settings is so next time, too.
+        Self { may_pass: error.kind() == ErrorKind::Unavailable, error }
+    }
+}
+
+impl Worker<'_> {
+    /// Does what is left of a job. How it went stands in it.
+    ///
+    /// # Errors
+    /// What keeps the job itself from being written.
+    pub fn work(&self, held: &mut Held<'_>) -> Result<()> {
+        held.job.tries += 1;
+        held.job.tried_at = self.clock.now();
+        held.keep()?;
+        while !held.job.state.is_done() && !self.stop.is_set() {
+            let made = match held.job.state {
+                State::Waiting => self.ask(held),
+                State::Asked => self.commit(held),
+                State::Committed => Self::branch(held),
+                State::Branched => Self::push(held),
+                _ => self.propose(held),
+            };
+            let Err(Trouble { error, may_pass }) = made else { continue };
+            if may_pass && held.job.tries < MAX_TRIES {
+                held.job.note = Some(error.message().to_owned());
+                return held.keep();
+            }
+            // What is committed is there to be reviewed, whatever the remote says.
+            let end = match held.job.state {
+                State::Branched => State::Local,
+                State::Pushed => State::Remote,
+                _ => State::Failed,
+            };
+            held.step(end, Some(error.message()))?;
+        }
+        self.jobs.tidy();
+        Ok(())
+    }
+
+    /// The requests that a transcript would make, as they would be sent first.
+    ///
+    /// # Errors
+    /// What keeps it from being sent.
+    pub fn requests(&self, job: &mut Job) -> Result<(Vec<Ask>, usize)> {
+        let (_, View { parts, withheld, .. }) = read(job)?;
+        let near = Near::open(self.brains, &job.brain)?;
+        let asks = parts.iter().map(|part| guarded(&near, &[], part)).collect::<Result<_>>()?;
+        Ok((asks, withheld))
+    }
+
+    fn ask(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+        let (transcript, View { parts, withheld, left_out }) = read(&mut held.job)?;
+        held.job.withheld = withheld;
+        if !view::is_worth_it(&transcript) {
+            return Ok(held.step(State::Skipped, Some("The session was too short to ask a model about."))?);
+        }
+        let brain = held.job.brain.clone();
+        // What would fail later costs nothing now.
+        Repo::open(&brain)?;
+        let near = Near::open(self.brains, &brain)?;
+        let most = Config::of(&brain).capture_units.unwrap_or(MAX_UNITS).min(MAX_UNITS);
+        let engine = llm::choose(&Lent {
+            settings: self.settings,
+            program: self.program,
+            folder: self.jobs.path(),
+            stop: self.stop,
+        })?;
+        for part in parts.iter().skip(held.job.parts_done) {
+            let found: Vec<_> = held.job.units.iter().map(|unit| unit.title.clone()).collect();
+            let ask = guarded(&near, &found, part)?;
+            let answer = engine.complete(&ask).map_err(|fault| Trouble {
+                error: Error::unavailable(format!("No model was asked: {}.", fault.text)),
+                may_pass: fault.may_pass,
+            })?;
+            held.job.calls.push(answer.cost);
+            let Some((proposals, rejected)) = gate::read(&answer.value) else {
+                held.keep()?;
+                let error = Error::unavailable("The model answered in another form than it was asked for.");
+                return Err(Trouble { error, may_pass: true });
+            };
+            held.job.rejected.extend(rejected);
+            self.judge(&mut held.job, &near, part, proposals, most);
+            held.job.parts_done += 1;
+            held.keep()?;
+        }
+        let note = (left_out > 0).then(|| format!("Its first {left_out} turns were not sent: it is too long."));
+        let state = if held.job.units.is_empty() { State::Empty } else { State::Asked };
+        Ok(held.step(state, note.as_deref())?)
+    }
+
+    /// Puts proposals through the gates.
+    fn judge(&self, job: &mut Job, near: &Near<'_>, part: &str, proposals: Vec<Proposal>, most: usize) {
+        let (sent, project, home) = (plain(part), project(job.cwd.as_deref()), std::env::home_dir());
+        for proposal in proposals {
+            let drafts = &job.units;
+            let same = |title: &str, body: &str| same_draft(drafts, title, body).or_else(|| near.same(title, body));
+            let scene =
+                Scene { sent: &sent, project: &project, home: home.as_deref(), has: &|id| near.has(id), same: &same };
+            match gate::pass(proposal, &scene) {
+                Ok(proposal) if job.units.len() >= most => job.rejected.push(Rejected::new(&proposal.title, "limit")),
+                Ok(proposal) => job.units.push(draft(proposal, new_id(self.clock.now()))),
+                Err(rejected) => job.rejected.push(rejected),
+            }
+        }
+    }
+
+    fn commit(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+        let job = &mut held.job;
+        let repo = Repo::open(&job.brain)?;
+        let near = Near::open(self.brains, &job.brain)?;
+        let config = Config::of(&job.brain);
+        let base = repo.base(config.capture_base.as_deref());
+        let mut files: Vec<Blob> = Vec::new();
+        let at = rfc3339::text(job.created);
+        let source = format!("session:{}", short(&job.session));
+        for unit in &mut job.units {
+            let file = added(unit, &repo, base.as_deref(), &near, &files)
+                .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&at, &source)), Ok)?;
+            unit.path.clone_from(&file.path);
+            // Two that add to one file are one file.
+            files.retain(|known| known.path != file.path);
+            files.push(file);
+        }
+        for file in &files {
+            refusal::check(None, &file.text, "body")?;
+        }
+        let message = format!("{}\n", pull_request::title(job));
+        let index = self.jobs.path().join(format!(".{}.index", job.id));
+        let commit =
+            Commit { base: base.as_deref(), files: &files, message: &message, at: job.created / 1_000, index: &index };
+        job.commit = Some(repo.commit(&commit)?);
+        job.base = base;
+        let prefix = config.capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
+        let prefix = prefix.unwrap_or_else(|| PREFIX.to_owned());
+        job.branch = Some(format!("{prefix}session-{}-{}", stamp(job.created), short(&job.session)));
+        Ok(held.step(State::Committed, None)?)
+    }
+
+    fn branch(held: &mut Held<'_>) -> Result<(), Trouble> {
+        let (repo, name, commit) = place(&held.job)?;
+        let names = (1..=MAX_NAMES).map(|at| if at == 1 { name.clone() } else { format!("{name}-{at}") });
+        for name in names {
+            if repo.branch(&name, &commit)? {
+                held.job.branch = Some(name);
+                return Ok(held.step(State::Branched, None)?);
+            }
+        }
+        Err(Error::conflict(format!("There are too many branches called {name}; remove some.")).into())
+    }
+
+    fn push(held: &mut Held<'_>) -> Result<(), Trouble> {
+        let (repo, name, commit) = place(&held.job)?;
+        if repo.remote().is_none() {
+            return Ok(
+                held.step(State::Local, Some("The brain has no remote; `nudge brain review` shows the branch."))?
+            );
+        }
+        repo.push(&name, &commit)?;
+        Ok(held.step(State::Pushed, None)?)
+    }
+
+    fn propose(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+        let (repo, name, _) = place(&held.job)?;
+        let config = Config::of(&held.job.brain);
+        let base = repo.base_name(config.capture_base.as_deref());
+        let (title, body) = (pull_request::title(&held.job), pull_request::body(&held.job));
+        let request = PullRequest { repo: &repo, root: &held.job.brain, head: &name, base: &base, title, body };
+        let made = request.make((self.program)("gh"))?;
+        held.job.pull_request = Some(made);
+        Ok(held.step(State::Proposed, None)?)
+    }
+}
+
+/// How the branches of captures begin.
+pub const PREFIX: &str = "nugget/";
+
+/// The repository of a job, its branch and its commit.
+fn place(job: &Job) -> Result<(Repo, String, String), Error> {
+    let lost = || Error::invalid("The job has lost its branch; `nudge brain jobs --retry` begins anew.");
+    let (Some(name), Some(commit)) = (&job.branch, &job.commit) else { return Err(lost()) };
+    Ok((Repo::open(&job.brain)?, name.clone(), commit.clone()))
+}
+
+/// A request that the guard has looked at as a whole.
+fn guarded(near: &Near<'_>, found: &[String], part: &str) -> Result<Ask> {
+    let ask = prompt::ask(&near.known(part)?, found, part);
+    refusal::check(None, &ask.bytes(), "request")?;
+    Ok(ask)
+}
+
+/// Reads the transcript of a job, and notes what it says of itself.
+fn read(job: &mut Job) -> Result<(Transcript, View)> {
+    let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
+    let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
+    let (mut file, _) = foreign::open(&job.transcript, Links::Followed).map_err(failed)?;
+    let from = job.from.max(job.to.saturating_sub(MAX_TRANSCRIPT));
+    let bytes = bytes(&mut file, from, job.to - from.min(job.to)).map_err(failed)?;
+    let transcript = transcript::read(&bytes).ok_or_else(|| unreadable("has no line that is known"))?;
+    job.agent = Some(transcript.agent);
+    if job.cwd.is_none() {
+        job.cwd.clone_from(&transcript.cwd);
+    }
+    let view = view::view(&transcript);
+    Ok((transcript, view))
+}
+
+fn bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.take(count).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The names of the project that a session was in: of its folder, and of the repository around it.
+fn project(cwd: Option<&str>) -> Vec<String> {
+    let Some(cwd) = cwd.map(Path::new) else { return Vec::new() };
+    let top = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    let home = std::env::home_dir();
+    let named = [Some(cwd), top].into_iter().flatten().filter(|folder| home.as_deref() != Some(*folder));
+    let mut names: Vec<_> = named.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect();
+    names.dedup();
+    names
+}
+
+fn draft(proposal: Proposal, id: String) -> Draft {
+    let Proposal { kind, title, body, domain, tags, confidence, related, updates, .. } = proposal;
+    Draft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
+}
+
+/// The file of a unit that a draft adds to, with what it adds at its end; `None` where it adds to none.
+fn added(unit: &Draft, repo: &Repo, base: Option<&str>, near: &Near<'_>, files: &[Blob]) -> Option<Blob> {
+    let path = near.path(unit.updates.as_deref()?)?;
+    let known = files.iter().find(|file| file.path == path).map(|file| file.text.clone());
+    let text = known.or_else(|| repo.text(base?, &path))?;
+    Some(Blob { text: format!("{}\n\n## {}\n\n{}\n", text.trim_end(), unit.title, unit.body), path })
+}
+
+/// The file of a unit of its own.
+fn new(
+    unit: &Draft,
+    repo: &Repo,
+    base: Option<&str>,
+    root: &Path,
+    files: &[Blob],
+    (at, source): (&str, &str),
+) -> Result<Blob> {
+    let usual = path_of(&unit.domain, &unit.title, true);
+    let is_free = |path: &String| {
+        !files.iter().any(|file| file.path == *path)
+            && !base.is_some_and(|base| repo.has(base, path))
+            && root.join(path).symlink_metadata().is_err()
+    };
+    let stem = usual.strip_suffix(".md").unwrap_or(&usual);
+    let mut names = (1..=MAX_NAMES).map(|at| if at == 1 { usual.clone() } else { format!("{stem}-{at}.md") });
+    let path = names.find(is_free).ok_or_else(|| Error::conflict(format!("There are too many files like {usual}.")))?;
+    let mut fields: Vec<(&str, Value)> = vec![
+        ("id", json!(unit.id)),
+        ("title", json!(unit.title)),
+        ("type", json!(unit.kind)),
+        ("domain", json!(unit.domain)),
+    ];
+    if !unit.tags.is_empty() {
+        fields.push(("tags", json!(unit.tags)));
+    }
+    fields.extend(unit.confidence.map(|confidence| ("confidence", json!(confidence))));
+    fields.push(("source", json!(source)));
+    if !unit.related.is_empty() {
+        fields.push(("related", json!(unit.related)));
+    }
+    fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
+    Ok(Blob { path, text: file_of(&unit.body, fields)? })
+}
+
+/// The beginning of a session's name.
+fn short(session: &str) -> String {
+    session.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase()
+}
+
+/// A time as the name of a branch has it: `20261122T134329Z`.
+fn stamp(at: Millis) -> String {
+    let text = rfc3339::text(at);
+    let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    format!("{digits}Z")
+}
