@@ -177,6 +177,7 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
         "PostToolUseFailure",
         "Stop",
         "SubagentStop",
+        "SessionEnd",
     ] {
         assert!(settings.contains(&format!("\"{event}\"")), "{settings}");
     }

@@ -42,7 +42,7 @@ pub fn run(args: &Init) -> Result<String> {
     let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
     let block = if args.agents_md { agents_md::plan()? } else { None };
     // A project is shared, and what is kept is each user's own.
-    let mut kept = if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name))? };
+    let mut kept = if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name), args.capture)? };
     let keeping = keep::plan(&kept)?;
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
     // An existing unit is updated like all other files.

@@ -1,21 +1,23 @@
 //! What `nudge init` switches on in the user's own settings: hints that are kept for next time (semantics section 12),
-//! and records (section 17).
+//! records (section 17), and the capture of sessions (section 20).
 
 use std::path::Path;
 
-use nudge::Result;
+use nudge::{Error, Result};
 use nudge_core::settings::Origin;
 use serde_json::Value;
 
 use super::config::{Config, Form};
 use super::plan::File;
-use crate::settings;
+use crate::{settings, sources};
 
 /// The setting that keeps hints.
 const KEEP: &str = "keep";
 /// The settings of records: whether their tools are offered, and when an agent hears that it saved none.
 const RECORDS: &str = "records.on";
 const CAPTURE: &str = "records.capture";
+/// The setting that makes knowledge of sessions that end.
+const SESSIONS: &str = "capture";
 
 /// What somebody may agree to.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,12 +29,16 @@ pub struct Choice {
     values: Vec<(&'static str, Value)>,
 }
 
-/// What nobody has said anything about yet. `capture` is what the command line says of records.
+/// What nobody has said anything about yet. `capture` is what the command line says of records, `sessions` whether it
+/// says that those that end are captured: nobody is asked about that, and it is off where nobody says so.
 ///
 /// # Errors
-/// `E_INVALID` for settings that make no sense.
-pub fn open(capture: Option<&str>) -> Result<Vec<Choice>> {
+/// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
+pub fn open(capture: Option<&str>, sessions: bool) -> Result<Vec<Choice>> {
     let values = settings::read()?;
+    if sessions && sources::capture::root(&values).is_none() {
+        return Err(Error::unavailable("Sessions go into a brain; `nudge brain use DIR` names yours first."));
+    }
     let is_open = |name: &str| values.origin(name) == Origin::Default;
     let mut choices = Vec::new();
     if is_open(KEEP) {
@@ -51,6 +57,10 @@ pub fn open(capture: Option<&str>) -> Result<Vec<Choice>> {
         if !wanted.is_empty() {
             choices.push(Choice { question, said: capture.is_some(), values: wanted });
         }
+    }
+    if sessions && !values.is_on(SESSIONS) {
+        let question = "Have a model read sessions that end, for what is worth knowing?";
+        choices.push(Choice { question, said: true, values: vec![(SESSIONS, true.into())] });
     }
     Ok(choices)
 }
@@ -86,7 +96,7 @@ pub fn is_settings(path: &Path) -> bool {
 pub fn removal(path: &Path) -> Result<Option<File>> {
     let mut config = Config::read(path, Form::Toml)?;
     let made: Vec<_> =
-        [KEEP, RECORDS].into_iter().filter(|name| config.get(&place(name)) == Some(true.into())).collect();
+        [KEEP, RECORDS, SESSIONS].into_iter().filter(|name| config.get(&place(name)) == Some(true.into())).collect();
     if made.is_empty() {
         return Ok(None);
     }

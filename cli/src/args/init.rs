@@ -35,6 +35,9 @@ pub struct Init {
     /// Keep records of what was fixed, decided and planned, and say when an agent hears that it saved none.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "remind", conflicts_with_all = ["undo", "project"])]
     pub records: Option<Capture>,
+    /// Capture sessions that end: a model reads them, and proposes what is worth knowing on a branch of your brain.
+    #[arg(long, conflicts_with_all = ["undo", "project"])]
+    pub capture: bool,
     /// Start a server at login, so that hints outlive the agents.
     #[arg(long, conflicts_with = "undo")]
     pub login: bool,

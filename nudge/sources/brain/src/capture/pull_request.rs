@@ -68,16 +68,16 @@ impl PullRequest<'_> {
         refusal::check(None, &self.title, "title")?;
         refusal::check(None, &self.body, "body")?;
         let by_command = gh.map(|gh| self.by_command(&gh));
-        match by_command {
-            Some(Ok(url)) => Ok(url),
-            said => {
-                let why = said.and_then(Result::err);
-                self.by_api().map_err(|error| match why {
-                    Some(why) => Error::unavailable(format!("{}; {}", why.text, error.text)),
-                    None => Error::unavailable(error.text),
-                })
-            }
-        }
+        let (may_pass, text) = match by_command {
+            Some(Ok(url)) => return Ok(url),
+            said => match (self.by_api(), said.and_then(std::result::Result::err)) {
+                (Ok(url), _) => return Ok(url),
+                (Err(api), Some(gh)) => (api.may_pass || gh.may_pass, format!("{}; {}", gh.text, api.text)),
+                (Err(api), None) => (api.may_pass, api.text),
+            },
+        };
+        let text = format!("Nobody could make a pull request: {text}.");
+        Err(if may_pass { Error::unavailable(text) } else { Error::invalid(text) })
     }
 
     fn by_command(&self, gh: &Path) -> std::result::Result<String, Fault> {
@@ -107,7 +107,7 @@ impl PullRequest<'_> {
     #[cfg(not(feature = "llm"))]
     #[allow(clippy::unused_self)]
     fn by_api(&self) -> std::result::Result<String, Fault> {
-        Err(Fault::lasting("`gh auth login` lets nudge make the pull request"))
+        Err(Fault::lasting("`gh auth login` lets nudge make it"))
     }
 
     #[cfg(feature = "llm")]

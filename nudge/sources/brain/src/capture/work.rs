@@ -65,14 +65,7 @@ impl Worker<'_> {
         held.job.tried_at = self.clock.now();
         held.keep()?;
         while !held.job.state.is_done() && !self.stop.is_set() {
-            let made = match held.job.state {
-                State::Waiting => self.ask(held),
-                State::Asked => self.commit(held),
-                State::Committed => Self::branch(held),
-                State::Branched => Self::push(held),
-                _ => self.propose(held),
-            };
-            let Err(Trouble { error, may_pass }) = made else { continue };
+            let Err(Trouble { error, may_pass }) = self.step(held) else { continue };
             if may_pass && held.job.tries < MAX_TRIES {
                 held.job.note = Some(error.message().to_owned());
                 return held.keep();
@@ -87,6 +80,17 @@ impl Worker<'_> {
         }
         self.jobs.tidy();
         Ok(())
+    }
+
+    /// Makes the next step, and keeps it.
+    fn step(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+        match held.job.state {
+            State::Waiting => self.ask(held),
+            State::Asked => self.commit(held),
+            State::Committed => Self::branch(held),
+            State::Branched => Self::push(held),
+            _ => self.propose(held),
+        }
     }
 
     /// The requests that a transcript would make, as they would be sent first.
@@ -334,3 +338,7 @@ fn stamp(at: Millis) -> String {
     let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();
     format!("{digits}Z")
 }
+
+#[cfg(test)]
+#[path = "work_tests.rs"]
+mod tests;

@@ -1,0 +1,328 @@
+//! A session from its end to a branch: what is written, what is left alone, and what a worker that is killed leaves.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::thread;
+
+use nudge_core::clock::SystemClock;
+use nudge_core::source::{DataDir, Host};
+
+use super::super::job::SessionEnd;
+use super::*;
+use crate::SOURCE;
+
+const BODY: &str = "Clients that fail together must not retry together. Wait a random time between zero and a growing \
+ceiling, and cap the ceiling; the load of a whole fleet then spreads by itself.";
+
+/// A brain with a remote, and jobs.
+struct Desk {
+    place: tempfile::TempDir,
+    jobs: Jobs,
+    brains: Brains,
+    settings: Values,
+}
+
+impl Desk {
+    /// With a command as the model.
+    fn new(command: &str) -> Self {
+        Self::with(&[("brain.llm", "command"), ("brain.llm_command", command), ("brain.llm_seconds", "20")])
+    }
+
+    fn with(given: &[(&str, &str)]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let host = Host::alone(place.path(), &SOURCE, given).unwrap();
+        let settings = (*host.settings).clone();
+        let jobs = Jobs::open(&DataDir::new(place.path().join("data"))).unwrap();
+        let desk = Self { place, jobs, brains: Brains::open(host), settings };
+        git(desk.place.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+        git(desk.place.path(), &["init", "-q", "-b", "main", "brain"]);
+        fs::create_dir_all(desk.path("brain/domains/coding")).unwrap();
+        fs::write(
+            desk.path("brain/domains/coding/backoff.md"),
+            "---\nid: backoff\n---\n# Exponential backoff\n\nEach pause is twice the last, up to forty seconds.\n",
+        )
+        .unwrap();
+        fs::write(desk.path("brain/brain.yaml"), "brain: 1\n").unwrap();
+        let brain = desk.path("brain");
+        for words in [
+            &["add", "-A"][..],
+            &["commit", "-qm", "x"],
+            &["remote", "add", "origin", "../remote.git"],
+            &["push", "-q", "origin", "main"],
+        ] {
+            git(&brain, words);
+        }
+        desk
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.place.path().join(path)
+    }
+
+    /// A session that is worth it, with one more text in it.
+    fn session(&self, name: &str, more: &str) -> Job {
+        let transcript = self.path(&format!("{name}.jsonl"));
+        let said = |role: &str, text: &str| {
+            json!({"type": role, "sessionId": name, "cwd": "/w/shopfront", "message": {"role": role, "content": text}})
+                .to_string()
+        };
+        let mut lines = vec![said("user", more)];
+        for at in 0..3 {
+            lines.push(said("user", &format!("prompt {at}: why do the clients fail again?")));
+            lines.push(said(
+                "assistant",
+                &format!("Clients that fail together must not retry together. {}", "So it goes on. ".repeat(50)),
+            ));
+        }
+        fs::write(&transcript, lines.join("\n") + "\n").unwrap();
+        let end = SessionEnd { session: name.into(), transcript, cwd: None };
+        self.jobs.note(&end, &self.path("brain"), 1_767_225_600_000).unwrap().unwrap()
+    }
+
+    fn worker<'a>(&'a self, stop: &'a StopFlag) -> Worker<'a> {
+        let Self { jobs, brains, settings, .. } = self;
+        Worker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop }
+    }
+
+    /// Takes a job. A program that another test starts just now has all open files of this process for a moment, and
+    /// with them the lock.
+    fn take(&self, id: &str) -> Held<'_> {
+        loop {
+            if let Some(held) = self.jobs.take(id).unwrap() {
+                return held;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Works on a job to its end.
+    fn work(&self, id: &str) -> Job {
+        let mut held = self.take(id);
+        self.worker(&StopFlag::default()).work(&mut held).unwrap();
+        held.job.clone()
+    }
+
+    fn branches(&self, at: &str) -> Vec<String> {
+        let all = git(&self.path(at), &["for-each-ref", "--format=%(refname:short)", "refs/heads/nugget"]);
+        all.lines().map(str::to_owned).collect()
+    }
+
+    /// Everything of the checkout that a capture may not touch.
+    fn untouched(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let brain = self.path("brain");
+        let kept = |path: &Path| {
+            let below = path.strip_prefix(&brain).unwrap();
+            !below.starts_with(".git")
+                || ["index", "config", "HEAD"].iter().any(|name| below == Path::new(".git").join(name))
+        };
+        let files = ignore::WalkBuilder::new(&brain).standard_filters(false).build().flatten();
+        let files =
+            files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())).map(ignore::DirEntry::into_path);
+        files.filter(|path| kept(path)).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+}
+
+fn git(at: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(at).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
+    let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn unit(title: &str, body: &str) -> Value {
+    json!({
+        "type": "pattern", "title": title, "body": body, "domain": "coding", "tags": ["retry"], "confidence": 0.8,
+        "scope": "general", "durable": true, "why": "x", "quote": "must not retry together",
+        "related": [{"id": "backoff", "type": "uses"}], "updates": null,
+    })
+}
+
+/// A command that answers with these units.
+fn saying(units: &[Value]) -> String {
+    let answer = json!({"units": units}).to_string();
+    assert!(!answer.contains('\''));
+    format!("cat >/dev/null; printf %s '{answer}'")
+}
+
+#[test]
+fn a_session_becomes_a_branch_and_nothing_else_changes() {
+    let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY), unit("Short", "no")]));
+    let before = desk.untouched();
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert_eq!((job.state, job.agent, job.calls.len()), (State::Remote, Some(transcript::Agent::Claude), 1), "{job:?}");
+    assert_eq!(job.rejected, [Rejected::new("Short", "length")]);
+    let branch = job.branch.unwrap();
+    assert_eq!(branch, "nugget/session-20260101T000000Z-s1");
+    for at in ["brain", "remote.git"] {
+        assert_eq!(desk.branches(at), [branch.as_str()]);
+    }
+    let text = git(&desk.path("brain"), &["show", &format!("{branch}:domains/coding/retry-with-full-jitter.md")]);
+    assert!(text.contains("related: [{id: backoff, type: uses}]\n") && text.contains(BODY), "{text}");
+    assert!(text.contains("source: \"session:s1\"\n") || text.contains("source: session:s1\n"), "{text}");
+    assert_eq!(desk.untouched(), before);
+    assert_eq!(job.units[0].body, "", "what is in the repository need not lie in the job");
+}
+
+#[test]
+fn nothing_worth_keeping_makes_no_branch() {
+    for answer in [saying(&[]), saying(&[unit("Short", "no")])] {
+        let desk = Desk::new(&answer);
+        let job = desk.work(&desk.session("s-1", "hello").id);
+        assert_eq!(job.state, State::Empty, "{job:?}");
+        assert_eq!(desk.branches("brain"), [""; 0]);
+    }
+}
+
+#[test]
+fn a_unit_that_updates_another_is_added_to_its_file_and_the_same_twice_is_none() {
+    let mut update = unit("Cap the backoff where people wait", BODY);
+    update["updates"] = json!("backoff");
+    let desk = Desk::new(&saying(&[update, unit("Cap the backoff where people wait", BODY)]));
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert_eq!(job.units[0].path, "domains/coding/backoff.md", "{job:?}");
+    assert_eq!((job.rejected.len(), job.rejected[0].gate.as_str()), (1, "duplicate"));
+    let diff = git(&desk.path("brain"), &["diff", "--numstat", &format!("main..{}", job.branch.unwrap())]);
+    assert_eq!(diff, "4\t0\tdomains/coding/backoff.md\n");
+}
+
+#[test]
+fn a_path_that_is_taken_gets_a_number() {
+    let desk = Desk::new(&saying(&[unit("Backoff", BODY)]).replace("Backoff", "Exponential backoff"));
+    fs::write(desk.path("brain/domains/coding/exponential-backoff.md"), "mine, not committed").unwrap();
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert_eq!(job.units[0].path, "domains/coding/exponential-backoff-2.md", "{job:?}");
+}
+
+#[test]
+fn without_a_repository_or_a_model_nobody_is_asked() {
+    let desk = Desk::new("touch ../../asked");
+    fs::rename(desk.path("brain/.git"), desk.path("brain/.other")).unwrap();
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert!(job.note.unwrap().contains("`nudge brain init --git`"));
+    assert_eq!(job.calls, []);
+    let desk = Desk::with(&[]);
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert!(job.note.unwrap().contains("There is no claude in PATH"));
+}
+
+/// Ten sessions that end at once, ten times.
+#[test]
+fn a_hundred_captures_lose_nothing_and_touch_nothing() {
+    let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
+    git(&desk.path("brain"), &["config", "user.name", "t"]);
+    git(&desk.path("brain"), &["config", "user.email", "t@t"]);
+    fs::write(desk.path("brain/domains/coding/staged.md"), "staged\n").unwrap();
+    git(&desk.path("brain"), &["add", "-A"]);
+    fs::write(desk.path("brain/domains/coding/staged.md"), "staged and changed\n").unwrap();
+    let before = desk.untouched();
+    for round in 0..10 {
+        let ids: Vec<_> = (0..10).map(|at| desk.session(&format!("{round}{at}-of-a-hundred"), "hello").id).collect();
+        thread::scope(|scope| {
+            for id in &ids {
+                scope.spawn(|| assert_eq!(desk.work(id).state, State::Remote));
+            }
+        });
+    }
+    assert_eq!(desk.branches("brain").len(), 100);
+    assert_eq!(desk.branches("remote.git"), desk.branches("brain"));
+    assert_eq!(desk.untouched(), before);
+    git(&desk.path("brain"), &["fsck", "--strict"]);
+    let left: Vec<_> = fs::read_dir(desk.jobs.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let is_of_a_job = |name: &std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        name.ends_with("-of-a-hundred.json") || name.ends_with("-of-a-hundred.lock")
+    };
+    assert!(left.iter().all(is_of_a_job), "{left:?}");
+}
+
+/// A worker may be killed after what a step does and before it is kept, or right after: the next one makes the same.
+#[test]
+fn a_killed_worker_leaves_nothing_half_done() {
+    let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
+    let id = desk.session("s-1", "hello").id;
+    let file = desk.jobs.path().join(format!("{id}.json"));
+    let stop = StopFlag::default();
+    let worker = desk.worker(&stop);
+    let mut kept = vec![fs::read(&file).unwrap()];
+    while kept.len() < 5 {
+        assert!(worker.step(&mut desk.take(&id)).is_ok());
+        kept.push(fs::read(&file).unwrap());
+    }
+    assert_eq!(desk.jobs.read(&id).unwrap().state, State::Pushed, "asked, committed, branched, pushed");
+    let first = desk.branches("brain");
+    // The first two have no commit yet; what was asked twice may be another unit, and so another branch.
+    for (at, bytes) in kept.iter().enumerate().skip(2) {
+        fs::write(&file, bytes).unwrap();
+        let job = desk.work(&id);
+        assert_eq!(job.state, State::Remote, "from step {at}");
+        assert_eq!(desk.branches("brain"), first, "from step {at}");
+        assert_eq!(desk.branches("remote.git"), first, "from step {at}");
+        assert_eq!(job.calls.len(), 1, "nobody is asked twice");
+    }
+    // A commit that no branch has yet is made anew, and is the same.
+    fs::write(&file, &kept[1]).unwrap();
+    assert_eq!(desk.work(&id).branch.as_deref(), first.first().map(String::as_str));
+    assert_eq!(desk.branches("brain"), first);
+    git(&desk.path("brain"), &["fsck", "--strict"]);
+}
+
+#[test]
+fn faults_of_engines_are_tried_again_and_then_given_up() {
+    for (command, seconds, expected) in [
+        ("exit 3", "20", "the command ended with code 3"),
+        ("echo hello", "20", "the command answered no JSON"),
+        ("printf 7", "20", "The model answered in another form"),
+        ("printf '\\377'", "20", "answered with what is no text"),
+        ("sleep 600 & sleep 600", "1", "gave no answer in 1 s"),
+    ] {
+        let desk =
+            Desk::with(&[("brain.llm", "command"), ("brain.llm_command", command), ("brain.llm_seconds", seconds)]);
+        let id = desk.session("s-1", "hello").id;
+        for attempt in 1..=MAX_TRIES {
+            let job = desk.work(&id);
+            assert!(job.note.as_deref().unwrap_or_default().contains(expected), "{command}: {job:?}");
+            assert_eq!(job.state == State::Failed, attempt == MAX_TRIES, "{command}");
+        }
+        let mut held = desk.take(&id);
+        held.again().unwrap();
+        assert_eq!((held.job.state, held.job.tries), (State::Waiting, 0));
+        assert_eq!(desk.branches("brain"), [""; 0]);
+    }
+}
+
+#[test]
+fn a_remote_that_is_gone_leaves_the_branch_here() {
+    let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
+    fs::rename(desk.path("remote.git"), desk.path("elsewhere.git")).unwrap();
+    let id = desk.session("s-1", "hello").id;
+    let states: Vec<_> = (0..MAX_TRIES).map(|_| desk.work(&id).state).collect();
+    assert_eq!(states, [State::Branched, State::Branched, State::Local]);
+    assert_eq!(desk.branches("brain").len(), 1);
+    fs::rename(desk.path("elsewhere.git"), desk.path("remote.git")).unwrap();
+    desk.take(&id).again().unwrap();
+    assert_eq!(desk.work(&id).state, State::Remote);
+    assert_eq!(desk.branches("remote.git"), desk.branches("brain"));
+}
+
+#[test]
+fn no_secret_of_a_session_leaves() {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("asked");
+    let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
+    let leaky = unit("Retry with full jitter", &format!("{BODY} Use TOKEN_HERE for it."));
+    let answer = json!({"units": [leaky]}).to_string();
+    // The model makes the token up again, from two halves.
+    let (first, second) = token.split_at(9);
+    let command = format!("cat >> '{}'; printf %s '{answer}' | sed s/TOKEN_HERE/{first}{second}/", log.display());
+    let desk = Desk::new(&command);
+    let more = format!("export TOKEN={token}\nand go on\n{first}\n{second}\n");
+    let job = desk.work(&desk.session("s-1", &more).id);
+    assert_eq!((job.state, job.rejected[0].gate.as_str()), (State::Empty, "secret"), "{job:?}");
+    let sent = fs::read_to_string(log).unwrap();
+    assert!(sent.contains("line withheld") && sent.contains("and go on") && !sent.contains(second), "{sent}");
+    assert!(job.withheld >= 3);
+    let file = fs::read_to_string(desk.jobs.path().join("s-1.json")).unwrap();
+    assert!(!file.contains(second));
+}
