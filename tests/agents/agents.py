@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brain import Brain  # noqa: F401 - it is run with the others
+from capture import Capture  # noqa: F401 - it is run with the others
 from case import Case
 from code_index import Code  # noqa: F401 - it is run with the others
 from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for

@@ -122,19 +122,37 @@ impl PullRequest<'_> {
         }
         let token = var("GH_TOKEN").or_else(|| var("GITHUB_TOKEN")).or_else(|| self.repo.credential(&host));
         let token = token.ok_or_else(|| Fault::lasting("there is no token for GitHub; `gh auth login` makes one"))?;
-        let api = given.unwrap_or_else(|| "https://api.github.com".to_owned());
-        let pulls = format!("{}/repos/{owner}/{name}/pulls", api.trim_end_matches('/'));
+        let url = given.unwrap_or_else(|| "https://api.github.com".to_owned());
+        let request = json!({"title": self.title, "head": self.head, "base": self.base, "body": self.body});
+        Api { url: url.trim_end_matches('/'), token: &token, owner: &owner, name: &name }.make(&request, self.head)
+    }
+}
+
+/// A project by GitHub's API.
+#[cfg(feature = "llm")]
+pub struct Api<'a> {
+    pub url: &'a str,
+    pub token: &'a str,
+    pub owner: &'a str,
+    pub name: &'a str,
+}
+
+#[cfg(feature = "llm")]
+impl Api<'_> {
+    /// Makes a pull request, or finds the one that the branch has.
+    pub fn make(&self, request: &serde_json::Value, head: &str) -> std::result::Result<String, Fault> {
+        let Api { url, token, owner, name } = self;
+        let pulls = format!("{url}/repos/{owner}/{name}/pulls");
         let headers = [
             ("authorization", format!("Bearer {token}")),
             ("accept", "application/vnd.github+json".to_owned()),
             ("x-github-api-version", "2022-11-28".to_owned()),
         ];
-        let request = json!({"title": self.title, "head": self.head, "base": self.base, "body": self.body});
-        let made = web::send(&pulls, &headers, Some(&request), LIMIT)?;
+        let made = web::send(&pulls, &headers, Some(request), LIMIT)?;
         let answer = match made.status {
             201 => made.body,
             422 => {
-                let found = web::send(&format!("{pulls}?state=all&head={owner}:{}", self.head), &headers, None, LIMIT)?;
+                let found = web::send(&format!("{pulls}?state=all&head={owner}:{head}"), &headers, None, LIMIT)?;
                 found.body.get(0).cloned().unwrap_or_default()
             }
             status => return Err(web::fault("GitHub", status)),

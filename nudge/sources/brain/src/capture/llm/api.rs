@@ -123,3 +123,7 @@ impl Llm for OpenAi {
         Err(refused)
     }
 }
+
+#[cfg(test)]
+#[path = "api_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+"""Capture with the real clients: a session ends, its knowledge becomes a pull request, and once that is merged the next
+session has it. The model that reads the session is the user's own Claude Code."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from case import Case
+from programs import Claude, Codex, read_by_model, wait_for
+
+# Sessions that are captured one after another, to see that none begets another.
+COUNT = int(os.environ.get("AGENTS_CAPTURES", "6"))
+CONTEXT = "mcp__nudge__nudge_brain_context"
+QUOTE = "clients that fail together must not retry together"
+UNIT = {
+    "type": "pattern",
+    "title": "Retry with full jitter",
+    "body": "Clients that fail together must not retry together. Wait a random time between zero and a growing ceiling, "
+    "and cap the ceiling; the load of a whole fleet then spreads by itself.",
+    "domain": "coding",
+    "tags": ["retry"],
+    "confidence": 0.8,
+    "scope": "general",
+    "durable": True,
+    "why": "It holds for every fleet.",
+    "quote": QUOTE,
+    "related": [],
+    "updates": None,
+}
+# What GitHub's command does as far as it is asked to: it keeps the request, and names its address.
+GH = """#!/usr/bin/env python3
+import json, sys
+if sys.argv[1:3] == ["pr", "create"]:
+    named = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+    json.dump(named | {"body": sys.stdin.read()}, open("FILE", "w"))
+    print("https://github.test/o/brain/pull/1")
+"""
+
+
+class Capture(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        home = self.home
+        self.brain, self.hub = home.path / "brain", home.path / "hub.git"
+        self.request = home.path / "request.json"
+        gh = home.path / "bin/gh"
+        gh.write_text(GH.replace("FILE", str(self.request)))
+        gh.chmod(0o755)
+        home.env |= {"NUDGE_CAPTURE": "1"}
+        home.run("git", "config", "--global", "user.name", "t")
+        home.run("git", "config", "--global", "user.email", "t@t")
+        home.run("git", "init", "--quiet", "--bare", "--initial-branch", "main", str(self.hub))
+        home.run("git", "clone", "--quiet", str(self.hub), str(self.brain))
+        home.nudge("brain", "init", str(self.brain))
+        home.nudge("brain", "use", str(self.brain))
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "-m", "x")
+        self.git("push", "--quiet", "origin", "HEAD:main")
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        return self.home.run("git", *words, cwd=cwd or self.brain)
+
+    def jobs(self) -> list[dict]:
+        lines = self.home.nudge("brain", "jobs", "--json").splitlines()
+        return [job for job in map(json.loads, lines) if "id" in job]
+
+    def ended(self, count: int) -> list[dict]:
+        """All jobs, once there are so many and nothing is left to do."""
+        waiting = ("waiting", "asked", "committed", "branched", "pushed")
+
+        def all_done() -> list[dict] | None:
+            jobs = self.jobs()
+            return jobs if len(jobs) >= count and not any(job["state"] in waiting for job in jobs) else None
+
+        return wait_for("the jobs to end", all_done)
+
+    def talk(self, agent: Claude | Codex) -> None:
+        long = "The fleet came back at once and failed again, as every client waited for the same time. " * 9
+        for at in range(3):
+            agent.asked(f"{at}: {long} So: {QUOTE}.")
+
+    def test_what_a_session_of_claude_code_was_worth_is_there_in_the_next_one(self) -> None:
+        home = self.home
+        home.allow(CONTEXT)
+        home.nudge("init", "claude", "--yes")
+        claude = self.start(Claude)
+        claude.wait_for_server()
+        self.talk(claude)
+        before = len(home.model.requests)
+        home.model.turns.append(("StructuredOutput", {"units": [UNIT]}))
+        claude.close()
+        (job,) = self.ended(1)
+        self.assertEqual((job["state"], job["calls"][0]["engine"]), ("proposed", "claude"), job)
+        (asked,) = home.model.requests[before:]
+        # Nothing that acts: the other one only stands for tools that could be loaded, of which there are none.
+        tools = {tool["name"] for tool in asked["tools"]}
+        self.assertLessEqual(tools, {"StructuredOutput", "DeferredToolPlaceholder"})
+        self.assertIn(QUOTE, json.dumps(asked))
+        request = json.loads(self.request.read_text())
+        self.assertEqual((request["--head"], request["--base"]), (job["branch"], "main"))
+        self.assertRegex(request["--title"], "^Knowledge from session 20")
+        self.assertIn("Retry with full jitter", request["body"])
+        self.assertEqual(self.git("status", "--porcelain"), "")
+        # Somebody reviews it.
+        self.git("fetch", "--quiet")
+        self.git("merge", "--quiet", f"origin/{job['branch']}")
+
+        home.wait_for_the_end()
+        claude = self.start(Claude)
+        claude.wait_for_server()
+        *_, answered = claude.asked("make them retry", (CONTEXT, {"task_description": "how should the clients retry?"}))
+        self.assertIn("then spreads by itself", read_by_model(answered)[-1])
+        claude.close()
+        # The session of the engine was none of the user's, and the last one was short: nobody was asked again.
+        jobs = self.ended(2)
+        self.assertEqual(sorted(job["state"] for job in jobs), ["proposed", "skipped"])
+
+    def test_a_session_of_codex_is_captured_too(self) -> None:
+        home = self.home
+        home.nudge("init", "codex", "--yes")
+        codex = self.start(Codex)
+        codex.wait_for_server()
+        self.talk(codex)
+        home.model.turns.append(("StructuredOutput", {"units": [UNIT]}))
+        codex.close()
+        (job,) = self.ended(1)
+        self.assertEqual((job["state"], job["agent"], len(job["units"])), ("proposed", "codex", 1), job)
+        self.assertEqual(json.loads(self.request.read_text())["--head"], job["branch"])
+
+    def test_an_engine_is_never_captured_itself(self) -> None:
+        """Many sessions are read by Claude Code and by Codex in turn: so many jobs, and not one more."""
+        home = self.home
+        home.nudge("init", "claude", "codex", "--yes")
+        codex = self.start(Codex)
+        codex.wait_for_server()
+        self.talk(codex)
+        codex.close()
+        (first,) = self.ended(1)
+        transcript = Path(first["transcript"])
+        for at in range(COUNT - 1):
+            home.env["NUDGE_BRAIN_LLM"] = ["claude", "codex"][at % 2]
+            copy = home.path / f"copy-{at}.jsonl"
+            copy.write_bytes(transcript.read_bytes())
+            event = {"hook_event_name": "SessionEnd", "session_id": f"copy-{at}", "transcript_path": str(copy)}
+            self.hook(event)
+            self.ended(at + 2)
+        self.assertEqual(len(self.jobs()), COUNT)
+
+    def hook(self, event: dict) -> None:
+        words = ["nudge", "hook"]
+        subprocess.run(words, env=self.home.env, cwd=self.home.shop, input=json.dumps(event), text=True, check=True)
