@@ -3,11 +3,12 @@ session has it. The model that reads the session is the user's own Claude Code."
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 from case import Case
-from programs import Claude, Codex, read_by_model, wait_for
+from programs import PATIENCE_SECONDS, Claude, Codex, read_by_model, wait_for
 
 # Sessions that are captured one after another, to see that none begets another.
 COUNT = int(os.environ.get("AGENTS_CAPTURES", "6"))
@@ -132,19 +133,32 @@ class Capture(Case):
         """Many sessions are read by Claude Code and by Codex in turn: so many jobs, and not one more."""
         home = self.home
         home.nudge("init", "claude", "codex", "--yes")
+        signal.alarm(COUNT * 10 + PATIENCE_SECONDS)
         codex = self.start(Codex)
         codex.wait_for_server()
         self.talk(codex)
+        home.model.turns.append(("StructuredOutput", {"units": []}))
         codex.close()
         (first,) = self.ended(1)
-        transcript = Path(first["transcript"])
-        for at in range(COUNT - 1):
-            home.env["NUDGE_BRAIN_LLM"] = ["claude", "codex"][at % 2]
+        self.assertEqual(first["state"], "empty", first)
+        transcript = Path(first["transcript"]).read_bytes()
+        for at in range(1, COUNT):
+            engine = home.env["NUDGE_BRAIN_LLM"] = ["claude", "codex"][at % 2]
+            if engine == "claude":
+                home.model.turns.append(("StructuredOutput", {"units": []}))
             copy = home.path / f"copy-{at}.jsonl"
-            copy.write_bytes(transcript.read_bytes())
-            event = {"hook_event_name": "SessionEnd", "session_id": f"copy-{at}", "transcript_path": str(copy)}
-            self.hook(event)
-            self.ended(at + 2)
+            copy.write_bytes(transcript)
+            before = len(home.model.requests)
+            self.hook({"hook_event_name": "SessionEnd", "session_id": copy.stem, "transcript_path": str(copy)})
+
+            def tried() -> dict | None:
+                jobs = [job for job in self.jobs() if job["session"] == copy.stem]
+                return next((job for job in jobs if job["state"] == "empty" or "note" in job), None)
+
+            job = wait_for("an answer", tried)
+            self.assertGreater(len(home.model.requests), before, job)
+            # Codex says "done" here, which is no list of units.
+            self.assertEqual(job["state"], "empty" if engine == "claude" else "waiting", job)
         self.assertEqual(len(self.jobs()), COUNT)
 
     def hook(self, event: dict) -> None:

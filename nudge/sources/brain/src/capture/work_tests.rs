@@ -326,3 +326,80 @@ fn no_secret_of_a_session_leaves() {
     let file = fs::read_to_string(desk.jobs.path().join("s-1.json")).unwrap();
     assert!(!file.contains(second));
 }
+
+/// Sixty units that a model might propose: twenty good ones, and forty that are chatter, of one project, made up, or
+/// there already. Whoever wrote the gates wrote them too: they show that each gate works on whole units, not how good a
+/// real model's are.
+#[test]
+fn of_sixty_planted_units_the_good_ones_pass() {
+    let planted: Value = serde_json::from_str(include_str!("planted.json")).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let answer = place.path().join("answer.json");
+    let desk = Desk::new(&format!("cat >/dev/null; cat '{}'", answer.display()));
+    for (at, known) in planted["known"].as_array().unwrap().iter().enumerate() {
+        let text = format!("# {}\n\n{}\n", known["title"].as_str().unwrap(), known["body"].as_str().unwrap());
+        fs::write(desk.path(&format!("brain/domains/coding/known-{at}.md")), text).unwrap();
+    }
+    let good = planted["good"].as_array().unwrap();
+    let quotes: Vec<_> = good.iter().map(|unit| unit["quote"].as_str().unwrap()).collect();
+    let kept = |name: &str, units: &[Value]| {
+        let mut kept = Vec::new();
+        for (at, some) in units.chunks(8).enumerate() {
+            fs::write(&answer, json!({"units": some}).to_string()).unwrap();
+            let job = desk.work(&desk.session(&format!("{name}-{at}"), &quotes.join(".\n")).id);
+            assert_eq!(job.units.len() + job.rejected.len(), some.len(), "every one is accounted for: {job:?}");
+            kept.extend(job.units.into_iter().map(|unit| unit.title));
+        }
+        kept
+    };
+    let passed = kept("good", good);
+    assert!(passed.len() >= 19, "{} of 20: {passed:?}", passed.len());
+    let refused = planted["refused"].as_object().unwrap();
+    let wrong: Vec<_> = refused.iter().flat_map(|(name, units)| kept(name, units.as_array().unwrap())).collect();
+    assert!(wrong.len() <= 2, "{} of 40: {wrong:?}", wrong.len());
+    println!("good kept {} of 20, others refused {} of 40", passed.len(), 40 - wrong.len());
+}
+
+/// Credentials of known kinds, planted into sessions as their user pastes them, as a tool prints them, and as JSON over
+/// several lines. `NUDGE_TEST_SECRETS` names a file of them, a JSON object a line: `value`, `label` (whether it holds
+/// one), `kind`.
+#[test]
+fn planted_credentials_are_withheld() {
+    let Some(file) = std::env::var_os("NUDGE_TEST_SECRETS") else {
+        eprintln!("skipped: NUDGE_TEST_SECRETS names no file of credentials");
+        return;
+    };
+    let guard = nudge_core::safety::secrets::SecretGuard::new();
+    let (mut all, mut held, mut clean, mut wrong) = (0, 0, 0, 0);
+    for line in fs::read_to_string(file).unwrap().lines() {
+        let one: Value = serde_json::from_str(line).unwrap();
+        let plain = one["value"].as_str().map_or_else(|| one["value"].to_string(), str::to_owned);
+        let pretty = serde_json::to_string_pretty(&one["value"]).unwrap();
+        let before = "It was there before.\n".repeat(20);
+        let turns = [
+            transcript::Turn::User(format!("Please look at this:\n{plain}\nWhat is wrong?")),
+            transcript::Turn::Outcome { text: format!("{plain}\n{before}"), is_error: false },
+            transcript::Turn::Assistant(format!("It is here:\n```\n{pretty}\n```\n")),
+        ];
+        for turn in turns {
+            let session = Transcript { agent: transcript::Agent::Claude, session: None, cwd: None, turns: vec![turn] };
+            let view = view::view(&session);
+            assert!(
+                view.parts.iter().all(|part| guard.check(None, part).is_none()),
+                "what the guard knows never leaves"
+            );
+            if one["label"] == true {
+                all += 1;
+                held += usize::from(view.withheld > 0);
+                if view.withheld == 0 {
+                    println!("not withheld: {}", one["kind"]);
+                }
+            } else {
+                clean += 1;
+                wrong += usize::from(view.withheld > 0);
+            }
+        }
+    }
+    println!("withheld {held} of {all}; of harmless ones {wrong} of {clean}");
+    assert!(held * 100 >= all * 97, "{held} of {all}");
+}

@@ -93,7 +93,10 @@ fn a_server_that_knows_no_schema_is_asked_in_words() {
     let asked = fake.asked.lock().unwrap();
     assert_eq!(asked[0].2["response_format"]["json_schema"]["schema"], json!({"type": "object"}));
     assert_eq!(asked[1].2["response_format"]["type"], "json_object");
-    assert!(asked[2].2["response_format"].is_null() && asked[2].2["messages"][1]["content"].as_str().unwrap().contains("\"object\""));
+    assert!(
+        asked[2].2["response_format"].is_null()
+            && asked[2].2["messages"][1]["content"].as_str().unwrap().contains("\"object\"")
+    );
 }
 
 #[test]
