@@ -3,6 +3,7 @@
 mod asking;
 mod manifest;
 mod store;
+mod targets;
 
 use std::sync::Arc;
 
@@ -192,7 +193,7 @@ impl Index {
 
     /// Puts what [`is_manifest`] knows. One that cannot be read counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
-        self.store.manifests.insert(path.into(), Manifest::read(path, bytes));
+        self.store.put_manifest(path, Manifest::read(path, bytes));
     }
 
     /// Removes a file or manifest; says whether there was one.
@@ -271,6 +272,12 @@ impl Index {
                 Found { id, path: &file.path, facts: &file.facts, view }
             })
         })
+    }
+
+    /// Test files that are named after a stem, in lower case, by path.
+    pub(crate) fn testing(&self, stem: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
+        let files = self.store.testing(stem).into_iter().filter_map(|slot| self.store.file(slot));
+        files.map(|file| (&file.path, &file.facts))
     }
 
     /// Questions about who calls what, which share what they find out.
