@@ -235,12 +235,14 @@ impl Index {
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
         let Some(slot) = self.store.slot(path) else { return NodeLookup::Unknown };
         let Some(facts) = self.store.facts(slot) else { return NodeLookup::Unknown };
+        // Each text of a file is kept once: the same number is the same text.
+        let Some(name) = facts.names.find(name) else { return NodeLookup::Unknown };
         let all = |fits: &dyn Fn(&NodeView<'_>) -> bool| -> Vec<NodeId> {
             facts.nodes().filter(fits).map(|view| NodeId { file: slot, node: view.number() }).collect()
         };
-        let mut found = all(&|view| view.qual() == name);
+        let mut found = all(&|view| view.node().qual == name);
         if found.is_empty() {
-            found = all(&|view| view.name() == name);
+            found = all(&|view| view.node().name == name);
         }
         match found.as_slice() {
             [] => NodeLookup::Unknown,
