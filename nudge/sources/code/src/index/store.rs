@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
 use crate::facts::{Expr, FileFacts, Name};
+use crate::tests_of::tested;
 
 use super::manifest::Manifest;
+use super::targets::Targets;
+use super::{How, NodeId};
 
 /// Files by the hash of a name.
 type Postings = HashMap<u64, Vec<u32>, FixedState>;
@@ -18,6 +22,13 @@ type Postings = HashMap<u64, Vec<u32>, FixedState>;
 pub(crate) struct File {
     pub path: Arc<str>,
     pub facts: Arc<FileFacts>,
+    targets: Targets,
+}
+
+impl File {
+    fn memory(&self) -> usize {
+        self.facts.memory() + self.targets.memory() + 2 * self.path.len() + 112
+    }
 }
 
 /// What is known of all files. It is changed file by file, and holds nothing that more than one file says.
@@ -35,6 +46,10 @@ pub(crate) struct Store {
     implemented: Postings,
     /// Files whose path without extension ends in the name.
     stems: Postings,
+    /// Test files that are named after the stem, in lower case.
+    testing: Postings,
+    /// Whether it is known of any call what it means.
+    has_targets: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
@@ -43,10 +58,11 @@ enum Table {
     Used,
     Implemented,
     Stems,
+    Testing,
 }
 
 /// The names by which a file stands in each table.
-fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 4] {
+fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 5] {
     let name = |name: Name| key(facts.text(name));
     let mut used: BTreeSet<u64> = facts.calls.iter().map(|call| name(call.name)).collect();
     // What is imported under another name is called by that.
@@ -57,6 +73,7 @@ fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 4] {
         (Table::Used, used),
         (Table::Implemented, implemented),
         (Table::Stems, BTreeSet::from([key(stem(path))])),
+        (Table::Testing, tested(path).iter().map(|stem| key(stem)).collect()),
     ]
 }
 
@@ -67,6 +84,7 @@ fn key(text: &str) -> u64 {
 impl Store {
     pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
         self.remove(path);
+        self.forget_targets();
         let path: Arc<str> = path.into();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
@@ -79,11 +97,36 @@ impl Store {
         }
         self.paths.insert(path.clone(), slot);
         if let Some(place) = self.files.get_mut(slot as usize) {
-            *place = Some(File { path, facts });
+            *place = Some(File { path, facts, targets: Targets::default() });
+        }
+    }
+
+    pub fn put_manifest(&mut self, path: &str, manifest: Manifest) {
+        self.forget_targets();
+        self.manifests.insert(path.into(), manifest);
+    }
+
+    /// What the call of a number is known to mean, or turns out to.
+    pub fn target(
+        &self,
+        file: &File,
+        number: usize,
+        find: impl FnOnce() -> Option<(NodeId, How)>,
+    ) -> Option<(NodeId, How)> {
+        if !self.has_targets.load(Ordering::Relaxed) {
+            self.has_targets.store(true, Ordering::Relaxed);
+        }
+        file.targets.of(file.facts.calls.len(), number, find)
+    }
+
+    fn forget_targets(&mut self) {
+        if std::mem::take(self.has_targets.get_mut()) {
+            self.files.iter_mut().flatten().for_each(|file| file.targets.forget());
         }
     }
 
     pub fn remove(&mut self, path: &str) -> bool {
+        self.forget_targets();
         let Some(slot) = self.paths.remove(path) else { return self.manifests.remove(path).is_some() };
         let Some(file) = self.files.get_mut(slot as usize).and_then(Option::take) else { return false };
         for (table, names) in rows(&file.path, &file.facts) {
@@ -107,6 +150,7 @@ impl Store {
             Table::Used => &mut self.used,
             Table::Implemented => &mut self.implemented,
             Table::Stems => &mut self.stems,
+            Table::Testing => &mut self.testing,
         }
     }
 
@@ -153,6 +197,11 @@ impl Store {
         self.by_path(self.stems.get(&key(name)))
     }
 
+    /// Test files that are named after a stem, in lower case.
+    pub fn testing(&self, stem: &str) -> Vec<u32> {
+        self.by_path(self.testing.get(&key(stem)))
+    }
+
     /// All nodes of a name.
     pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
@@ -165,12 +214,12 @@ impl Store {
     }
 
     pub fn memory(&self) -> usize {
-        let tables = [&self.defined, &self.used, &self.implemented, &self.stems];
+        let tables = [&self.defined, &self.used, &self.implemented, &self.stems, &self.testing];
         let postings: usize = tables
             .iter()
             .map(|table| table.capacity() * 34 + table.values().map(|files| files.capacity() * 4).sum::<usize>())
             .sum();
-        let files: usize = self.files.iter().flatten().map(|file| file.facts.memory() + 2 * file.path.len() + 96).sum();
+        let files: usize = self.files.iter().flatten().map(File::memory).sum();
         postings + files
     }
 }
