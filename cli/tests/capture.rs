@@ -233,7 +233,7 @@ fn a_worker_that_is_killed_is_followed_by_one_that_goes_on() {
     assert_eq!(user.jobs()[0]["state"], "waiting");
     let user = user.with("NUDGE_BRAIN_LLM_COMMAND", &quick);
     let done = user.nudge(&["brain", "capture"]);
-    assert!(String::from_utf8(done.stdout).unwrap().contains("s-1: to be reviewed, 1 units"), "{:?}", done.stderr);
+    assert!(String::from_utf8(done.stdout).unwrap().contains("s-1: to be reviewed, 1 unit,"), "{:?}", done.stderr);
     assert_eq!(user.git(&["for-each-ref", "--format=x", "refs/heads/nugget"]), "x\n");
     assert_eq!(user.times_asked(), 1);
 }

@@ -202,28 +202,28 @@ fn tell(job: &Job, host: &CommandHost<'_>) {
         State::Skipped => "skipped",
         State::Failed => "failed",
     };
-    let mut line = format!("{}: {state}", one_line(&job.id, 40));
+    let mut parts = vec![format!("{}: {state}", one_line(&job.id, 40))];
     if !job.units.is_empty() {
-        line += &format!(", {} units", job.units.len());
+        parts.push(counted(job.units.len(), "unit"));
     }
     if !job.rejected.is_empty() {
         let gates: std::collections::BTreeSet<_> = job.rejected.iter().map(|one| one.gate.as_str()).collect();
-        line += &format!(", {} refused ({})", job.rejected.len(), gates.into_iter().collect::<Vec<_>>().join(", "));
+        let gates = gates.into_iter().collect::<Vec<_>>().join(", ");
+        parts.push(format!("{} refused ({gates})", job.rejected.len()));
     }
     if !job.calls.is_empty() {
         let usd = job.calls.iter().filter_map(|call| call.usd).sum::<f64>();
-        line += &format!(", {} calls", job.calls.len());
-        if usd > 0.0 {
-            line += &format!(" for {usd:.4} USD");
-        }
+        let cost = if usd > 0.0 { format!(" for {usd:.4} USD") } else { String::new() };
+        parts.push(counted(job.calls.len(), "call") + &cost);
     }
-    for more in
-        [&job.pull_request, &job.branch.clone().filter(|_| job.pull_request.is_none()), &job.note].into_iter().flatten()
-    {
-        line += "; ";
-        line += more;
-    }
+    let place = job.pull_request.as_ref().or(job.branch.as_ref());
+    let more = [place, job.note.as_ref()].into_iter().flatten().cloned();
+    let line = std::iter::once(parts.join(", ")).chain(more).collect::<Vec<_>>().join("; ");
     (host.say)(&line, &json!(job));
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Runs `nudge brain jobs`.
@@ -242,7 +242,9 @@ pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
         }
     }
     let all = jobs.all();
-    all.iter().for_each(|job| tell(job, host));
+    for job in &all {
+        tell(job, host);
+    }
     if scan {
         for transcript in transcripts() {
             if !all.iter().any(|job| job.transcript == transcript) {

@@ -88,6 +88,9 @@ pub struct Scene<'a> {
     pub same: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
+/// Whether a proposal passes.
+type Gate = fn(&Proposal, &Scene<'_>) -> bool;
+
 /// Reads the answer of a model: proposals, and those that are none.
 pub fn read(answer: &Value) -> Option<(Vec<Proposal>, Vec<Rejected>)> {
     let list = answer.get("units").unwrap_or(answer).as_array()?;
@@ -105,7 +108,7 @@ pub fn read(answer: &Value) -> Option<(Vec<Proposal>, Vec<Rejected>)> {
 /// Puts a proposal through the gates. `Ok` is what passed, tidied; else the first gate that it does not pass.
 pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected> {
     let proposal = tidy(proposal, scene);
-    let gates: [(&str, fn(&Proposal, &Scene<'_>) -> bool); 9] = [
+    let gates: [(&str, Gate); 9] = [
         ("schema", fits_schema),
         ("length", is_of_length),
         ("scope", |one, _| one.scope == "general"),

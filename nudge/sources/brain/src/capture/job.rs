@@ -145,6 +145,35 @@ pub struct Job {
     pub pull_request: Option<String>,
 }
 
+impl Job {
+    fn new(id: String, session: &str, end: &SessionEnd, (from, to): (u64, u64), brain: &Path, now: Millis) -> Self {
+        Self {
+            id,
+            session: session.to_owned(),
+            agent: None,
+            transcript: end.transcript.clone(),
+            from,
+            to,
+            cwd: end.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
+            brain: brain.to_owned(),
+            created: now,
+            state: State::Waiting,
+            tries: 0,
+            tried_at: 0,
+            note: None,
+            parts_done: 0,
+            calls: Vec::new(),
+            withheld: 0,
+            units: Vec::new(),
+            rejected: Vec::new(),
+            branch: None,
+            base: None,
+            commit: None,
+            pull_request: None,
+        }
+    }
+}
+
 /// The end of a session, as a client tells it.
 #[derive(Debug, Clone)]
 pub struct SessionEnd {
@@ -181,48 +210,28 @@ impl Jobs {
     pub fn note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<Job>> {
         let to = length(&end.transcript)?;
         let session = name(end);
-        let mut from = 0;
-        for number in 1..=MAX_ENDS {
+        let (mut from, mut number) = (0, 1);
+        while number <= MAX_ENDS {
             let id = if number == 1 { session.clone() } else { format!("{session}.{number}") };
             if let Some(known) = self.read(&id) {
                 // Two hooks may tell of one end.
                 if known.to >= to {
                     return Ok(None);
                 }
-                from = known.to;
+                (from, number) = (known.to, number + 1);
                 continue;
             }
-            let job = Job {
-                id,
-                session: session.clone(),
-                agent: None,
-                transcript: end.transcript.clone(),
-                from,
-                to,
-                cwd: end.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
-                brain: brain.to_owned(),
-                created: now,
-                state: State::Waiting,
-                tries: 0,
-                tried_at: 0,
-                note: None,
-                parts_done: 0,
-                calls: Vec::new(),
-                withheld: 0,
-                units: Vec::new(),
-                rejected: Vec::new(),
-                branch: None,
-                base: None,
-                commit: None,
-                pull_request: None,
-            };
+            let job = Job::new(id, &session, end, (from, to), brain, now);
             match self.write(&job, true) {
                 Ok(()) => return Ok(Some(job)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Another hook was faster, and what it wrote is read next; a file that is no job stays where it is.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number += usize::from(self.read(&job.id).is_none());
+                }
                 Err(error) => return Err(self.unwritable(&error)),
             }
         }
-        Err(Error::unavailable("This session has ended too often; capture it by `nudge brain capture --transcript`."))
+        Err(Error::unavailable("This session has ended too often to be captured again."))
     }
 
     /// Reads a job.

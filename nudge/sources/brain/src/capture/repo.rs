@@ -246,7 +246,7 @@ pub fn is_ref(name: &str) -> bool {
         && !name.contains("..")
         && !name.contains("//")
         && !name.ends_with(['.'])
-        && !name.ends_with(".lock")
+        && !name.to_ascii_lowercase().ends_with(".lock")
 }
 
 /// Git did not do it.

@@ -126,7 +126,7 @@ impl Reader {
                 }
                 "tool_result" => {
                     let text = texts(&block["content"]);
-                    self.came(&block["tool_use_id"], text, block["is_error"] == true);
+                    self.came(&block["tool_use_id"], &text, block["is_error"] == true);
                 }
                 _ => {}
             }
@@ -161,7 +161,7 @@ impl Reader {
                     Some(read) if read["output"].is_string() => texts(&read["output"]),
                     _ => texts(output),
                 };
-                self.came(&item["call_id"], text, code.is_some_and(|code| code != 0));
+                self.came(&item["call_id"], &text, code.is_some_and(|code| code != 0));
             }
             _ => {}
         }
@@ -185,11 +185,11 @@ impl Reader {
         self.turns.push(Turn::Call { tool: tool.to_owned(), input: shown });
     }
 
-    fn came(&mut self, id: &Value, text: String, is_error: bool) {
+    fn came(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
             return;
         }
-        let text = without_ours(&text);
+        let text = without_ours(text);
         if !text.trim().is_empty() {
             self.turns.push(Turn::Outcome { text: text.trim().to_owned(), is_error });
         }

@@ -91,7 +91,7 @@ pub fn withhold(text: &str, count: &mut usize) -> String {
     let mut at = 0;
     for span in guard.spans(text) {
         out += &text[at..span.range.start];
-        out += &format!("[line withheld: {}]", span.rule);
+        out.extend(["[line withheld: ", span.rule, "]"]);
         *count += text[span.range.clone()].lines().count().max(1);
         at = span.range.end;
     }

@@ -63,6 +63,9 @@ impl Worker<'_> {
     pub fn work(&self, held: &mut Held<'_>) -> Result<()> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
+        if held.job.tries > MAX_TRIES {
+            return held.step(State::Failed, Some("It was given up: whoever worked on it was ended each time."));
+        }
         held.keep()?;
         while !held.job.state.is_done() && !self.stop.is_set() {
             let Err(Trouble { error, may_pass }) = self.step(held) else { continue };
@@ -272,8 +275,8 @@ fn project(cwd: Option<&str>) -> Vec<String> {
     let Some(cwd) = cwd.map(Path::new) else { return Vec::new() };
     let top = cwd.ancestors().find(|folder| folder.join(".git").exists());
     let home = std::env::home_dir();
-    let named = [Some(cwd), top].into_iter().flatten().filter(|folder| home.as_deref() != Some(*folder));
-    let mut names: Vec<_> = named.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect();
+    let folders = [Some(cwd), top].into_iter().flatten().filter(|folder| home.as_deref() != Some(*folder));
+    let mut names: Vec<_> = folders.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect();
     names.dedup();
     names
 }
