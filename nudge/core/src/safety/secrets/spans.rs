@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn many_secrets_and_odd_texts_end() {
-        let many: String = (0..200).map(|at| format!("line {at}\n{}\n", token())).collect();
+        let many = format!("a line\n{}\n", token()).repeat(200);
         assert_eq!(without(&many).matches("withheld").count(), 200);
         let long = "a ".repeat(30_000) + &token();
         assert_eq!(SecretGuard::new().spans(&long).len(), 1);
