@@ -1,5 +1,7 @@
 //! Finding nodes by the words of their names.
 
+mod words;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use globset::GlobMatcher;
 
 use crate::facts::{FileFacts, Kind, NodeView};
 use crate::index::Index;
+pub use words::parts;
+use words::{Words, whole};
 
 /// Most words of a query that are looked for.
 const MAX_WORDS: usize = 8;
@@ -98,11 +102,11 @@ impl Names {
     /// Puts the names of a file in the place of those that it had.
     pub fn replace(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
-            for word in words_of(old).into_keys() {
-                if let Some(entries) = self.words.get_mut(&*word) {
+            for (word, _) in Words::of(old).each() {
+                if let Some(entries) = self.words.get_mut(word) {
                     entries.retain(|at| at.file != number);
                     if entries.is_empty() {
-                        self.words.remove(&*word);
+                        self.words.remove(word);
                     }
                 }
             }
@@ -117,9 +121,12 @@ impl Names {
             return;
         };
         let number = self.number(path);
-        for (word, nodes) in words_of(new) {
-            let nodes = nodes.into_iter().filter_map(|node| Some(At::new(number, &new.node(node)?)));
-            self.words.entry(word).or_default().extend(nodes);
+        for (word, nodes) in Words::of(new).each() {
+            let nodes = nodes.filter_map(|node| Some(At::new(number, &new.node(node)?)));
+            match self.words.get_mut(word) {
+                Some(entries) => entries.extend(nodes),
+                None => drop(self.words.insert(word.into(), nodes.collect())),
+            }
         }
     }
 
@@ -200,57 +207,6 @@ impl Names {
         let entries = self.words.get(word).into_iter().flatten();
         entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node())))
     }
-}
-
-/// The words of every name of a file, with the nodes that have them.
-fn words_of(facts: &FileFacts) -> BTreeMap<Box<str>, Vec<u32>> {
-    let mut words: BTreeMap<Box<str>, Vec<u32>> = BTreeMap::new();
-    for view in facts.nodes() {
-        for word in parts(view.name()).into_iter().chain([whole(view.name())]) {
-            let nodes = words.entry(word.into()).or_default();
-            if nodes.last() != Some(&view.number()) {
-                nodes.push(view.number());
-            }
-        }
-    }
-    words
-}
-
-/// A name without case and separators.
-fn whole(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// The words that a name is made of, `parseHTTPHeader` as `parse`, `http`, `header`; without case.
-pub fn parts(name: &str) -> Vec<String> {
-    let chars: Vec<char> = name.chars().collect();
-    let mut parts: Vec<String> = Vec::new();
-    let mut is_new = true;
-    for (at, c) in chars.iter().enumerate() {
-        if !c.is_alphanumeric() {
-            is_new = true;
-            continue;
-        }
-        let before = at.checked_sub(1).and_then(|at| chars.get(at));
-        let after = chars.get(at + 1);
-        let rises = c.is_uppercase()
-            && (before.is_some_and(|before| before.is_lowercase() || before.is_numeric())
-                || after.is_some_and(|after| after.is_lowercase()));
-        if (is_new || rises)
-            && let Some(last) = parts.last()
-            && !last.is_empty()
-        {
-            parts.push(String::new());
-        } else if parts.is_empty() {
-            parts.push(String::new());
-        }
-        is_new = false;
-        if let Some(last) = parts.last_mut() {
-            last.extend(c.to_lowercase());
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 /// A query, read.
@@ -379,26 +335,4 @@ impl<'a> Asked<'a> {
 #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
 fn ratio(length: usize) -> f64 {
     length as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_have_words() {
-        for (name, words) in [
-            ("parse_config", &["parse", "config"][..]),
-            ("parseHTTPHeader", &["parse", "http", "header"]),
-            ("HTTPServer", &["http", "server"]),
-            ("__init__", &["init"]),
-            ("sha256sum", &["sha256sum"]),
-            ("v2Beta", &["v2", "beta"]),
-            ("Größe", &["größe"]),
-            ("", &[]),
-            ("_", &[]),
-        ] {
-            assert_eq!(parts(name), words, "{name}");
-        }
-    }
 }

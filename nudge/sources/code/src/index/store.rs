@@ -1,6 +1,6 @@
 //! The tables of an index: files by path, and which files hold a name.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,20 +61,27 @@ enum Table {
     Testing,
 }
 
-/// The names by which a file stands in each table.
-fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 5] {
+/// The names by which a file stands in each table, each once.
+fn rows(path: &str, facts: &FileFacts) -> [(Table, Vec<u64>); 5] {
     let name = |name: Name| key(facts.text(name));
-    let mut used: BTreeSet<u64> = facts.calls.iter().map(|call| name(call.name)).collect();
     // What is imported under another name is called by that.
-    used.extend(facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| name(i.name)));
-    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of)).map(name).collect();
+    let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
+    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
     [
-        (Table::Defined, facts.nodes.iter().map(|node| name(node.name)).collect()),
-        (Table::Used, used),
-        (Table::Implemented, implemented),
-        (Table::Stems, BTreeSet::from([key(stem(path))])),
+        (Table::Defined, once(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
+        (Table::Used, once(facts.calls.iter().map(|call| call.name).chain(renamed)).map(name).collect()),
+        (Table::Implemented, once(implemented).map(name).collect()),
+        (Table::Stems, vec![key(stem(path))]),
         (Table::Testing, tested(path).iter().map(|stem| key(stem)).collect()),
     ]
+}
+
+/// Each name once: a file keeps each text once.
+fn once(names: impl Iterator<Item = Name>) -> impl Iterator<Item = Name> {
+    let mut names: Vec<Name> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter()
 }
 
 fn key(text: &str) -> u64 {
