@@ -30,7 +30,7 @@ impl User {
         }
         fs::write(
             user.path("config/nudge/config.toml"),
-            format!("[brain]\nroot = {:?}\nllm = \"command\"\n", user.path("brain")),
+            format!("[brain]\nroot = '{}'\nllm = \"command\"\n", user.path("brain").display()),
         )
         .unwrap();
         user.git(&["init", "-q", "-b", "main"]);
