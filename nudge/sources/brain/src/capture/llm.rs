@@ -95,7 +95,7 @@ pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
             }
             Ok(Box::new(agent::Shell { command, limit, folder, stop }))
         }
-        name @ ("anthropic" | "openai") => api::open(name, text("brain.llm_url"), model, limit),
+        name @ ("anthropic" | "openai") => api::open(name, lent.settings.text("brain.llm_url"), model, limit),
         _ => Ok(Box::new(agent::Claude { program: program("claude")?, model, limit, folder, stop })),
     }
 }

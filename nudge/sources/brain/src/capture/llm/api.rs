@@ -15,7 +15,7 @@ const TOOL: &str = "save_units";
 ///
 /// # Errors
 /// `E_UNAVAILABLE` without a key; `E_INVALID` for an address that would send it in the clear.
-pub fn open(name: &str, url: String, model: Option<String>, limit: Duration) -> Result<Box<dyn Llm>> {
+pub fn open(name: &str, url: &str, model: Option<String>, limit: Duration) -> Result<Box<dyn Llm>> {
     let key = |variable: &str| std::env::var(variable).ok().filter(|key| !key.is_empty());
     let given = |usual: &str| if url.is_empty() { usual.to_owned() } else { url.trim_end_matches('/').to_owned() };
     let missing = |variable: &str| Error::unavailable(format!("Set {variable}, or NUDGE_BRAIN_LLM to another engine."));

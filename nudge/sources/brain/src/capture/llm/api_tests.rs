@@ -7,10 +7,13 @@ use tiny_http::{Header, Response, Server};
 
 use super::*;
 
+/// A path, the headers, and the body.
+type Asked = (String, Vec<String>, Value);
+
 /// A server that gives these answers in order, then the last one; and what it was asked.
 struct Fake {
     url: String,
-    asked: Arc<Mutex<Vec<(String, Vec<String>, Value)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     server: Arc<Server>,
 }
 

@@ -7,7 +7,7 @@ use nudge_core::error::{Error, Result};
 use super::Llm;
 
 /// Refuses.
-pub fn open(name: &str, _: String, _: Option<String>, _: Duration) -> Result<Box<dyn Llm>> {
+pub fn open(name: &str, _: &str, _: Option<String>, _: Duration) -> Result<Box<dyn Llm>> {
     Err(Error::unavailable(format!(
         "This nudge was built without the feature `llm` and cannot ask {name}; set NUDGE_BRAIN_LLM to claude, codex or command."
     )))
