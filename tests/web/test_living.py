@@ -158,27 +158,28 @@ class Living(Web):
     def test_it_goes_on_with_the_next_server_of_the_session(self):
         self.nudge("set", "api", "build", "make api")
         page = self.open()
-        with subprocess.Popen([NUDGE, "serve", "--detached"], env=self.env, cwd=self.project, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as next_server:
-            self.addCleanup(next_server.kill)
-            deadline = 200
-            while next_server.pid not in self.call("status")["proxies"]:
-                deadline -= 1
-                self.assertGreater(deadline, 0, "the next server stands by")
-            first = self.call("status")["pid"]
-            self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::"]
-            os.kill(first, signal.SIGKILL)
-            # What is changed while one takes over from the other is changed once.
-            page.keyboard.press("e")
-            page.get_by_label("Value", exact=True).fill("make again")
-            page.get_by_role("button", name="Store", exact=True).click()
-            expect(page.locator("#detail pre")).to_have_text("make again")
-            self.assertEqual(self.hint("api", "build")["version"], 2)
-            self.nudge("set", "api", "test", "make test")
-            expect(row(page, "api/test")).to_be_visible()
-            expect(page.locator("#live-text")).to_have_text("Live")
-            self.assertNotEqual(self.call("status")["pid"], first)
-            self.nudge("stop")
+        next_server = subprocess.Popen([NUDGE, "serve", "--detached"], env=self.env, cwd=self.project,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(next_server.wait)
+        self.addCleanup(next_server.kill)
+        deadline = 200
+        while next_server.pid not in self.call("status")["proxies"]:
+            deadline -= 1
+            self.assertGreater(deadline, 0, "the next server stands by")
+        first = self.call("status")["pid"]
+        self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::"]
+        os.kill(first, signal.SIGKILL)
+        # What is changed while one takes over from the other is changed once.
+        page.keyboard.press("e")
+        page.get_by_label("Value", exact=True).fill("make again")
+        page.get_by_role("button", name="Store", exact=True).click()
+        expect(page.locator("#detail pre")).to_have_text("make again")
+        self.assertEqual(self.hint("api", "build")["version"], 2)
+        self.nudge("set", "api", "test", "make test")
+        expect(row(page, "api/test")).to_be_visible()
+        expect(page.locator("#live-text")).to_have_text("Live")
+        self.assertNotEqual(self.call("status")["pid"], first)
+        self.nudge("stop")
 
     def test_a_session_that_ended_says_what_to_do(self):
         self.nudge("set", "api", "build", "make api")
