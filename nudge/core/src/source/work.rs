@@ -74,13 +74,13 @@ impl Worker {
     }
 
     /// Goes round for a second where there is no worker, as in a process alone, whose caller waits for what is done. A
-    /// round returns whether there is more to do.
+    /// round returns whether all is done.
     ///
     /// # Errors
     /// What a round says; then there is no further one.
     pub fn stand_in(&self, round: impl Fn() -> Result<bool>) -> Result<()> {
         let until = Instant::now() + STANDING_IN;
-        while self.0.get().is_none() && Instant::now() < until && round()? {}
+        while self.0.get().is_none() && Instant::now() < until && !round()? {}
         Ok(())
     }
 
@@ -145,7 +145,7 @@ mod tests {
             stop.set();
         });
         let rounds = Cell::new(0);
-        let round = || Ok(rounds.replace(rounds.get() + 1) < 2);
+        let round = || Ok(rounds.replace(rounds.get() + 1) == 2);
         worker.stand_in(round).unwrap();
         assert_eq!(rounds.get(), 0, "there is a worker for it");
         Worker::default().stand_in(round).unwrap();

@@ -211,7 +211,7 @@ impl Brains {
 
     /// Makes vectors for a moment where nobody else would: in a process alone.
     pub(crate) fn make_up_alone(&self, index: &Index, model: &dyn Embedder) -> Result<()> {
-        self.worker.stand_in(|| meaning::make_some(&index.db, model))
+        self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
 
     pub(crate) fn models(&self) -> &dyn Models {

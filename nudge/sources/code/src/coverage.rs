@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nudge_core::foreign::{self, Links};
 use nudge_storage::rusqlite::{Connection, OpenFlags};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::root::Root;
@@ -23,6 +25,29 @@ const MAX_DATABASE_BYTES: u64 = 256 << 20;
 /// Most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;
 
+/// How long it is taken for true that there is no coverage: each answer about a node asks for it.
+const NONE_FOR: Duration = Duration::from_secs(1);
+
+/// The coverage of a root.
+#[derive(Debug, Default)]
+pub struct Coverage(Mutex<Option<Instant>>);
+
+impl Coverage {
+    /// What ran of the lines of a file after `first` and up to `last`: the line of a definition itself runs when the file
+    /// is loaded.
+    pub fn of(&self, root: &Root, path: &str, first: u32, last: u32) -> Ran {
+        let mut found_none = self.0.lock();
+        if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
+            return Ran::default();
+        }
+        let mut all = [DATABASE].into_iter().chain(JSON).chain(LCOV);
+        let is_there = all.any(|name| root.join(name).symlink_metadata().is_ok());
+        *found_none = (!is_there).then(Instant::now);
+        drop(found_none);
+        if is_there { of(root, path, first, last) } else { Ran::default() }
+    }
+}
+
 /// What ran of some lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Ran {
@@ -32,9 +57,7 @@ pub struct Ran {
     pub at_all: Option<bool>,
 }
 
-/// What ran of the lines of a file after `first` and up to `last`: the line of a definition itself runs when the file is
-/// loaded.
-pub fn of(root: &Root, path: &str, first: u32, last: u32) -> Ran {
+fn of(root: &Root, path: &str, first: u32, last: u32) -> Ran {
     let lines = if last > first { first + 1..=last } else { first..=last };
     let holds = |line: u32| lines.contains(&line);
     let found = database(root, path, &holds).or_else(|| json(root, path, &holds));
@@ -145,7 +168,7 @@ pub fn test(context: &str) -> (Option<String>, String) {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
 
     use nudge_core::context::detect::{Detector, GitEnv};
 

@@ -3,6 +3,7 @@
 mod asking;
 mod manifest;
 mod store;
+mod targets;
 
 use std::sync::Arc;
 
@@ -192,7 +193,7 @@ impl Index {
 
     /// Puts what [`is_manifest`] knows. One that cannot be read counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
-        self.store.manifests.insert(path.into(), Manifest::read(path, bytes));
+        self.store.put_manifest(path, Manifest::read(path, bytes));
     }
 
     /// Removes a file or manifest; says whether there was one.
@@ -234,12 +235,14 @@ impl Index {
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
         let Some(slot) = self.store.slot(path) else { return NodeLookup::Unknown };
         let Some(facts) = self.store.facts(slot) else { return NodeLookup::Unknown };
+        // Each text of a file is kept once: the same number is the same text.
+        let Some(name) = facts.names.find(name) else { return NodeLookup::Unknown };
         let all = |fits: &dyn Fn(&NodeView<'_>) -> bool| -> Vec<NodeId> {
             facts.nodes().filter(fits).map(|view| NodeId { file: slot, node: view.number() }).collect()
         };
-        let mut found = all(&|view| view.qual() == name);
+        let mut found = all(&|view| view.node().qual == name);
         if found.is_empty() {
-            found = all(&|view| view.name() == name);
+            found = all(&|view| view.node().name == name);
         }
         match found.as_slice() {
             [] => NodeLookup::Unknown,
@@ -271,6 +274,12 @@ impl Index {
                 Found { id, path: &file.path, facts: &file.facts, view }
             })
         })
+    }
+
+    /// Test files that are named after a stem, in lower case, by path.
+    pub(crate) fn testing(&self, stem: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
+        let files = self.store.testing(stem).into_iter().filter_map(|slot| self.store.file(slot));
+        files.map(|file| (&file.path, &file.facts))
     }
 
     /// Questions about who calls what, which share what they find out.

@@ -23,6 +23,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use serde::Serialize;
 
 use crate::cache::{Change, Entry};
+use crate::coverage::Coverage;
 use crate::extract::{Skip, extract};
 use crate::facts::{FileFacts, hash};
 use crate::index::is_manifest;
@@ -91,6 +92,8 @@ pub struct Live {
     /// What became of the cache, for people.
     cached: Mutex<String>,
     used_at: AtomicI64,
+    /// What the project's own coverage says.
+    pub coverage: Coverage,
 }
 
 impl Live {
@@ -108,6 +111,7 @@ impl Live {
             unkept: Mutex::default(),
             cached: Mutex::default(),
             used_at,
+            coverage: Coverage::default(),
         }
     }
 

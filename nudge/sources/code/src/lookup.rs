@@ -1,5 +1,6 @@
 //! Which node a caller means.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use nudge_core::error::{Error, Result};
@@ -8,10 +9,10 @@ use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::wire::shorten;
 
 use crate::index::{NodeId, NodeLookup};
-use crate::live::Live;
 use crate::live::state::State;
+use crate::live::{Fresh, Live};
 use crate::search::Query;
-use crate::shown;
+use crate::shown::{self, Answer, View};
 use crate::stamp;
 
 /// Most nodes that a refusal names.
@@ -26,6 +27,8 @@ pub struct Meant {
     pub path: Option<String>,
     name: String,
     given: String,
+    /// The file was looked at to find out which is meant, and is what was read of it.
+    is_fresh: bool,
 }
 
 impl Meant {
@@ -43,6 +46,12 @@ impl Meant {
     ) -> Result<Self> {
         let number = number.map(|number| number.to_string());
         let rest = name.or(number.as_deref());
+        let mut is_fresh = false;
+        let mut asked = |path: &str| {
+            let found;
+            (found, is_fresh) = asked(live, cwd, path);
+            found
+        };
         let (path, name, given) = match (id, path, rest) {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
@@ -50,22 +59,32 @@ impl Meant {
                 let mut splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
                 let split = splits
                     .clone()
-                    .find_map(|(path, name)| Some((asked(live, cwd, path).filter(|path| is_known(live, path))?, name)));
-                let unknown = || splits.next_back().map(|(path, name)| (named(live, cwd, path), name));
-                match split.or_else(unknown) {
+                    .find_map(|(path, name)| Some((asked(path).filter(|path| is_known(live, path))?, name)))
+                    .or_else(|| {
+                        let (path, name) = splits.next_back()?;
+                        Some((asked(path).unwrap_or_else(|| path.to_owned()), name))
+                    });
+                match split {
                     Some((path, name)) => (Some(path), name, id),
                     None => (None, bare, id),
                 }
             }
-            (None, Some(path), Some(name)) => (Some(named(live, cwd, path)), name, name),
+            (None, Some(path), Some(name)) => (Some(asked(path).unwrap_or_else(|| path.to_owned())), name, name),
             _ => return Err(Error::invalid("Give `id`, or `path` with `name` or `line`.")),
         };
-        Ok(Self { path, name: name.to_owned(), given: given.to_owned() })
+        Ok(Self { path, name: name.to_owned(), given: given.to_owned(), is_fresh })
     }
 
-    /// The files that are looked at first.
-    pub fn paths(&self) -> Vec<&str> {
-        self.path.iter().map(String::as_str).collect()
+    /// Works out an answer about it.
+    ///
+    /// # Errors
+    /// What `say` refuses.
+    pub fn fresh<T>(&self, live: &Live, say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
+        let looked = match &self.path {
+            Some(path) if self.is_fresh => HashMap::from_iter([(path.as_str().into(), Fresh::Yes)]),
+            path => live.freshen(path.iter().map(String::as_str)),
+        };
+        shown::fresh_beyond(live, looked, say)
     }
 
     /// The node.
@@ -147,18 +166,14 @@ fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
         .with("candidates", ids)
 }
 
-fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> Option<String> {
+/// The file that is asked for, and whether it is known to be what was read of it.
+fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
     // Most ask for a file by the name that they were told, and it is what it was: then it is no link.
     let known = live.state().files.get(path).copied();
     if known.is_some_and(|known| stamp::look(live.root(), path).is_some_and(|now| known.is(&now))) {
-        return Some(path.to_owned());
+        return (Some(path.to_owned()), true);
     }
-    live.root().asked(path, cwd)
-}
-
-/// The file that is asked for, or the name as it was given.
-fn named(live: &Live, cwd: Option<&Path>, path: &str) -> String {
-    asked(live, cwd, path).unwrap_or_else(|| path.to_owned())
+    (live.root().asked(path, cwd), false)
 }
 
 fn is_known(live: &Live, path: &str) -> bool {

@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 const DOC_CHARS: usize = 160;
 
 /// Files, and whether what is told of them is what stands in them.
-type Looked = HashMap<Box<str>, Fresh, FixedState>;
+pub type Looked = HashMap<Box<str>, Fresh, FixedState>;
 
 /// A state as an answer is made of it, and the files that it tells of.
 pub struct View<'a> {
@@ -63,7 +63,11 @@ pub struct Answer<T> {
 
 /// Works out an answer until each file that it tells of has been looked at. `first` are files that it is sure to tell of.
 pub fn fresh<T>(live: &Live, first: &[&str], say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
-    let mut looked = live.freshen(first.iter().copied());
+    fresh_beyond(live, live.freshen(first.iter().copied()), say)
+}
+
+/// The same, of which some files have just been looked at.
+pub fn fresh_beyond<T>(live: &Live, mut looked: Looked, say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
     let mut rounds = 0;
     loop {
         rounds += 1;

@@ -75,15 +75,19 @@ fn named(index: &Index, id: NodeId) -> Vec<Arc<str>> {
         return Vec::new();
     }
     let language = found.facts.language;
-    let fits = |path: &str| {
-        let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-        let stem = file.split('.').next().unwrap_or(&file);
-        let bare = stem.strip_prefix("test_").or_else(|| stem.strip_suffix("_test"));
-        let bare = bare.or_else(|| stem.strip_suffix("_spec")).or_else(|| stem.strip_suffix("tests"));
-        let bare = bare.or_else(|| stem.strip_suffix("test")).unwrap_or(stem);
-        bare == own
-    };
-    let files =
-        index.files().filter(|(path, facts)| facts.language.speaks(language) && is_test_path(path) && fits(path));
+    let is_one = |path: &str| tested(path).is_some_and(|stem| stem == own);
+    let files = index.testing(&own).filter(|(path, facts)| facts.language.speaks(language) && is_one(path));
     files.map(|(path, _)| path.clone()).take(5).collect()
+}
+
+/// What a test file is named after, in lower case: `app` for `tests/test_app.py`.
+pub(crate) fn tested(path: &str) -> Option<String> {
+    if !is_test_path(path) {
+        return None;
+    }
+    let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let stem = file.split('.').next().unwrap_or(&file);
+    let bare = stem.strip_prefix("test_").or_else(|| stem.strip_suffix("_test"));
+    let bare = bare.or_else(|| stem.strip_suffix("_spec")).or_else(|| stem.strip_suffix("tests"));
+    Some(bare.or_else(|| stem.strip_suffix("test")).unwrap_or(stem).to_owned())
 }

@@ -173,10 +173,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_history_gives_the_same(steps in prop::collection::vec((0..FILES.len(), any::<bool>()), 0..24)) {
+    fn any_history_gives_the_same(steps in prop::collection::vec((0..FILES.len(), any::<bool>(), any::<bool>()), 0..24)) {
         let mut lived = Index::new();
         let mut there = vec![false; FILES.len()];
-        for (file, put) in steps {
+        for (file, put, is_asked) in steps {
+            // What was known before a change is not what is told after it.
+            if is_asked {
+                all(&lived);
+            }
             let (path, text) = FILES[file];
             if put {
                 lived.put(path, Arc::new(extract(path, text.as_bytes()).expect(path)));

@@ -196,7 +196,7 @@ impl Records {
 
     /// Makes vectors for a moment where nobody else would: in a process alone.
     pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn Embedder) -> Result<()> {
-        self.worker.stand_in(|| Ok(meaning::make_some(db, model)? > 0))
+        self.worker.stand_in(|| Ok(meaning::make_some(db, model)? == 0))
     }
 
     /// What `nudge.status` tells.

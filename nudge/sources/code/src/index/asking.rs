@@ -38,14 +38,15 @@ impl<'a> Asking<'a> {
                 continue;
             }
             let aliases = file.facts.names_for(name);
-            for call in file.facts.calls.iter().filter(|call| aliases.contains(&call.name)) {
+            let calls = file.facts.calls.iter().enumerate();
+            for (number, call) in calls.filter(|(_, call)| aliases.contains(&call.name)) {
                 let same = file.facts.text(call.name) == name;
                 if *budget == 0 {
                     out.unresolved_same_name += usize::from(same);
                     continue;
                 }
                 *budget -= 1;
-                let how = match self.resolver.call(slot, call) {
+                let how = match self.index.store.target(file, number, || self.resolver.call(slot, call)) {
                     Some((to, how)) if to == id => Some(how),
                     Some(_) => continue,
                     None => {
@@ -87,10 +88,10 @@ impl<'a> Asking<'a> {
 
     /// What a node calls, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
-        let Some(facts) = self.index.store.facts(id.file) else { return Vec::new() };
+        let Some(file) = self.index.store.file(id.file) else { return Vec::new() };
         let mut out = Vec::new();
-        for call in facts.calls.iter().filter(|call| call.within == id.node) {
-            let to = self.resolver.call(id.file, call).or_else(|| {
+        for (number, call) in file.facts.calls.iter().enumerate().filter(|(_, call)| call.within == id.node) {
+            let to = self.index.store.target(file, number, || self.resolver.call(id.file, call)).or_else(|| {
                 let to = if likely { self.resolver.likely(id.file, call)? } else { return None };
                 Some((to, How::Likely))
             });

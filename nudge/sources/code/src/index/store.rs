@@ -1,15 +1,19 @@
 //! The tables of an index: files by path, and which files hold a name.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
 use crate::facts::{Expr, FileFacts, Name};
+use crate::tests_of::tested;
 
 use super::manifest::Manifest;
+use super::targets::Targets;
+use super::{How, NodeId};
 
 /// Files by the hash of a name.
 type Postings = HashMap<u64, Vec<u32>, FixedState>;
@@ -18,6 +22,13 @@ type Postings = HashMap<u64, Vec<u32>, FixedState>;
 pub(crate) struct File {
     pub path: Arc<str>,
     pub facts: Arc<FileFacts>,
+    targets: Targets,
+}
+
+impl File {
+    fn memory(&self) -> usize {
+        self.facts.memory() + self.targets.memory() + 2 * self.path.len() + 112
+    }
 }
 
 /// What is known of all files. It is changed file by file, and holds nothing that more than one file says.
@@ -35,6 +46,10 @@ pub(crate) struct Store {
     implemented: Postings,
     /// Files whose path without extension ends in the name.
     stems: Postings,
+    /// Test files that are named after the stem, in lower case.
+    testing: Postings,
+    /// Whether it is known of any call what it means.
+    has_targets: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
@@ -43,21 +58,30 @@ enum Table {
     Used,
     Implemented,
     Stems,
+    Testing,
 }
 
-/// The names by which a file stands in each table.
-fn rows(path: &str, facts: &FileFacts) -> [(Table, BTreeSet<u64>); 4] {
+/// The names by which a file stands in each table, each once.
+fn rows(path: &str, facts: &FileFacts) -> [(Table, Vec<u64>); 5] {
     let name = |name: Name| key(facts.text(name));
-    let mut used: BTreeSet<u64> = facts.calls.iter().map(|call| name(call.name)).collect();
     // What is imported under another name is called by that.
-    used.extend(facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| name(i.name)));
-    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of)).map(name).collect();
+    let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
+    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
     [
-        (Table::Defined, facts.nodes.iter().map(|node| name(node.name)).collect()),
-        (Table::Used, used),
-        (Table::Implemented, implemented),
-        (Table::Stems, BTreeSet::from([key(stem(path))])),
+        (Table::Defined, once(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
+        (Table::Used, once(facts.calls.iter().map(|call| call.name).chain(renamed)).map(name).collect()),
+        (Table::Implemented, once(implemented).map(name).collect()),
+        (Table::Stems, vec![key(stem(path))]),
+        (Table::Testing, tested(path).iter().map(|stem| key(stem)).collect()),
     ]
+}
+
+/// Each name once: a file keeps each text once.
+fn once(names: impl Iterator<Item = Name>) -> impl Iterator<Item = Name> {
+    let mut names: Vec<Name> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter()
 }
 
 fn key(text: &str) -> u64 {
@@ -67,6 +91,7 @@ fn key(text: &str) -> u64 {
 impl Store {
     pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
         self.remove(path);
+        self.forget_targets();
         let path: Arc<str> = path.into();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
@@ -79,11 +104,36 @@ impl Store {
         }
         self.paths.insert(path.clone(), slot);
         if let Some(place) = self.files.get_mut(slot as usize) {
-            *place = Some(File { path, facts });
+            *place = Some(File { path, facts, targets: Targets::default() });
+        }
+    }
+
+    pub fn put_manifest(&mut self, path: &str, manifest: Manifest) {
+        self.forget_targets();
+        self.manifests.insert(path.into(), manifest);
+    }
+
+    /// What the call of a number is known to mean, or turns out to.
+    pub fn target(
+        &self,
+        file: &File,
+        number: usize,
+        find: impl FnOnce() -> Option<(NodeId, How)>,
+    ) -> Option<(NodeId, How)> {
+        if !self.has_targets.load(Ordering::Relaxed) {
+            self.has_targets.store(true, Ordering::Relaxed);
+        }
+        file.targets.of(file.facts.calls.len(), number, find)
+    }
+
+    fn forget_targets(&mut self) {
+        if std::mem::take(self.has_targets.get_mut()) {
+            self.files.iter_mut().flatten().for_each(|file| file.targets.forget());
         }
     }
 
     pub fn remove(&mut self, path: &str) -> bool {
+        self.forget_targets();
         let Some(slot) = self.paths.remove(path) else { return self.manifests.remove(path).is_some() };
         let Some(file) = self.files.get_mut(slot as usize).and_then(Option::take) else { return false };
         for (table, names) in rows(&file.path, &file.facts) {
@@ -107,6 +157,7 @@ impl Store {
             Table::Used => &mut self.used,
             Table::Implemented => &mut self.implemented,
             Table::Stems => &mut self.stems,
+            Table::Testing => &mut self.testing,
         }
     }
 
@@ -153,6 +204,11 @@ impl Store {
         self.by_path(self.stems.get(&key(name)))
     }
 
+    /// Test files that are named after a stem, in lower case.
+    pub fn testing(&self, stem: &str) -> Vec<u32> {
+        self.by_path(self.testing.get(&key(stem)))
+    }
+
     /// All nodes of a name.
     pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
@@ -165,12 +221,12 @@ impl Store {
     }
 
     pub fn memory(&self) -> usize {
-        let tables = [&self.defined, &self.used, &self.implemented, &self.stems];
+        let tables = [&self.defined, &self.used, &self.implemented, &self.stems, &self.testing];
         let postings: usize = tables
             .iter()
             .map(|table| table.capacity() * 34 + table.values().map(|files| files.capacity() * 4).sum::<usize>())
             .sum();
-        let files: usize = self.files.iter().flatten().map(|file| file.facts.memory() + 2 * file.path.len() + 96).sum();
+        let files: usize = self.files.iter().flatten().map(File::memory).sum();
         postings + files
     }
 }

@@ -119,7 +119,7 @@ impl Code {
         let Node { id, path, name, line, root, context } = params;
         let here = Here::of(self, root.as_deref(), context)?;
         let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
-        shown::fresh(&here.live, &meant.paths(), |view| {
+        meant.fresh(&here.live, |view| {
             let id = meant.find(&here.live, view.state)?;
             let called = view.calls.callers(id, MAX_CALLERS, false);
             let callers = called.edges.iter().map(|caller| Edge {
@@ -172,7 +172,7 @@ impl Code {
         let most = limit(most, "limit", 50, 500)?;
         let here = Here::of(self, root.as_deref(), context)?;
         let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
-        shown::fresh(&here.live, &meant.paths(), |view| {
+        meant.fresh(&here.live, |view| {
             let id = meant.find(&here.live, view.state)?;
             Ok(reaching(view, id, depth, most, likely))
         })

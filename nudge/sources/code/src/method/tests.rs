@@ -138,7 +138,7 @@ impl Code {
         match (id, path, changed) {
             (Some(id), None, false) => {
                 let meant = here.meant(Some(&id), None, None, None)?;
-                shown::fresh(&here.live, &meant.paths(), |view| {
+                meant.fresh(&here.live, |view| {
                     let id = meant.find(&here.live, view.state)?;
                     Ok(Tested::of_node(&here.live, view, id, most))
                 })
@@ -171,7 +171,7 @@ fn ran(live: &Live, view: &View<'_>, nodes: &[NodeId], best: &mut BTreeMap<NodeI
     let mut at_all = None;
     for found in nodes.iter().take(MAX_COVERED).filter_map(|node| index.node(*node)) {
         let span = found.view.node().span;
-        let ran = coverage::of(live.root(), found.path, span.line, span.end_line);
+        let ran = live.coverage.of(live.root(), found.path, span.line, span.end_line);
         at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
         for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
             best.insert(test, (LinkHow::Ran, 0));

@@ -1,0 +1,100 @@
+//! What the calls of a file mean, as far as somebody has asked: who asks for the callers of a common name waits once.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{How, NodeId};
+
+/// The targets of the calls of one file, each worked out when it is first asked for. Whatever changes a file gives
+/// them up, since any file may give a name another meaning.
+#[derive(Debug, Default)]
+pub(super) struct Targets(OnceLock<Box<[AtomicU64]>>);
+
+/// The file, the node, and how it is known, in one word, so that readers never wait for each other.
+const FILE: u32 = 32;
+const NODE: u32 = 8;
+const HOW: u64 = 0xff;
+/// Nobody has asked; there is no certain target.
+const OPEN: u64 = 0;
+const NONE: u64 = 1;
+/// Before the hows, which begin here.
+const HOWS: [How; 4] = [How::Local, How::SelfMember, How::Imported, How::Typed];
+const FIRST_HOW: u64 = 2;
+
+impl Targets {
+    /// The target of the call of a number, among so many.
+    pub fn of(
+        &self,
+        calls: usize,
+        number: usize,
+        find: impl FnOnce() -> Option<(NodeId, How)>,
+    ) -> Option<(NodeId, How)> {
+        let all = self.0.get_or_init(|| (0..calls).map(|_| AtomicU64::new(OPEN)).collect());
+        let Some(place) = all.get(number) else { return find() };
+        match place.load(Ordering::Relaxed) {
+            OPEN => {
+                let found = find();
+                if let Some(word) = found.map_or(Some(NONE), |(id, how)| word(id, how)) {
+                    place.store(word, Ordering::Relaxed);
+                }
+                found
+            }
+            word => target(word),
+        }
+    }
+
+    /// Forgets all.
+    pub fn forget(&mut self) {
+        self.0.take();
+    }
+
+    /// The bytes that it takes beside itself.
+    pub fn memory(&self) -> usize {
+        self.0.get().map_or(0, |all| size_of_val(&**all))
+    }
+}
+
+/// `None` for what does not fit: that is worked out each time.
+fn word(id: NodeId, how: How) -> Option<u64> {
+    let at = HOWS.iter().position(|other| *other == how)?;
+    let fits = u64::from(id.node) < 1 << (FILE - NODE);
+    fits.then(|| u64::from(id.file) << FILE | u64::from(id.node) << NODE | (FIRST_HOW + at as u64))
+}
+
+fn target(word: u64) -> Option<(NodeId, How)> {
+    let how = HOWS.get(usize::try_from((word & HOW).checked_sub(FIRST_HOW)?).ok()?)?;
+    let node = u32::try_from(word >> NODE & ((1 << (FILE - NODE)) - 1)).ok()?;
+    Some((NodeId { file: u32::try_from(word >> FILE).ok()?, node }, *how))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_found_once() {
+        let mut targets = Targets::default();
+        let last = NodeId { file: u32::MAX, node: (1 << 24) - 1 };
+        for (number, found) in
+            [None, Some((NodeId { file: 0, node: 0 }, How::Local)), Some((last, How::Typed))].into_iter().enumerate()
+        {
+            assert_eq!(targets.of(3, number, || found), found);
+            assert_eq!(targets.of(3, number, || unreachable!("it is known")), found, "{number}");
+        }
+        assert_eq!(targets.memory(), 24);
+        targets.forget();
+        assert_eq!(targets.memory(), 0);
+        let other = Some((NodeId { file: 1, node: 1 }, How::Imported));
+        assert_eq!(targets.of(3, 0, || other), other);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_found_each_time() {
+        let targets = Targets::default();
+        let far = Some((NodeId { file: 1, node: 1 << 24 }, How::Local));
+        let near = Some((NodeId { file: 1, node: 2 }, How::SelfMember));
+        assert_eq!(targets.of(1, 0, || far), far);
+        assert_eq!(targets.of(1, 0, || near), near);
+        assert_eq!(targets.of(1, 7, || far), far);
+    }
+}
