@@ -151,7 +151,7 @@ impl Index {
         };
         let Some(_guard) = guard else { return Ok(cut) };
         // Before the walk: what is written meanwhile is not taken for gone, nor for seen.
-        let changes = self.follow.changes();
+        let told = self.follow.changes();
         let known = self.db.read(rows::files)?;
         let config = Config::of(self.folder.path());
         let Some(mut walked) = self.folder.walk(&config, deadline) else { return Ok(cut) };
@@ -187,7 +187,7 @@ impl Index {
             self.db.write(|tx| rows::set_note(tx, "made", many))?;
         }
         if is_whole {
-            self.follow.seen(&changes);
+            self.follow.seen(&told);
         }
         Ok(Scanned { is_whole, read, renamed: work.renamed.len() })
     }

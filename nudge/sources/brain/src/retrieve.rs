@@ -113,7 +113,7 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
         // What was found anyway needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
         related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
-        let relevance = evidence.relevance(related.iter().map(|one| one.unit).collect());
+        let relevance = evidence.relevance(&related.iter().map(|one| one.unit).collect());
         for one in &mut related {
             one.score *= 1.0 + RELEVANT * relevance.get(&one.unit).copied().unwrap_or_default();
         }
@@ -185,7 +185,7 @@ impl<'a> Evidences<'a> {
     }
 
     /// How relevant units are, whether or not they were found.
-    fn relevance(&self, units: HashSet<i64>) -> HashMap<i64, f64> {
+    fn relevance(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
         let chunks = self.memory.chunks.iter().filter(|(_, unit)| units.contains(unit));
         let candidates = chunks.map(|(chunk, unit)| self.candidate(*chunk, *unit)).collect();
         rank(Fusion::Relevance, candidates, |unit| unit).scores()

@@ -26,6 +26,8 @@ use crate::table::{Line, Scale, versus};
 const CUT_MS: f64 = 50.0;
 /// The goal of a note that was saved, to an answer that has it, beyond what the same question takes else.
 const SAVED_MS: f64 = 2.0;
+/// How long an answer may lack what was saved.
+const PATIENCE_NS: f64 = 30e9;
 /// Chunks that the bare statement finds.
 const NEAREST: usize = 50;
 /// Units of an answer, as many as when nobody says.
@@ -205,22 +207,24 @@ pub fn question(scale: &Scale) -> Vec<Line> {
 
 /// A saved note, to an answer that has it, beyond the same question when nothing was saved.
 fn saved(scale: &Scale, vault: &Vault) -> Line {
-    let texts = Texts::new(3);
     let (mut after, mut before) = (Vec::new(), Vec::new());
     for round in 0..scale.long_rounds * 10 {
         let at = round * 7 % vault.notes;
         let word = format!("saved{round}word");
         let params = to_raw_value(&json!({"task_description": word})).expect("it is JSON");
         let save = |more: &str| {
-            let text = format!("{}\n{word}{more}\n", note(&texts, at, vault.notes));
+            // Prose: where runs of words meet, they may look like a credential, which no answer tells.
+            let prose = "A note that somebody writes on while others ask. ".repeat(30);
+            let text = format!("# Written on\n\n{word}{more}\n\n{prose}\n");
             fs::write(vault.path(at), text).expect("there is room for files");
         };
         let timed = |what: &str| {
             let start = wall_ns();
-            let answer = vault.ask(&params);
-            let took = wall_ns() - start;
-            assert!(answer.get().contains(what), "it is what was saved");
-            took
+            // On a busy machine an answer may say that there was no time to look.
+            while !vault.ask(&params).get().contains(what) {
+                assert!(wall_ns() - start < PATIENCE_NS, "it is what was saved");
+            }
+            wall_ns() - start
         };
         save("");
         timed(&word);
