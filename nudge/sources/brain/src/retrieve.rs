@@ -8,7 +8,7 @@ use nudge_core::explain::Parts;
 use nudge_storage::Failure;
 use nudge_storage::rank::Evidence;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::search::{Found, Known, Words, search};
+use nudge_storage::search::{Found, Held, Known, Words, search};
 use nudge_storage::vectors::Cosines;
 
 use crate::fusion::{Candidate, Fusion, Ranked, rank};
@@ -21,6 +21,8 @@ const NEAREST: usize = 50;
 /// How much of a question a model must understand for meaning to count alone, but for a little. By the same half as
 /// below: what is asked of prose is prose, and words beside its meaning make the order worse.
 const MOSTLY: f64 = 0.5;
+/// Chunks that are looked at because of their words, where those say it all.
+const HEAVIEST: usize = 512;
 /// A weight of words that says nothing.
 const LIGHT: f64 = 1e-3;
 /// Units from which relations are followed.
@@ -166,7 +168,15 @@ impl<'a> Evidences<'a> {
         let near = self.cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
         let near = near.into_iter().flatten().map(|(chunk, _)| chunk);
         let near = near.filter(|chunk| !self.found.rows.contains_key(chunk));
-        let chunks = self.found.rows.keys().copied().chain(near);
+        let weight = |held: &Held| if self.by_share { held.coverage } else { held.bm25 };
+        let rows = self.found.rows.iter().filter(|(chunk, _)| unit_of(**chunk).is_some());
+        let mut held: Vec<(f64, i64)> = rows.map(|(chunk, held)| (weight(held), *chunk)).collect();
+        // By words alone a unit is as good as its best chunk, so the best chunks are those of the best units.
+        if self.cosines.is_none() && held.len() > HEAVIEST {
+            held.select_nth_unstable_by(HEAVIEST, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            held.truncate(HEAVIEST);
+        }
+        let chunks = held.into_iter().map(|(_, chunk)| chunk).chain(near);
         chunks.filter_map(|chunk| Some(self.candidate(chunk, unit_of(chunk)?))).collect()
     }
 
