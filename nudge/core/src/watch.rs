@@ -57,10 +57,10 @@ impl FolderWatch {
         Ok(Self { watcher, folders: HashSet::new() })
     }
 
-    /// Watches a folder besides, for good, if that is possible. One inside the root may be watched already: once is
-    /// enough.
-    pub fn add(&mut self, folder: &Path) {
-        let _ = self.watcher.watch(folder, RecursiveMode::NonRecursive);
+    /// Watches a folder besides, for good, if that is possible; whether it is. One inside the root may be watched already:
+    /// once is enough.
+    pub fn add(&mut self, folder: &Path) -> bool {
+        self.watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
     }
 
     /// Forgets a folder that went away or came anew: the system may watch what was there before.

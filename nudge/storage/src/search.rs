@@ -20,7 +20,7 @@
 //! )?;
 //! let known = Known::default();
 //! let mut found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &known)?;
-//! found.weigh(&c, &NOTES, None)?;
+//! found.weigh_all(&c, &NOTES, &known)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
 //! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
@@ -84,23 +84,29 @@ impl Found {
         held.map(|(_, asked)| asked.word.as_str())
     }
 
-    /// Weighs the words that texts hold: of these alone, or of all. It takes twice as long as finding them.
+    /// Weighs the words that texts hold, of these alone. It takes twice as long as finding them.
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn weigh(&mut self, c: &Connection, of: &FullText, only: Option<&[i64]>) -> rusqlite::Result<()> {
-        let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
-        let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
-        // With the `+`, texts are passed over one by one: to look each up would begin the search again.
-        let among = if only.is_some() { " AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
-        let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1{among}", of.table);
-        let mut statement = c.prepare_cached(&sql)?;
-        let only = only.map(|only| format!("{only:?}"));
+    pub fn weigh(&mut self, c: &Connection, of: &FullText, only: &[i64]) -> rusqlite::Result<()> {
+        let only = format!("{only:?}");
         for asked in self.words.iter().filter(|asked| asked.texts > 0) {
-            let values = [Some(asked.query()), only.clone()];
-            let mut rows = statement.query(params_from_iter(values.into_iter().flatten()))?;
-            while let Some(row) = rows.next()? {
-                self.rows.entry(row.get(0)?).or_default().bm25 += asked.worth() * row.get::<_, f64>(1)?;
+            for (row, weight) in weights(c, of, &asked.query(), Some(&only))? {
+                self.rows.entry(row).or_default().bm25 += asked.worth() * weight;
+            }
+        }
+        Ok(())
+    }
+
+    /// Weighs the words of all texts. What words weigh is remembered until the next change of the index: then finding them
+    /// takes no time, too.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn weigh_all(&mut self, c: &Connection, of: &FullText, known: &Known) -> rusqlite::Result<()> {
+        for asked in self.words.iter().filter(|asked| asked.texts > 0) {
+            for (row, weight) in known.weights(c, of, &asked.query())?.iter() {
+                self.rows.entry(*row).or_default().bm25 += asked.worth() * weight;
             }
         }
         Ok(())
@@ -137,7 +143,7 @@ impl Asked {
 /// What a text holds of a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Held {
-    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](Found::weigh).
+    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](Found::weigh_all).
     pub bm25: f64,
     /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
     pub coverage: f64,
@@ -186,7 +192,7 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
     let mut terms = Vec::new();
     for word in words.iter() {
         let is_common = known.is_common(c, of.table, &quoted(word), total)?;
-        let rows = if is_common { Vec::new() } else { matching(c, of.table, &quoted(word))? };
+        let rows = if is_common { Vec::new() } else { known.matching(c, of, &quoted(word))? };
         let texts = if is_common { many + 1 } else { rows.len() };
         terms.push(Term { asked: Asked { word: word.to_owned(), texts, near: Vec::new() }, rows });
     }
@@ -195,7 +201,7 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
         // Which of the common ones are the rarest is worth a look now.
         for Term { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
-            *rows = matching(c, of.table, &asked.query())?;
+            *rows = known.matching(c, of, &asked.query())?;
             asked.texts = rows.len();
         }
     }
@@ -213,7 +219,7 @@ fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term]) -
     for Term { asked, rows } in terms.iter_mut().filter(|term| near::is_part_of_clauses(&term.asked.word)) {
         asked.near = near::holding(c, of, known, &asked.word)?;
         if !asked.near.is_empty() {
-            *rows = matching(c, of.table, &asked.query())?;
+            *rows = known.matching(c, of, &asked.query())?;
             asked.texts = rows.len();
         }
     }
@@ -222,7 +228,7 @@ fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term]) -
     let near = near::near(c, of, known, &words)?;
     for (Term { asked, rows }, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
         asked.near = near;
-        *rows = matching(c, of.table, &asked.query())?;
+        *rows = known.matching(c, of, &asked.query())?;
         asked.texts = rows.len();
     }
     Ok(())
@@ -233,6 +239,18 @@ fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     let count: i64 =
         c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// The texts that match, of these alone or of all, and what the words weigh in each.
+fn weights(c: &Connection, of: &FullText, query: &str, only: Option<&str>) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
+    let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
+    // With the `+`, texts are passed over one by one: to look each up would begin the search again.
+    let among = if only.is_some() { " AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
+    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1{among}", of.table);
+    let values = [Some(query), only];
+    let mut statement = c.prepare_cached(&sql)?;
+    statement.query_map(params_from_iter(values.into_iter().flatten()), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// The texts that match.

@@ -31,7 +31,7 @@ fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
 
 fn found(c: &Connection, text: &str) -> Found {
     let mut found = search(c, &NOTES, &Words::of(text), &Known::default()).unwrap();
-    found.weigh(c, &NOTES, None).unwrap();
+    found.weigh_all(c, &NOTES, &Known::default()).unwrap();
     found
 }
 
@@ -210,10 +210,33 @@ fn texts_are_weighed_alone_or_all_together() {
     let c = notes(TEXTS);
     let all = found(&c, "body size migratoin scheduler");
     let mut one = search(&c, &NOTES, &Words::of("body size migratoin scheduler"), &Known::default()).unwrap();
-    one.weigh(&c, &NOTES, Some(&[6, 3, 77])).unwrap();
+    one.weigh(&c, &NOTES, &[6, 3, 77]).unwrap();
     assert_eq!((one.rows.len(), one.rows[&2].bm25), (all.rows.len(), 0.0));
     for row in [3, 6] {
         assert!(one.rows[&row].bm25 > 0.0 && one.rows[&row] == all.rows[&row], "{row}: {one:?}");
+    }
+}
+
+/// What words weigh is remembered as long as it is so.
+#[test]
+fn remembered_weights_are_those_of_the_moment() {
+    let c = notes(TEXTS);
+    let known = Known::default();
+    let ask = |known: &Known| {
+        let mut found = search(&c, &NOTES, &Words::of("body size migratoin scheduler"), known).unwrap();
+        found.weigh_all(&c, &NOTES, known).unwrap();
+        let mut rows: Vec<_> = found.rows.into_iter().map(|(row, held)| (row, held.bm25, held.coverage)).collect();
+        rows.sort_by_key(|(row, ..)| *row);
+        rows
+    };
+    for change in [
+        "INSERT INTO note(rowid, title, body) VALUES(7, 'A scheduler', 'of no size')",
+        "UPDATE note SET body = 'a body, a body' WHERE rowid = 7",
+        "DELETE FROM note WHERE rowid = 7",
+    ] {
+        assert_eq!(ask(&known), ask(&known));
+        c.execute(change, []).unwrap();
+        assert_eq!(ask(&known), ask(&Known::default()), "{change}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rows of the table. A new row is a function in a file of its own and an entry here.
 
+pub mod brain;
 pub mod c;
 pub mod cli;
 pub mod code;
@@ -51,6 +52,8 @@ pub const ALL: &[Row] = &[
     Row { name: "rss", cpus: Cpus::One, programs: OURS, run: start::resident },
     Row { name: "records-search", cpus: Cpus::One, programs: NONE, run: records::search },
     Row { name: "records-write", cpus: Cpus::One, programs: NONE, run: records::write },
+    Row { name: "brain-cut", cpus: Cpus::One, programs: NONE, run: brain::cutting },
+    Row { name: "brain-question", cpus: Cpus::Two, programs: NONE, run: brain::question },
     Row { name: "code-index", cpus: Cpus::One, programs: code::PROGRAMS, run: code::index },
     Row { name: "code-read", cpus: Cpus::One, programs: code::read::PROGRAMS, run: code::read::extraction },
     Row { name: "code-node", cpus: Cpus::One, programs: NONE, run: code::node::answer },

@@ -217,7 +217,7 @@ fn told(c: &Connection, answer: Answer, chars: usize, explain: bool) -> Result<C
         units.push(FoundUnit {
             why: best.map(|best| reason(best, &words, answer.of)).unwrap_or_default(),
             explain: explain.then(|| Explain {
-                parts: ranked.parts.clone(),
+                parts: ranked.parts(),
                 words,
                 of: answer.of,
                 similarity: best.and_then(|best| best.of.cosine).map(rounded),

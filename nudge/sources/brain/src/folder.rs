@@ -129,7 +129,7 @@ impl Folder {
     }
 
     /// The path of a file below the root; `None` for one that no line can hold.
-    fn name(&self, path: &Path) -> Option<String> {
+    pub fn name(&self, path: &Path) -> Option<String> {
         let parts = path.strip_prefix(&self.root).ok()?.components();
         let parts: Option<Vec<_>> = parts.map(|part| part.as_os_str().to_str()).collect();
         Some(parts?.join("/")).filter(|name| !name.is_empty() && !name.chars().any(is_hidden))
@@ -260,6 +260,11 @@ pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     }
     let is_file = RULES.contains(file) || is_unit(file) || (folders.is_empty() && *file == config::FILE);
     is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
+}
+
+/// Whether a path has the name of a unit, and not of a file that says which files count.
+pub fn is_note(path: &Path) -> bool {
+    path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_unit)
 }
 
 /// Whether a path is that of a unit.

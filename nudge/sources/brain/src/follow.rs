@@ -1,26 +1,44 @@
-//! Following the files of a brain while a session runs: what changes is read before anybody asks. A look at every file
-//! before each question stays the truth.
+//! Following the files of a brain while a session runs: what changes is read before anybody asks, and who asks need not
+//! look at every file. What is on disk stays the truth: where the system does not tell, or has more to tell, all are
+//! looked at.
 
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nudge_core::source::StopFlag;
+use nudge_core::source::{DataDir, StopFlag};
 use nudge_core::watch::{FolderWatch, Settling, Told};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
 
-use crate::folder::is_of_interest;
+use crate::folder::{is_note, is_of_interest};
 
 /// Between two looks because something has changed: as a multiple of what one costs, and at most. The first one reads
 /// everything.
 const LOOK_COST: u32 = 10;
 const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
+/// More changed files than these, and all are looked at.
+const MANY: usize = 64;
+/// How long it is waited for what the system has still to tell.
+const ECHO_WAIT: Duration = Duration::from_millis(20);
+/// After this time there may be changes that the system does not tell of, such as those by another name of a file.
+const LONG: Duration = Duration::from_mins(1);
 
 /// Who follows a brain, if anybody.
 #[derive(Default)]
 pub struct Follow {
-    news: Arc<Mutex<News>>,
+    heard: Arc<Heard>,
     state: Mutex<State>,
+}
+
+/// What the system has told.
+#[derive(Default)]
+struct Heard {
+    news: Mutex<News>,
+    echo: Condvar,
 }
 
 #[derive(Default)]
@@ -28,6 +46,39 @@ struct News {
     settling: Settling,
     /// What may be a folder and went away or came anew: the system may watch what was there before.
     lost: Vec<PathBuf>,
+    changes: Changes,
+    /// The last echo.
+    echo: u64,
+}
+
+/// What has changed since all was seen, as the system tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// How often it told of something.
+    count: u64,
+    /// Files.
+    pub files: BTreeSet<PathBuf>,
+    /// Anything may have changed.
+    pub all: bool,
+}
+
+impl Changes {
+    /// Notes what has changed: a file, or anything.
+    fn note(&mut self, file: Option<&Path>) {
+        self.count += 1;
+        self.all |= file.is_none() || self.files.len() >= MANY;
+        if self.all {
+            self.files.clear();
+        }
+        self.files.extend(file.filter(|_| !self.all).map(Path::to_owned));
+    }
+}
+
+impl News {
+    fn note(&mut self, file: Option<&Path>) {
+        self.settling.note();
+        self.changes.note(file);
+    }
 }
 
 #[derive(Default)]
@@ -36,35 +87,80 @@ enum State {
     #[default]
     Not,
     /// The system tells of so many folders.
-    Told { watch: FolderWatch, folders: usize, next: Instant, stop: StopFlag },
+    Told { watch: FolderWatch, echo: Option<Echo>, folders: usize, next: Instant, stop: StopFlag },
     /// It cannot, for this reason.
     Untold(String),
 }
 
+/// By what is found out that the system has told of everything so far: a file that comes into a folder of ours. On Linux
+/// it tells of all folders in the order in which things happen.
+struct Echo {
+    folder: PathBuf,
+    name: String,
+    count: u64,
+}
+
+impl Echo {
+    /// One in a folder, which is made; `None` where that is not possible.
+    fn new(folder: &DataDir) -> Option<Self> {
+        let folder = folder.create().ok().filter(|_| cfg!(target_os = "linux"))?;
+        Some(Self { folder, name: format!("{}-", Uuid::now_v7().simple()), count: 0 })
+    }
+
+    /// Has the system tell of something; the number of it.
+    fn call(&mut self) -> io::Result<u64> {
+        self.count += 1;
+        let file = self.folder.join(format!("{}{}", self.name, self.count));
+        File::create_new(&file)?;
+        fs::remove_file(&file)?;
+        Ok(self.count)
+    }
+
+    /// The number of the one that was told of, if it is one.
+    fn heard(folder: &Path, name: &str, path: &Path) -> Option<u64> {
+        let file = path.strip_prefix(folder).ok()?.to_str()?;
+        file.strip_prefix(name)?.parse().ok()
+    }
+}
+
 impl Follow {
-    /// Begins to follow a folder, unless that was done. `stop` is told of news.
-    pub fn begin(&self, root: &Path, stop: &StopFlag) {
+    /// Begins to follow a folder, unless that was done. `stop` is told of news; `own` is a folder for this alone.
+    pub fn begin(&self, root: &Path, own: &DataDir, stop: &StopFlag) {
         let mut state = self.state.lock();
         if !matches!(*state, State::Not) {
             return;
         }
-        let (news, wake, below) = (Arc::clone(&self.news), stop.clone(), root.to_owned());
+        let mut echo = Echo::new(own);
+        let called = echo.as_ref().map(|echo| (echo.folder.clone(), echo.name.clone()));
+        let (heard, wake, below) = (Arc::clone(&self.heard), stop.clone(), root.to_owned());
         let begun = FolderWatch::begin(root, move |told| {
-            let lost = match told {
-                Told::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
-                    (may_be_folder && !path.is_file()).then(|| path.to_owned())
-                }
-                Told::Path { .. } => return,
-                Told::Anything => None,
-            };
             // Never the state: whoever holds that waits for this thread.
-            let mut news = news.lock();
-            news.settling.note();
-            news.lost.extend(lost);
+            let (file, lost) = match told {
+                Told::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
+                    let lost = may_be_folder && !path.is_file();
+                    (Some(path).filter(|path| !lost && is_note(path)), Some(path).filter(|_| lost))
+                }
+                Told::Path { path, .. } => {
+                    if let Some(echo) = called.as_ref().and_then(|(folder, name)| Echo::heard(folder, name, path)) {
+                        heard.news.lock().echo = echo;
+                        heard.echo.notify_all();
+                    }
+                    return;
+                }
+                Told::Anything => (None, None),
+            };
+            let mut news = heard.news.lock();
+            news.note(file);
+            news.lost.extend(lost.map(Path::to_owned));
             wake.tell_news();
         });
         *state = match begun {
-            Ok(watch) => State::Told { watch, folders: 0, next: Instant::now(), stop: stop.clone() },
+            Ok(mut watch) => {
+                echo = echo.filter(|echo| watch.add(&echo.folder));
+                // A look that has begun already knows of nothing that is heard from now on.
+                self.heard.news.lock().changes.note(None);
+                State::Told { watch, echo, folders: 0, next: Instant::now(), stop: stop.clone() }
+            }
             Err(why) => State::Untold(why),
         };
     }
@@ -74,13 +170,13 @@ impl Follow {
         let mut state = self.state.lock();
         let State::Told { watch, folders: count, stop, .. } = &mut *state else { return };
         *count = folders.len();
-        let lost = std::mem::take(&mut self.news.lock().lost);
+        let lost = std::mem::take(&mut self.heard.news.lock().lost);
         for folder in &lost {
             watch.forget(folder);
         }
         match watch.set(folders.into_iter().collect()) {
             Ok(true) => {
-                self.news.lock().settling.note();
+                self.heard.news.lock().note(None);
                 stop.tell_news();
             }
             Ok(false) => {}
@@ -90,7 +186,7 @@ impl Follow {
 
     /// How long until it is time to look at what has changed; `None` when nothing has.
     pub fn rest(&self) -> Option<Duration> {
-        let rest = self.news.lock().settling.rest()?;
+        let rest = self.heard.news.lock().settling.rest()?;
         match &*self.state.lock() {
             State::Told { next, .. } => Some(rest.max(next.saturating_duration_since(Instant::now()))),
             _ => None,
@@ -99,13 +195,48 @@ impl Follow {
 
     /// Looks, which is over with all news that came before.
     pub fn look<T>(&self, look: impl FnOnce() -> T) -> T {
-        self.news.lock().settling = Settling::default();
+        self.heard.news.lock().settling = Settling::default();
         let begun = Instant::now();
         let seen = look();
         if let State::Told { next, .. } = &mut *self.state.lock() {
             *next = Instant::now() + pause(begun.elapsed());
         }
         seen
+    }
+
+    /// What has changed, as far as it was told.
+    pub fn changes(&self) -> Changes {
+        self.heard.news.lock().changes.clone()
+    }
+
+    /// Notes that what has changed was seen; what has changed since was not.
+    pub fn seen(&self, changes: &Changes) {
+        let mut news = self.heard.news.lock();
+        if news.changes.count == changes.count {
+            news.changes = Changes { count: changes.count, ..Changes::default() };
+        }
+    }
+
+    /// What has changed since all files were looked at, by all that the system has to tell until now. `None` where it does
+    /// not tell of everything, or takes too long.
+    pub fn hear(&self) -> Option<Changes> {
+        let called = match &mut *self.state.lock() {
+            State::Told { echo: Some(echo), .. } => echo.call().ok()?,
+            _ => return None,
+        };
+        let until = Instant::now() + ECHO_WAIT;
+        let mut news = self.heard.news.lock();
+        while news.echo < called {
+            if self.heard.echo.wait_until(&mut news, until).timed_out() {
+                return None;
+            }
+        }
+        Some(news.changes.clone())
+    }
+
+    /// Whether it is long ago that somebody looked because of this.
+    pub fn is_long_ago(&self) -> bool {
+        matches!(&*self.state.lock(), State::Told { next, .. } if next.elapsed() > LONG)
     }
 
     /// How it is followed, for people.

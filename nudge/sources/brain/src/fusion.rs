@@ -1,10 +1,11 @@
 //! How units are ordered by what their chunks say: one function for each way, so that they can be compared.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
-use nudge_storage::rank::{Evidence, Relevance};
+use nudge_storage::rank::Evidence;
 
 /// Chunks of each list that count in a fusion of ranks.
 const LISTED: usize = 50;
@@ -51,44 +52,96 @@ pub struct Ranked {
     pub of: Evidence,
     /// 0 to 1.
     pub score: f64,
+    /// The addends of the score, where it is by ranks.
+    ranks: Option<Parts>,
+}
+
+impl Ranked {
     /// The addends of the score.
-    pub parts: Parts,
+    pub fn parts(&self) -> Parts {
+        self.ranks.clone().unwrap_or_else(|| self.of.relevance().parts)
+    }
+
+    /// How relevant the section is that is nearest: whether a unit has to do with a question at all does not depend on how
+    /// it begins.
+    pub fn nearest(&self) -> f64 {
+        Evidence { cosine: nearest(&self.chunks), ..self.of }.score()
+    }
+}
+
+/// What was found, in order.
+#[derive(Debug, Default)]
+pub struct Ranking {
+    /// The chunks, those of a unit side by side.
+    candidates: Vec<Candidate>,
+    /// The units, best first.
+    places: Vec<Place>,
+    /// Their addends, where the order is by ranks.
+    ranks: Option<HashMap<i64, Parts, RandomState>>,
+}
+
+/// Where the chunks of a unit are, and how good it is.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    unit: i64,
+    score: f64,
+    chunks: Range<usize>,
+}
+
+impl Ranking {
+    /// The best units.
+    pub fn best(&self, count: usize) -> Vec<Ranked> {
+        let ranked = |place: &Place| {
+            let mut chunks: Vec<_> = self.candidates[place.chunks.clone()].to_vec();
+            chunks.sort_by(|a, b| b.of.score().total_cmp(&a.of.score()).then(a.chunk.cmp(&b.chunk)));
+            let ranks = self.ranks.as_ref().and_then(|ranks| ranks.get(&place.unit)).cloned();
+            Ranked { unit: place.unit, of: together(&chunks), chunks, score: place.score, ranks }
+        };
+        self.places.iter().take(count).map(ranked).collect()
+    }
+
+    /// The score of each unit.
+    pub fn scores(&self) -> HashMap<i64, f64> {
+        self.places.iter().map(|place| (place.unit, place.score)).collect()
+    }
 }
 
 /// Orders units by their best chunks. `order` decides between equals.
-pub fn rank<K: Ord>(fusion: Fusion, candidates: &[Candidate], order: impl Fn(i64) -> K) -> Vec<Ranked> {
-    let by_ranks = match fusion {
+pub fn rank<K: Ord>(fusion: Fusion, mut candidates: Vec<Candidate>, order: impl Fn(i64) -> K) -> Ranking {
+    candidates.sort_unstable_by_key(|one| (one.unit, one.chunk));
+    let ranks = match fusion {
         Fusion::Relevance => None,
-        Fusion::Ranks { k, words, meaning } => Some(by_ranks(candidates, [words, meaning], k, &order)),
+        Fusion::Ranks { k, words, meaning } => Some(by_ranks(&candidates, [words, meaning], k, &order)),
     };
-    let mut units: HashMap<i64, Vec<(f64, Candidate)>, RandomState> = HashMap::default();
-    for one in candidates {
-        units.entry(one.unit).or_default().push((one.of.score(), *one));
-    }
-    let ranked = units.into_iter().filter_map(|(unit, mut chunks)| {
-        chunks.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.chunk.cmp(&other.chunk)));
-        let chunks: Vec<_> = chunks.into_iter().map(|(_, one)| one).collect();
-        let of = together(&chunks)?;
-        let Relevance { score, parts } = of.relevance();
-        let (score, parts) = match &by_ranks {
-            None => (score, parts),
-            Some(scores) => scores.get(&unit).map(|parts| (parts.sum(), parts.clone()))?,
+    let mut places = Vec::new();
+    let mut begin = 0;
+    for chunks in candidates.chunk_by(|a, b| a.unit == b.unit) {
+        let range = begin..begin + chunks.len();
+        begin = range.end;
+        let unit = chunks[0].unit;
+        let score = match &ranks {
+            None => Some(together(chunks).score()),
+            Some(ranks) => ranks.get(&unit).map(Parts::sum),
         };
-        Some(Ranked { unit, chunks, of, score, parts })
-    });
-    let mut ranked: Vec<_> = ranked.collect();
-    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
-    ranked
+        places.extend(score.map(|score| Place { unit, score, chunks: range }));
+    }
+    places.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
+    Ranking { candidates, places, ranks }
 }
 
 /// What chunks say of their unit together: the most that any of them holds, and how near the nearest is. The beginning of
 /// a unit says what it is about, and so counts as much: of many chunks one is near to anything.
-fn together(chunks: &[Candidate]) -> Option<Evidence> {
-    let best = chunks.first()?;
+fn together(chunks: &[Candidate]) -> Evidence {
     let most = |of: fn(&Candidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
-    let nearest = chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max);
-    let cosine = nearest.map(|nearest| nearest.midpoint(best.first.unwrap_or(nearest)));
-    Some(Evidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..best.of })
+    let first = chunks.first().and_then(|one| one.first);
+    let cosine = nearest(chunks).map(|nearest| nearest.midpoint(first.unwrap_or(nearest)));
+    let of = chunks.first().map(|one| one.of).unwrap_or_default();
+    Evidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..of }
+}
+
+/// How near the nearest is.
+fn nearest(chunks: &[Candidate]) -> Option<f64> {
+    chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max)
 }
 
 /// What both lists give each unit, as a share of the most that they can give.
@@ -142,7 +195,7 @@ mod tests {
     }
 
     fn order(fusion: Fusion, candidates: &[Candidate]) -> Vec<(i64, i64)> {
-        let ranked = rank(fusion, candidates, |unit| unit);
+        let ranked = rank(fusion, candidates.to_vec(), |unit| unit).best(candidates.len());
         ranked.iter().map(|one| (one.unit, one.chunks[0].chunk)).collect()
     }
 
@@ -165,21 +218,23 @@ mod tests {
         let begins = |first, one: Candidate| Candidate { first: Some(first), ..one };
         let candidates = [begins(0.2, candidate(1, 1, 0.0, 0.6)), begins(0.5, candidate(2, 2, 0.0, 0.5))];
         assert_eq!(order(Fusion::Relevance, &candidates), [(2, 2), (1, 1)]);
-        let ranked = rank(Fusion::Relevance, &candidates, |unit| unit);
+        let ranked = rank(Fusion::Relevance, candidates.to_vec(), |unit| unit).best(2);
         assert!((ranked[1].score - 0.4).abs() < 1e-9);
+        // Whether it has to do with the question at all does not depend on that.
+        assert!((ranked[1].nearest() - 0.6).abs() < 1e-9);
     }
 
     #[test]
     fn ranks_are_summed_and_shown_as_a_share() {
         let candidates = [candidate(1, 1, 9.0, 0.1), candidate(2, 2, 5.0, 0.9), candidate(3, 3, 0.0, 0.5)];
-        let ranked = rank(Fusion::named("ranks"), &candidates, |unit| unit);
+        let ranked = rank(Fusion::named("ranks"), candidates.to_vec(), |unit| unit).best(9);
         assert_eq!(ranked.iter().map(|one| one.unit).collect::<Vec<_>>(), [2, 1, 3]);
         let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
         assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
         // Where one list is missing, the other counts alone.
         let by_words: Vec<_> =
             candidates.iter().map(|one| Candidate { of: Evidence { cosine: None, ..one.of }, ..*one }).collect();
-        let ranked = rank(Fusion::named("seed"), &by_words, |unit| unit);
+        let ranked = rank(Fusion::named("seed"), by_words, |unit| unit).best(9);
         assert!((ranked[0].score - 1.0).abs() < 1e-9 && ranked.len() == 2);
     }
 

@@ -124,7 +124,8 @@ pub fn expand<K: Ord>(
     Ok(reached)
 }
 
-fn sort<K: Ord>(reached: &mut [Reached], order: &impl Fn(i64) -> K) {
+/// The best first. `order` decides between equals.
+pub fn sort<K: Ord>(reached: &mut [Reached], order: &impl Fn(i64) -> K) {
     reached.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
 }
 

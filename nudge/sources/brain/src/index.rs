@@ -9,16 +9,16 @@ use std::time::{Duration, Instant, SystemTime};
 use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
 use nudge_core::error::Result;
-use nudge_core::source::{DataDir, Fence};
+use nudge_core::source::{DataDir, Fence, StopFlag};
 use nudge_storage::search::Known;
-use nudge_storage::{Db, Opening};
+use nudge_storage::{Db, Failure, Opening};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::chunk;
 use crate::config::Config;
 use crate::folder::{Folder, Hash, Read, Stamp, hex};
-use crate::follow::Follow;
+use crate::follow::{Changes, Follow};
 use crate::meaning::Meanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
@@ -37,6 +37,8 @@ pub struct Index {
     pub known: Known,
     pub meanings: Meanings,
     pub follow: Follow,
+    /// A folder for what follows the files.
+    echo: DataDir,
     /// One looks at the files at a time.
     scanning: Mutex<()>,
 }
@@ -69,6 +71,7 @@ impl Index {
             known: Known::default(),
             meanings: Meanings::default(),
             follow: Follow::default(),
+            echo: DataDir::new(place.path().join("echo")),
             scanning: Mutex::new(()),
         };
         index.check_version()?;
@@ -89,12 +92,50 @@ impl Index {
         })
     }
 
+    /// Begins to follow the files, unless that was done. `stop` is told of news.
+    pub fn begin_to_follow(&self, stop: &StopFlag) {
+        self.follow.begin(self.folder.path(), &self.echo, stop);
+    }
+
     /// Whether all files were looked at once.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
     pub fn is_made(&self) -> Result<bool> {
         Ok(self.db.read(|c| rows::note(c, "made"))?.is_some())
+    }
+
+    /// Looks at what has changed since all files were looked at, if it is a few that are known; whether the index is as
+    /// the files are then.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read or written.
+    pub fn look_at(&self, changes: &Changes) -> Result<bool> {
+        if changes.all || !self.db.read(rows::is_settled)? {
+            return Ok(false);
+        }
+        if changes.files.is_empty() {
+            return Ok(true);
+        }
+        let Some(_guard) = self.scanning.try_lock_for(OTHER_WAIT) else { return Ok(false) };
+        let looked = changes.files.iter().map(|path| {
+            let path = self.folder.name(path)?;
+            self.folder.look(&path).map(|stamp| (path, stamp))
+        });
+        let Some(files) = looked.collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let known = self.db.read(|c| {
+            let of = |(path, _): &(String, Stamp)| Ok(rows::file(c, path)?.map(|file| (path.clone(), file)));
+            files.iter().map(of).collect::<Result<Option<Files>, Failure>>()
+        })?;
+        // What is new may be passed over, or have been somewhere else: that takes a look at all.
+        let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };
+        let mut work = Work::of(&[], &known);
+        self.put(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
+        if work.has_changed {
+            self.db.write(|tx| rows::settle(tx))?;
+        }
+        self.follow.seen(changes);
+        Ok(true)
     }
 
     /// Looks at all files and reads those that differ, as far as there is time. Another thread that does the same is
@@ -109,7 +150,8 @@ impl Index {
             None => Some(self.scanning.lock()),
         };
         let Some(_guard) = guard else { return Ok(cut) };
-        // Before the walk: what is written meanwhile is not taken for gone.
+        // Before the walk: what is written meanwhile is not taken for gone, nor for seen.
+        let told = self.follow.changes();
         let known = self.db.read(rows::files)?;
         let config = Config::of(self.folder.path());
         let Some(mut walked) = self.folder.walk(&config, deadline) else { return Ok(cut) };
@@ -119,7 +161,7 @@ impl Index {
         let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();
         let mut changed: Vec<_> = walked.files.iter().filter(|file| differs(file)).collect();
         changed.sort_unstable();
-        let settled = self.db.read(|c| rows::note(c, "settled"))?.as_deref() == Some("1");
+        let settled = self.db.read(rows::is_settled)?;
         let mut work = Work::of(&gone, &known);
         let (mut read, mut is_whole) = (0, true);
         for batch in changed.chunks(BATCH) {
@@ -143,6 +185,9 @@ impl Index {
         if is_whole && (walked.is_cut || !self.is_made()?) {
             let many = if walked.is_cut { "more files than are indexed" } else { "" };
             self.db.write(|tx| rows::set_note(tx, "made", many))?;
+        }
+        if is_whole {
+            self.follow.seen(&told);
         }
         Ok(Scanned { is_whole, read, renamed: work.renamed.len() })
     }
@@ -193,11 +238,7 @@ impl Index {
     }
 
     /// Puts one file in that was just written, in the transaction of its change.
-    pub(crate) fn put_written(
-        &self,
-        tx: &nudge_storage::rusqlite::Connection,
-        path: &str,
-    ) -> Result<(), nudge_storage::Failure> {
+    pub(crate) fn put_written(&self, tx: &nudge_storage::rusqlite::Connection, path: &str) -> Result<(), Failure> {
         let (Ok(Read { text, hash }), Some(stamp)) = (self.folder.read(path), self.folder.look(path)) else {
             return Ok(());
         };

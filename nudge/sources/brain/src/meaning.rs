@@ -54,7 +54,8 @@ impl Memory {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
         self.paths = rows.collect::<Result<_, _>>()?;
-        let mut statement = c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk")?;
+        let mut statement =
+            c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk INDEXED BY chunk_meaning")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
         let rows: Vec<(i64, i64, Hash, bool)> = rows.collect::<Result<_, _>>()?;
         let there: HashSet<i64, RandomState> = rows.iter().map(|(id, ..)| *id).collect();

@@ -74,7 +74,7 @@ fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Of
         must: false,
         paths: Vec::new(),
         why: why.clone(),
-        explain: MatchExplain { matched: true, score, parts: one.parts.clone(), reasons: vec![why] },
+        explain: MatchExplain { matched: true, score, parts: one.parts(), reasons: vec![why] },
         parts: Parts::from([("relevance", score)]),
         // Texts alone: writing them cannot fail.
         more: More { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },

@@ -1,16 +1,18 @@
 //! Finding units: by words and by meaning, then by relation in slots of their own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use nudge_core::embed::Thought;
 use nudge_core::explain::Parts;
 use nudge_storage::Failure;
+use nudge_storage::rank::Evidence;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::search::{Found, Known, Words, search};
+use nudge_storage::search::{Found, Held, Known, Words, search};
+use nudge_storage::vectors::Cosines;
 
 use crate::fusion::{Candidate, Fusion, Ranked, rank};
-use crate::graph::{Graph, Reached, expand};
+use crate::graph::{Graph, Reached, expand, sort};
 use crate::meaning::Memory;
 use crate::schema::FULL_TEXT;
 
@@ -19,13 +21,20 @@ const NEAREST: usize = 50;
 /// How much of a question a model must understand for meaning to count alone, but for a little. By the same half as
 /// below: what is asked of prose is prose, and words beside its meaning make the order worse.
 const MOSTLY: f64 = 0.5;
+/// Chunks that are looked at because of their words, where those say it all.
+const HEAVIEST: usize = 512;
+/// A weight of words that says nothing.
+const LIGHT: f64 = 1e-3;
 /// Units from which relations are followed.
 const SEEDS: usize = 5;
 /// One slot of so many is for what is found by relation.
 const SLOTS: usize = 5;
-/// What meaning must say of a unit that has to do with a question without a doubt; without vectors, the share of the
-/// question's words that it holds. By the half of `tests/brain/` that is for tuning: of questions that another manual
-/// answers one in ten gets over it, of those that have an answer nine.
+/// How much more a unit counts that is related and relevant, too. By the same half: most units that something is related
+/// to are so alike.
+const RELEVANT: f64 = 2.0;
+/// How relevant the nearest section must be of a unit that has to do with a question without a doubt; without vectors, the
+/// share of the question's words that it holds. By the half of `tests/brain/` that is for tuning: of questions that
+/// another manual answers one in eight gets over it, of those that have an answer nine in ten.
 pub const FLOOR: f64 = 0.575;
 const WORDS_FLOOR: f64 = 0.7;
 
@@ -96,8 +105,9 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     let allowed = filter.allowed(c)?;
     let is_allowed = |unit: &i64| allowed.as_ref().is_none_or(|allowed| allowed.contains(unit));
     let order = |unit: i64| memory.paths.get(&unit);
-    let (mut found, candidates) = candidates(c, &question, is_allowed)?;
-    let mut units = rank(question.fusion, &candidates, order);
+    let evidence = Evidences::of(c, &question)?;
+    let ranking = rank(question.fusion, evidence.candidates(is_allowed), order);
+    let mut units = ranking.best(limit.max(SEEDS));
     let seeds: Vec<_> = units.iter().take(SEEDS).map(|one| (one.unit, one.score)).collect();
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
@@ -105,58 +115,91 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
         // What was found anyway needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
         related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
+        let relevance = evidence.relevance(&related.iter().map(|one| one.unit).collect());
+        for one in &mut related {
+            one.score *= 1.0 + RELEVANT * relevance.get(&one.unit).copied().unwrap_or_default();
+        }
+        sort(&mut related, &order);
         related.truncate(limit / SLOTS);
     }
     units.truncate(limit - related.len());
-    let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
     let is_weak = units.first().is_none_or(|first| match first.of.cosine {
-        Some(_) if first.of.understood > 0.0 => first.of.meaning() < FLOOR,
+        Some(_) if first.of.understood > 0.0 => units.iter().all(|one| one.nearest() < FLOOR),
         _ => first.chunks.iter().all(|one| one.coverage < WORDS_FLOOR),
     });
+    let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
+    let found = evidence.found;
     let of = found.words.len();
     let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
     let words = best.iter().map(|one| held(&one.chunk).unwrap_or_default()).collect();
-    found.rows.clear();
     Ok(Answer { units, related, words, of, is_weak })
 }
 
-/// The chunks that hold words of the question, and those that are near to its meaning.
-fn candidates(
-    c: &Connection,
-    question: &Question<'_>,
-    is_allowed: impl Fn(&i64) -> bool,
-) -> Result<(Found, Vec<Candidate>), Failure> {
-    let Question { memory, thought, .. } = question;
-    let unit_of = |chunk: i64| memory.chunks.get(&chunk).copied().filter(&is_allowed);
-    let mut found = search(c, &FULL_TEXT, question.words, question.known)?;
-    let thought = thought.filter(|thought| thought.understood > 0.0);
-    let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
-    // Where meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
-    let is_by_meaning = question.fusion == Fusion::Relevance && memory.without() == 0 && understood >= 1.0;
-    if !is_by_meaning {
-        found.weigh(c, &FULL_TEXT, None)?;
+/// What chunks say of a question.
+struct Evidences<'a> {
+    memory: &'a Memory,
+    found: Found,
+    cosines: Option<Cosines<'a>>,
+    understood: f64,
+    /// What words alone say is their weights; beside those, the share of the words makes it worse.
+    by_share: bool,
+}
+
+impl<'a> Evidences<'a> {
+    fn of(c: &Connection, question: &Question<'a>) -> Result<Self, Failure> {
+        let Question { memory, thought, known, .. } = *question;
+        let mut found = search(c, &FULL_TEXT, question.words, known)?;
+        let thought = thought.filter(|thought| thought.understood > 0.0);
+        let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
+        // Where meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
+        let is_by_meaning = question.fusion == Fusion::Relevance && memory.without() == 0 && understood >= 1.0;
+        if !is_by_meaning {
+            found.weigh_all(c, &FULL_TEXT, known)?;
+        }
+        let cosines = memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.cosines(&thought.vector));
+        // Among a few notes no word is rare, and so none weighs anything.
+        let by_share = thought.is_some() || found.rows.values().all(|held| held.bm25 < LIGHT);
+        Ok(Self { memory, found, cosines, understood, by_share })
     }
-    let cosines = memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.cosines(&thought.vector));
-    let near = cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
-    let mut chunks: Vec<i64> = found.rows.keys().copied().chain(near.into_iter().flatten().map(|(id, _)| id)).collect();
-    chunks.sort_unstable();
-    chunks.dedup();
-    let candidate = |chunk: i64| {
-        let held = found.rows.get(&chunk).copied().unwrap_or_default();
-        let of = nudge_storage::rank::Evidence {
+
+    /// The chunks that hold words of the question, and those that are near to its meaning.
+    fn candidates(&self, is_allowed: impl Fn(&i64) -> bool) -> Vec<Candidate> {
+        let unit_of = |chunk: i64| self.memory.chunks.get(&chunk).copied().filter(&is_allowed);
+        let near = self.cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
+        let near = near.into_iter().flatten().map(|(chunk, _)| chunk);
+        let near = near.filter(|chunk| !self.found.rows.contains_key(chunk));
+        let weight = |held: &Held| if self.by_share { held.coverage } else { held.bm25 };
+        let rows = self.found.rows.iter().filter(|(chunk, _)| unit_of(**chunk).is_some());
+        let mut held: Vec<(f64, i64)> = rows.map(|(chunk, held)| (weight(held), *chunk)).collect();
+        // By words alone a unit is as good as its best chunk, so the best chunks are those of the best units.
+        if self.cosines.is_none() && held.len() > HEAVIEST {
+            held.select_nth_unstable_by(HEAVIEST, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            held.truncate(HEAVIEST);
+        }
+        let chunks = held.into_iter().map(|(_, chunk)| chunk).chain(near);
+        chunks.filter_map(|chunk| Some(self.candidate(chunk, unit_of(chunk)?))).collect()
+    }
+
+    fn candidate(&self, chunk: i64, unit: i64) -> Candidate {
+        let cosine = |chunk: i64| self.cosines.as_ref()?.of(chunk).map(f64::from);
+        let held = self.found.rows.get(&chunk).copied().unwrap_or_default();
+        let of = Evidence {
             bm25: held.bm25,
-            // By words alone the weights say it all: beside them, the share of the words makes it worse.
-            coverage: if thought.is_some() { held.coverage } else { 0.0 },
-            cosine: cosines.as_ref().and_then(|cosines| cosines.of(chunk)).map(f64::from),
-            understood,
-            ..nudge_storage::rank::Evidence::default()
+            coverage: if self.by_share { held.coverage } else { 0.0 },
+            cosine: cosine(chunk),
+            understood: self.understood,
+            ..Evidence::default()
         };
-        let unit = unit_of(chunk)?;
-        let first = memory.firsts.get(&unit).and_then(|first| cosines.as_ref()?.of(*first)).map(f64::from);
-        Some(Candidate { chunk, unit, of, coverage: held.coverage, first })
-    };
-    let candidates = chunks.into_iter().filter_map(candidate).collect();
-    Ok((found, candidates))
+        let first = self.memory.firsts.get(&unit).and_then(|first| cosine(*first));
+        Candidate { chunk, unit, of, coverage: held.coverage, first }
+    }
+
+    /// How relevant units are, whether or not they were found.
+    fn relevance(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
+        let chunks = self.memory.chunks.iter().filter(|(_, unit)| units.contains(unit));
+        let candidates = chunks.map(|(chunk, unit)| self.candidate(*chunk, *unit)).collect();
+        rank(Fusion::Relevance, candidates, |unit| unit).scores()
+    }
 }
 
 /// Why a unit was found, in words.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use nudge_storage::Failure;
-use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
 use crate::folder::{Hash, Stamp};
@@ -26,22 +26,37 @@ impl KnownFile {
     }
 }
 
+/// Every file that is known.
+const FILES: &str = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
+                     UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
+
+fn file_of(row: &Row<'_>) -> nudge_storage::rusqlite::Result<(String, KnownFile)> {
+    let stamp = Stamp { size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)? };
+    Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
+}
+
 /// All files that are known, by their paths.
 pub fn files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, Failure> {
-    let sql = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
-               UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
-    let mut statement = c.prepare_cached(sql)?;
-    let rows = statement.query_map([], |row| {
-        let stamp = Stamp { size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)? };
-        Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
-    })?;
+    let mut statement = c.prepare_cached(FILES)?;
+    let rows = statement.query_map([], file_of)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// What is known of one.
+pub fn file(c: &Connection, path: &str) -> Result<Option<KnownFile>, Failure> {
+    let mut statement = c.prepare_cached(&format!("SELECT * FROM ({FILES}) WHERE path = ?1"))?;
+    Ok(statement.query_row([path], file_of).optional()?.map(|(_, file)| file))
 }
 
 /// Reads what is noted of the whole index.
 pub fn note(c: &Connection, name: &str) -> Result<Option<String>, Failure> {
     let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// Whether what follows from all files together is found out.
+pub fn is_settled(c: &Connection) -> Result<bool, Failure> {
+    Ok(note(c, "settled")?.as_deref() == Some("1"))
 }
 
 /// Notes something of the whole index.

@@ -69,9 +69,14 @@ CREATE TRIGGER graph_relation_update AFTER UPDATE ON relation BEGIN
   UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
 END;";
 
+/// What is held in memory of all chunks is read from an index alone, not from pages full of texts.
+const MEMORY: &str = "\
+DROP INDEX chunk_meaning;
+CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
+
 /// The database of one brain.
 pub static APP: App =
-    App { name: "brain", migrations: &[KEYS, TABLES, GRAPH], full_text: &["chunk_fts"], kept: Kept::Cache };
+    App { name: "brain", migrations: &[KEYS, TABLES, GRAPH, MEMORY], full_text: &["chunk_fts"], kept: Kept::Cache };
 
 /// Its full-text index.
 pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

@@ -141,7 +141,17 @@ impl Brains {
     /// Brings an index in step with its files, as far as there is time for it; whether it is. One that was never made
     /// is made now: it would answer nothing.
     pub(crate) fn refresh(&self, index: &Index) -> Result<bool> {
-        let deadline = if index.is_made()? { Some(Instant::now() + SCAN_WAIT) } else { None };
+        let is_made = index.is_made()?;
+        let changes = if is_made { index.follow.hear() } else { None };
+        if index.follow.is_long_ago() {
+            self.work_on();
+        }
+        if let Some(changes) = &changes
+            && index.look_at(changes)?
+        {
+            return Ok(true);
+        }
+        let deadline = is_made.then(|| Instant::now() + SCAN_WAIT);
         let scanned = index.scan(deadline)?;
         if !scanned.is_whole || scanned.read > 0 {
             self.work_on();
@@ -212,7 +222,7 @@ impl Brains {
         let open = self.open.lock().clone();
         let mut is_done = true;
         for index in open {
-            index.follow.begin(index.folder.path(), stop);
+            index.begin_to_follow(stop);
             index.follow.look(|| index.scan(None))?;
             is_done &= self.keep_mirror(&index, stop)?;
             // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
@@ -266,7 +276,7 @@ impl Source for Brains {
         let told = self.index(root).and_then(|index| {
             index.db.read(|c| {
                 let count = |sql: &str| c.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
-                Ok(json!({
+                let mut told = json!({
                     "root": root.to_string_lossy(),
                     "units": count("SELECT count(*) FROM unit")?,
                     "chunks": count("SELECT count(*) FROM chunk")?,
@@ -274,8 +284,11 @@ impl Source for Brains {
                     "asked": self.asked.load(Ordering::Relaxed),
                     "model": self.models.look().state(),
                     "graph": self.bolt.as_ref().map_or("index", Bolt::name),
-                    "degraded": self.bolt.iter().filter_map(Bolt::broken).collect::<Vec<_>>(),
-                }))
+                });
+                if let Some(why) = self.bolt.as_ref().and_then(Bolt::broken) {
+                    told["degraded"] = json!([why]);
+                }
+                Ok(told)
             })
         });
         let told = told.unwrap_or_else(|error| json!({"error": error.message()}));

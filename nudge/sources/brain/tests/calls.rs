@@ -54,6 +54,37 @@ fn a_task_brings_what_is_known_and_what_it_uses() {
 }
 
 #[test]
+fn among_a_few_notes_the_share_of_the_words_counts() {
+    let desk = Desk::new();
+    desk.write("a.md", "# Linen\n\nIron it damp.\n");
+    for notes in 1..3 {
+        let answer = desk.call("context", &json!({"task_description": "linen damp", "explain": true}));
+        assert_eq!(kit::ids(&answer["units"]), ["a"], "{notes}");
+        let unit = &answer["units"][0];
+        assert!(unit["score"].as_f64().is_some_and(|score| score > 0.3), "{notes} notes: {unit}");
+        assert_eq!(unit["explain"]["parts"]["words"], unit["score"]);
+        desk.write("b.md", "# Wool\n\nWash it cold.\n");
+    }
+}
+
+#[test]
+fn of_what_is_related_alike_the_more_relevant_comes_first() {
+    let desk = Desk::new();
+    for at in 0..6 {
+        desk.write(&format!("f{at}.md"), format!("# Kiln {at}\n\nA kiln is fired slowly, glaze {at}.\n"));
+    }
+    desk.write("top.md", "# Kiln and glaze\n\nKiln kiln, glaze glaze: [[Early]], [[Late]].\n");
+    desk.write("early.md", "# Early\n\nNothing of the kind.\n");
+    desk.write(
+        "late.md",
+        format!("# Late\n\nOnce a glaze, {}.\n", "and much else that has another subject ".repeat(9)),
+    );
+    let (units, related) = desk.found("kiln glaze");
+    assert!(units[0] == "top" && !units.contains(&"late".to_owned()), "{units:?}");
+    assert_eq!(related, ["late"]);
+}
+
+#[test]
 fn the_index_follows_the_files() {
     let desk = desk();
     assert_eq!(desk.found("linen").0, ["domains/fashion/linen"]);

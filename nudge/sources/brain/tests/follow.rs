@@ -55,6 +55,71 @@ fn what_is_of_no_interest_is_passed_over() {
     assert_eq!(desk.call("check", &json!({}))["problems"], json!([]));
 }
 
+/// What is found by an answer that does not call itself older than the files: a busy machine may have no time to look.
+fn fresh(desk: &Desk, question: &str) -> Vec<String> {
+    loop {
+        let answer = desk.call("context", &json!({"task_description": question}));
+        let degraded = answer["degraded"].as_array().unwrap();
+        if !degraded.iter().any(|why| why.as_str().unwrap().starts_with("stale")) {
+            return kit::ids(&answer["units"]);
+        }
+    }
+}
+
+/// The index answers nothing that is older than the files, though nobody looks at all of them before each question.
+#[test]
+fn what_was_saved_a_moment_ago_is_in_the_answer() {
+    let desk = Desk::new();
+    for at in 0..20 {
+        desk.write(&format!("f{}/n{at}.md", at % 3), format!("# Note {at}\n"));
+    }
+    let _working = desk.working();
+    desk.wait_for("all of them", |stands| stands["units"] == 20);
+    for round in 0..60 {
+        let path = format!("f{}/n{}.md", round % 20 % 3, round % 20);
+        desk.write(&path, format!("# Note {}\n\nsaved{round}word\n", round % 20));
+        let id = path.trim_end_matches(".md");
+        assert_eq!(fresh(&desk, &format!("saved{round}word")), [id], "round {round}");
+        match round % 4 {
+            0 => desk.write(&format!("new{round}/x.md"), format!("# Made\n\nmade{round}word\n")),
+            1 => {
+                fs::rename(desk.path(&format!("new{}/x.md", round - 1)), desk.path(&format!("moved{round}.md")))
+                    .unwrap();
+                assert_eq!(fresh(&desk, &format!("made{}word", round - 1)), [format!("moved{round}")]);
+            }
+            2 => fs::remove_file(desk.path(&format!("moved{}.md", round - 1))).unwrap(),
+            _ => assert!(fresh(&desk, &format!("made{}word", round - 3)).is_empty(), "round {round}"),
+        }
+        if round % 4 == 0 {
+            assert_eq!(fresh(&desk, &format!("made{round}word")), [format!("new{round}/x")]);
+        }
+    }
+}
+
+/// What is changed by another name of a file, the system does not tell of: it is seen by the next look at all files.
+#[cfg(target_os = "linux")]
+#[test]
+fn where_the_system_tells_who_asks_looks_at_no_file() {
+    let desk = Desk::new();
+    desk.write("a.md", "# A\n");
+    let outside = desk.folder.path().join("outside");
+    fs::hard_link(desk.path("a.md"), &outside).unwrap();
+    let _working = desk.working();
+    desk.wait_for("the unit", |stands| stands["units"] == 1);
+    let mut rounds = 0..1_000;
+    // The first looks are still under way.
+    let word = loop {
+        let round = rounds.next().expect("no question was answered without a look");
+        let word = format!("unseen{round}word");
+        fs::write(&outside, format!("# A\n\n{word}\n")).unwrap();
+        if fresh(&desk, &word).is_empty() {
+            break word;
+        }
+    };
+    desk.write("b.md", "# B\n");
+    assert_eq!(fresh(&desk, &word), ["a"]);
+}
+
 #[test]
 fn without_a_worker_a_question_looks_by_itself() {
     let desk = Desk::new();

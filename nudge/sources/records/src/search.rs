@@ -109,7 +109,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
     let mut grams = HashMap::default();
     if !is_by_meaning {
-        found.weigh(c, &FULL_TEXT, None)?;
+        found.weigh_all(c, &FULL_TEXT, query.known)?;
         grams = trigrams(c, TRIGRAMS, query.words, query.known)?;
     }
     let is_here = match query.project {
@@ -164,7 +164,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     let more = over_the_cut.saturating_sub(query.limit);
     if is_by_meaning {
         let ids: Vec<_> = best.iter().map(|one| one.id).collect();
-        found.weigh(c, &FULL_TEXT, Some(&ids))?;
+        found.weigh(c, &FULL_TEXT, &ids)?;
     }
     let hits = best.into_iter().map(|mut one| {
         one.of.bm25 = found.rows.get(&one.id).map_or(0.0, |held| held.bm25);

@@ -17,16 +17,33 @@ const MAX_TERMS: usize = 100_000;
 /// The row by which an index tells its versions apart: FTS5's list of what it is made of, with a count of its writes.
 const STRUCTURE: i64 = 10;
 
+/// Most texts that are, each once for each word that was weighed in it; they take 16 bytes.
+const MAX_WEIGHTS: usize = 250_000;
+
 /// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
-/// common, and which terms there are.
+/// common, which terms there are, and what words weigh that were asked for lately.
 ///
 /// That more than a quarter of the texts hold a word, or not, is counted once, and taken for true until there are a
-/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms are those of the moment: one change of
-/// the index, and they are read again.
+/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms and weights are those of the moment: one
+/// change of the index, and they are read again.
 #[derive(Debug, Default)]
 pub struct Known {
     counted: Mutex<Counted>,
     spelt: Mutex<Vocabulary>,
+    weighed: Mutex<Weighed>,
+}
+
+/// Texts, and what a word weighs in each.
+type Weights = Arc<[(i64, f64)]>;
+
+#[derive(Debug, Default)]
+struct Weighed {
+    /// The version of the index.
+    version: Vec<u8>,
+    /// By the query for a word.
+    weights: HashMap<String, Weights, RandomState>,
+    /// How many texts that are.
+    texts: usize,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +95,38 @@ impl Known {
         Ok(is_common)
     }
 
+    /// The texts that match; as they were weighed, if they were.
+    pub(super) fn matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
+        let version = version(c, of)?;
+        let known = Some(self.weighed.lock()).filter(|weighed| weighed.version == version);
+        match known.and_then(|weighed| weighed.weights.get(query).map(Arc::clone)) {
+            Some(weights) => Ok(weights.iter().map(|(row, _)| *row).collect()),
+            None => super::matching(c, of.table, query),
+        }
+    }
+
+    /// The texts that match, and what the words of the query weigh in each.
+    pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Weights> {
+        let version = version(c, of)?;
+        {
+            let mut weighed = self.weighed.lock();
+            if weighed.version != version || weighed.texts > MAX_WEIGHTS {
+                *weighed = Weighed { version: version.clone(), ..Weighed::default() };
+            }
+            if let Some(weights) = weighed.weights.get(query) {
+                return Ok(Arc::clone(weights));
+            }
+        }
+        let weights: Weights = super::weights(c, of, query, None)?.into();
+        let mut weighed = self.weighed.lock();
+        // Another thread may look at a later moment.
+        if weighed.version == version {
+            weighed.texts += weights.len();
+            weighed.weights.insert(query.to_owned(), Arc::clone(&weights));
+        }
+        Ok(weights)
+    }
+
     /// The terms that begin with a letter; none without a vocabulary.
     pub(super) fn terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[Spelt]>> {
         self.remembered(
@@ -110,9 +159,7 @@ impl Known {
         keep: impl FnOnce(&mut Vocabulary, Arc<[T]>),
     ) -> rusqlite::Result<Arc<[T]>> {
         let Some(vocabulary) = of.vocabulary else { return Ok(Arc::new([])) };
-        let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
-        let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
-        let version = version.unwrap_or_default();
+        let version = version(c, of)?;
         {
             let mut spelt = self.spelt.lock();
             if spelt.version != version || spelt.len() > MAX_TERMS {
@@ -130,6 +177,14 @@ impl Known {
         }
         Ok(terms)
     }
+}
+
+/// The version of an index.
+fn version(c: &Connection, of: &FullText) -> rusqlite::Result<Vec<u8>> {
+    let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
+    let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
+    // The name, as two indexes of one database may have the same.
+    Ok([of.table.as_bytes(), &version.unwrap_or_default()].concat())
 }
 
 impl Vocabulary {

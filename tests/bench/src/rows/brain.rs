@@ -1,0 +1,244 @@
+//! The brain: cutting notes into pieces, a note that was saved, and a question.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nudge_brain::SOURCE;
+use nudge_brain::chunk::chunks;
+use nudge_brain::outline::Outline;
+use nudge_core::service::Service as _;
+use nudge_core::source::{Host, Source, StopFlag};
+use nudge_storage::rusqlite::Connection;
+use nudge_storage::search::Words;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::data::Random;
+use crate::measure::{Clock, Turns, interleave, median, take_turns, wall_ns, work};
+use crate::records::{QUESTIONS, Texts};
+use crate::table::{Line, Scale, versus};
+
+/// The goal of cutting a megabyte of notes, in milliseconds: 20 MB a second.
+const CUT_MS: f64 = 50.0;
+/// The goal of a note that was saved, to an answer that has it, beyond what the same question takes else.
+const SAVED_MS: f64 = 2.0;
+/// How long an answer may lack what was saved.
+const PATIENCE_NS: f64 = 30e9;
+/// Chunks that the bare statement finds.
+const NEAREST: usize = 50;
+/// Units of an answer, as many as when nobody says.
+const UNITS: usize = 5;
+/// The largest share of all chunks that a word stands in which is looked for: a quarter.
+const COMMON: usize = 4;
+
+/// A brain of made-up notes, of two sections each, and a session that has it.
+struct Vault {
+    folder: tempfile::TempDir,
+    source: Arc<dyn Source>,
+    stop: StopFlag,
+    working: Option<JoinHandle<()>>,
+    notes: usize,
+}
+
+impl Vault {
+    /// One of so many notes, all of them read.
+    fn filled(notes: usize) -> Self {
+        let folder = tempfile::tempdir().expect("there is room for files");
+        let root = folder.path().join("brain");
+        let texts = Texts::new(3);
+        for at in 0..notes {
+            let place = path(&root, at);
+            fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
+            fs::write(place, note(&texts, at, notes)).expect("there is room for files");
+        }
+        let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
+        let host = Host::alone(folder.path(), &SOURCE, &given).expect("the setting is allowed");
+        let source = (SOURCE.open)(host).expect("the folder is there");
+        let stop = StopFlag::default();
+        let (worker, until) = (Arc::clone(&source), stop.clone());
+        let working = Some(std::thread::spawn(move || worker.work(&until)));
+        let vault = Self { folder, source, stop, working, notes };
+        vault.wait_until("it follows the files", |vault| {
+            let stands = vault.call("status", &json!({}));
+            stands["units"] == vault.notes && stands["follows"].as_str().is_some_and(|how| !how.ends_with(" 0 folders"))
+        });
+        vault
+    }
+
+    fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let mut looks = 0..600;
+        while !is_so(self) {
+            assert!(looks.next().is_some(), "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn path(&self, at: usize) -> PathBuf {
+        path(&self.folder.path().join("brain"), at)
+    }
+
+    /// The index.
+    fn index(&self) -> Connection {
+        let stands = self.call("status", &json!({}));
+        Connection::open(stands["index"].as_str().unwrap_or_default()).expect("the index is there")
+    }
+
+    fn ask(&self, params: &RawValue) -> Box<RawValue> {
+        self.source.call("nudge.brain.context", params).expect("the params are right")
+    }
+
+    fn call(&self, verb: &str, params: &Value) -> Value {
+        let params = to_raw_value(params).expect("it is JSON");
+        let answer = self.source.call(&format!("nudge.brain.{verb}"), &params).expect("the params are right");
+        serde_json::from_str(answer.get()).expect("it is JSON")
+    }
+}
+
+impl Drop for Vault {
+    fn drop(&mut self) {
+        self.stop.set();
+        let ended = self.working.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the work ends");
+    }
+}
+
+fn path(root: &std::path::Path, at: usize) -> PathBuf {
+    root.join(format!("domains/d{}/f{}/note{at}.md", at % 7, at % 13))
+}
+
+/// A note with a head, a relation and two sections.
+fn note(texts: &Texts, at: usize, notes: usize) -> String {
+    let section = |part: usize| {
+        let (title, body) = texts.record(2 * at + part);
+        let lines: Vec<_> = body.split_inclusive(". ").map(str::trim).collect();
+        format!("{} {title}\n\n{}\n", "#".repeat(part + 1), lines.join("\n\n"))
+    };
+    let other = Random(at as u64).below(notes);
+    format!("---\ntags: [t{}]\nrelated: [note{other}]\n---\n{}\n{}", at % 30, section(0), section(1))
+}
+
+/// Cutting notes into pieces, in memory.
+pub fn cutting(scale: &Scale) -> Vec<Line> {
+    let (texts, notes) = (Texts::new(3), scale.large / 100);
+    let all: Vec<_> = (0..notes).map(|at| note(&texts, at, notes)).collect();
+    let megabytes = all.iter().map(String::len).sum::<usize>() as f64 / 1e6;
+    let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
+    let times = interleave(
+        turns,
+        &mut [
+            work(|_| all.iter().for_each(|text| drop(black_box(chunks(text, &Outline::of(text)))))),
+            work(|_| {
+                all.iter().for_each(|text| pulldown_cmark::Parser::new(text).for_each(|event| drop(black_box(event))))
+            }),
+        ],
+    );
+    let [ours, parse] = [0, 1].map(|at| times.median(at) / megabytes);
+    vec![Line {
+        what: "brain: a megabyte of notes, cut".into(),
+        limit: CUT_MS,
+        unit: "ms",
+        measured: Some(ours / 1e6),
+        peer: "pulldown-cmark's events, nothing made".into(),
+        absolute: versus(ours, parse),
+    }]
+}
+
+/// The best chunks by FTS5, and the texts of the first few.
+fn bare(c: &Connection, query: &str) -> Vec<(i64, f64, String, String)> {
+    let sql = format!(
+        "SELECT c.id, f.score, c.breadcrumb, c.text FROM (SELECT rowid, bm25(chunk_fts) AS score FROM chunk_fts
+         WHERE chunk_fts MATCH ?1 ORDER BY score LIMIT {NEAREST}) f JOIN chunk c ON c.id = f.rowid ORDER BY f.score
+         LIMIT {UNITS}"
+    );
+    let mut statement = c.prepare_cached(&sql).expect("the tables are there");
+    let rows = statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
+}
+
+/// The words of a question that are looked for, found out beforehand: those that are not too common.
+fn asked(c: &Connection, question: &str) -> String {
+    let count = |sql: &str, word: &str| -> usize {
+        let values: &[&str] = if word.is_empty() { &[] } else { &[word] };
+        c.query_row(sql, nudge_storage::rusqlite::params_from_iter(values), |row| row.get::<_, i64>(0))
+            .ok()
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or_default()
+    };
+    let total = count("SELECT count(*) FROM chunk", "");
+    let words = Words::of_query(question);
+    let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let of = |word: &String| count("SELECT count(*) FROM chunk_fts WHERE chunk_fts MATCH ?1", word);
+    let rare: Vec<_> = words.into_iter().filter(|word| (1..=total / COMMON).contains(&of(word))).collect();
+    rare.join(" OR ")
+}
+
+/// A question to a session, and the same after a note was saved.
+pub fn question(scale: &Scale) -> Vec<Line> {
+    let vault = Vault::filled(scale.large / 28);
+    let c = vault.index();
+    let questions = Texts::questions();
+    let queries: Vec<_> = questions.iter().map(|question| asked(&c, question)).collect();
+    let params: Vec<_> = questions
+        .iter()
+        .map(|question| to_raw_value(&json!({"task_description": question})).expect("it is JSON"))
+        .collect();
+    let first: Value = serde_json::from_str(vault.ask(&params[0]).get()).expect("it is JSON");
+    assert!(first["units"].as_array().is_some_and(|units| units.len() >= UNITS - 1), "{first}");
+    let times = take_turns(
+        scale.turns,
+        &[Clock::Wall, Clock::Wall],
+        &mut [work(|step| vault.ask(&params[step % QUESTIONS])), work(|step| bare(&c, &queries[step % QUESTIONS]))],
+    );
+    let chunks = first["searched"]["chunks"].as_u64().unwrap_or_default();
+    let asked = Line {
+        what: format!("brain: a question to {chunks} sections"),
+        limit: 1.2,
+        unit: "x",
+        measured: Some(times.ratio(0, 1)),
+        peer: "bare FTS5, the same words, five texts".into(),
+        absolute: versus(times.median(0), times.median(1)),
+    };
+    vec![asked, saved(scale, &vault)]
+}
+
+/// A saved note, to an answer that has it, beyond the same question when nothing was saved.
+fn saved(scale: &Scale, vault: &Vault) -> Line {
+    let (mut after, mut before) = (Vec::new(), Vec::new());
+    for round in 0..scale.long_rounds * 10 {
+        let at = round * 7 % vault.notes;
+        let word = format!("saved{round}word");
+        let params = to_raw_value(&json!({"task_description": word})).expect("it is JSON");
+        let save = |more: &str| {
+            // Prose: where runs of words meet, they may look like a credential, which no answer tells.
+            let prose = "A note that somebody writes on while others ask. ".repeat(30);
+            let text = format!("# Written on\n\n{word}{more}\n\n{prose}\n");
+            fs::write(vault.path(at), text).expect("there is room for files");
+        };
+        let timed = |what: &str| {
+            let start = wall_ns();
+            // On a busy machine an answer may say that there was no time to look.
+            while !vault.ask(&params).get().contains(what) {
+                assert!(wall_ns() - start < PATIENCE_NS, "it is what was saved");
+            }
+            wall_ns() - start
+        };
+        save("");
+        timed(&word);
+        before.push(timed(&word));
+        save(", and more");
+        after.push(timed(&format!("{word}, and more")));
+    }
+    let [after, before] = [after, before].map(median);
+    Line {
+        what: format!("brain: a saved note of {}, to an answer", vault.notes),
+        limit: SAVED_MS,
+        unit: "ms",
+        measured: Some((after - before).max(0.0) / 1e6),
+        peer: "the same question, nothing saved".into(),
+        absolute: versus(after, before),
+    }
+}
