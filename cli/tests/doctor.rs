@@ -317,7 +317,7 @@ fn codex_asks_until_its_leave_is_noted() {
     let home = Home::with(&["codex"]);
     assert!(home.report(&["codex"]).says("codex", "hook", Some(true)).contains("Codex asks once"));
     let file = home.path(".codex/hooks.json");
-    let leave = ["session_start", "subagent_start", "user_prompt_submit", "post_tool_use"]
+    let leave = ["session_start", "subagent_start", "user_prompt_submit", "post_tool_use", "session_end"]
         .map(|event| format!("\n[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", file.display()));
     home.write(".codex/config.toml", &(home.read(".codex/config.toml") + &leave.concat()));
     assert!(!home.report(&["codex"]).says("codex", "hook", Some(true)).contains("asks"));

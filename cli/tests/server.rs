@@ -256,6 +256,26 @@ fn tools_are_small_complete_and_stable() {
 }
 
 #[test]
+fn the_tools_of_all_sources_together_are_small() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let mut all = command(&runtime);
+    all.env("NUDGE_BRAIN_ROOT", home.path()).env("NUDGE_SIGNALS", "1").env("NUDGE_RECORDS", "1");
+    let mut serve = Serve::spawn(all, &runtime);
+    serve.initialize("2025-11-25");
+    serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let line = serve.lines.recv_timeout(PATIENCE).unwrap();
+    for source in ["get_hint", "signals_send", "records_search", "code_node", "brain_context"] {
+        assert!(line.contains(&format!("nudge_{source}")), "{source}");
+    }
+    assert!(line.len() <= 16_000, "{} bytes", line.len());
+    // What a model is not shown is taken all the same.
+    assert!(!line.contains("x-not-for-models") && !line.contains("\"hops\""));
+    let asked = json!({"task_description": "deploy the router", "hops": 1});
+    assert_eq!(serve.tool("nudge_brain_context", &asked)["result"]["isError"], false);
+}
+
+#[test]
 fn tool_calls_carry_exact_json() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));

@@ -166,6 +166,9 @@ pub fn result(out: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(out).map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))
 }
 
+/// The mark of a param that a method takes and its tool does not show, `#[schemars(extend("x-not-for-models" = true))]`.
+pub const NOT_FOR_MODELS: &str = "x-not-for-models";
+
 /// The JSON Schema (2020-12) of a params type, without references: hosts load it into a prompt.
 pub fn schema<P: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {

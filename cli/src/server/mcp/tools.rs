@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use nudge::{ContextUse, Error, ErrorKind, Result};
 use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
+use nudge_core::table::NOT_FOR_MODELS;
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
@@ -85,9 +86,22 @@ fn tool(row: MethodInfo) -> Tool {
         .destructive(row.destructive)
         .idempotent(row.idempotent)
         .open_world(false);
-    let tool =
-        Tool::new(name, row.description, Arc::new(row.params)).with_title(row.title).with_annotations(annotations);
+    let is_further = sources::all().first().is_none_or(|hints| row.source.as_deref() != Some(hints.name));
+    let schema = for_models(row.params, is_further);
+    let tool = Tool::new(name, row.description, Arc::new(schema)).with_title(row.title).with_annotations(annotations);
     if row.frequent { at_once(tool) } else { tool }
+}
+
+/// The params as a model reads them, for each of which it pays at every start: without those that are for people and
+/// programs. What a context is says the first tool that takes one.
+fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, Value> {
+    if let Some(Value::Object(properties)) = params.get_mut("properties") {
+        properties.retain(|_, schema| schema[NOT_FOR_MODELS] != true);
+        if let Some(Value::Object(context)) = properties.get_mut("context").filter(|_| is_further) {
+            context.remove("description");
+        }
+    }
+    params
 }
 
 /// A tool that is loaded at once: otherwise Claude Code hides tools until they are searched for.

@@ -143,13 +143,16 @@ pub struct AskContext {
     pub tags: Vec<String>,
     /// Most characters of all sections; 6,000 when absent.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub max_chars: Option<usize>,
     /// Most steps along relations, 0 to 3; 2 when absent.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(max = 3))]
+    #[schemars(extend("x-not-for-models" = true))]
     pub hops: Option<usize>,
     /// Say why each was found.
     #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub explain: bool,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]

@@ -172,6 +172,7 @@ pub struct Search {
     pub limit: Option<usize>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -194,6 +195,7 @@ pub struct Node {
     pub line: Option<u32>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -227,6 +229,7 @@ pub struct Callers {
     pub likely: bool,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -252,6 +255,7 @@ pub struct Tests {
     pub limit: Option<usize>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -266,6 +270,7 @@ pub struct File {
     pub path: String,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -290,6 +295,7 @@ pub struct ForPrompt {
     pub client_session: Option<String>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -302,6 +308,7 @@ pub struct ForPrompt {
 pub struct Status {
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -317,6 +324,7 @@ pub struct Refresh {
     pub path: Option<String>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]

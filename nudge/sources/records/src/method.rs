@@ -253,6 +253,7 @@ pub struct Search {
     pub limit: Option<usize>,
     /// Say why each was found.
     #[serde(default, deserialize_with = "wire::given_or_default")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub explain: bool,
     /// Bodies as long as they are; else the first 2,000 bytes of each.
     #[serde(default, deserialize_with = "wire::given_or_default")]

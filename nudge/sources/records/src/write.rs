@@ -67,6 +67,7 @@ pub struct Upsert {
     pub distinct: bool,
     /// What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the setting.
     #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(extend("x-not-for-models" = true))]
     pub dedup: Option<Dedup>,
     /// Refuse if the record has another version by now.
     #[serde(default, deserialize_with = "wire::given")]
