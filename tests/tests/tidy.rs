@@ -309,7 +309,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),
     (
         "nudge-bench",
-        &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-storage", "nudge-records", "nudge-code"],
+        &[
+            "nudge-core",
+            "nudge-hints",
+            "nudge-client",
+            "nudge-cli",
+            "nudge-storage",
+            "nudge-records",
+            "nudge-code",
+            "nudge-brain",
+        ],
     ),
 ];
 
