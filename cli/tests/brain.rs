@@ -251,8 +251,9 @@ fn a_session_reads_what_changes_and_offers_the_tool() {
     units(25);
     fs::remove_dir_all(user.home.path().join("brain/domains/cooking")).unwrap();
     units(17);
-    let stands = session.call("nudge.brain.status", &json!({}))["result"].clone();
-    assert_eq!(stands["follows"], "as they change, in 5 folders", "{stands}");
+    // The folders are counted anew once the files have been.
+    let follows = || session.call("nudge.brain.status", &json!({}))["result"]["follows"].clone();
+    wait_for("the folders", PATIENCE, || (follows() == "as they change, in 5 folders").then_some(()));
     let recalled = session.call("nudge.recall", &json!({"query": "zebra striped"}))["result"]["items"].clone();
     assert_eq!((&recalled[0]["source"], &recalled[0]["name"]), (&json!("brain"), &json!("note Zebra")), "{recalled}");
 }

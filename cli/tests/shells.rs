@@ -12,9 +12,10 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 34] = [
     "ask",
     "brain",
+    "capture-session",
     "code",
     "records",
     "model",
